@@ -1,0 +1,361 @@
+"""The messages between the server and a worker: stdlib dataclasses, framed as length-prefixed JSON.
+
+Both sides import this file and nothing else of ours is shared. It must run on Python 3.9, as the worker does.
+
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`.
+The first frame that a worker sends is `Hello`; a server that reads another `version` there stops the worker.
+
+Spans are in the terms of `ast`: lines are 1-based, columns are 0-based UTF-8 bytes of the line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional
+
+VERSION = 1
+HEADER = struct.Struct(">I")
+LARGEST_FRAME = 256 * 1024 * 1024
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a message of this protocol."""
+
+
+# --- parts of messages ---
+
+
+@dataclass
+class Span:
+    """A place in a file: 1-based lines, 0-based UTF-8 byte columns, the end exclusive (as `ast` has them)."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass
+class Value:
+    """What one expression held, once.
+
+    kind       fields that are set
+    tensor     shape, dtype, device, stride, requires_grad; named once the probes have run
+    sequence   items (tuple or list; type_name says which)
+    mapping    keys and items, side by side
+    scalar     text (an int, float, bool, str or torch.Size written out)
+    layer      layer: an index into Trace.layers
+    other      type_name
+    """
+
+    kind: str
+    type_name: str = ""
+    shape: Optional[List[Optional[int]]] = None  # None inside: a size that cannot be known without data
+    named: Optional[List[str]] = None  # one string a dim: "B", "B*T", "H/4", "28", "?"
+    dtype: str = ""  # "float32"
+    device: str = ""
+    stride: Optional[List[int]] = None
+    requires_grad: bool = False
+    stand_in: bool = False  # takes the place of the result of a failed operation
+    keys: Optional[List[str]] = None
+    items: Optional[List[Value]] = None
+    text: str = ""
+    layer: Optional[int] = None
+
+
+@dataclass
+class Observation:
+    """The distinct values that an anchor held during one example, in the order in which they came."""
+
+    span: Span
+    kind: str  # "parameter" | "assign" | "return" | "expression"
+    name: str  # the variable or attribute, "return", or "" for an expression
+    function: str  # qualified name of the function that ran: "Net.forward"
+    example: int  # index into Trace.examples
+    values: List[Value]
+    count: int  # how many times the anchor was reached
+    statement: Optional[Span] = None  # the statement that an assigned name belongs to
+
+
+@dataclass
+class ParameterSeen:
+    """A parameter or buffer of a layer, under its own name (`weight_ih_l0`)."""
+
+    name: str
+    shape: List[int]
+    dtype: str
+    bytes: int
+    trainable: bool
+    buffer: bool = False
+
+
+@dataclass
+class LayerCall:
+    """One distinct pair of input and output of a layer."""
+
+    inputs: List[Value]
+    output: Value
+    count: int = 1
+
+
+@dataclass
+class LayerSeen:
+    """A module object: where it was constructed, what it holds, and how it was called."""
+
+    index: int
+    class_name: str  # "Conv2d"
+    qualified_name: str  # "torch.nn.modules.conv.Conv2d"
+    path: str  # from the model of the example: "features.0"; "" for the model itself
+    description: str  # its repr, one line
+    span: Optional[Span]  # the constructor call in user code; None where no user code made it
+    example: int
+    parameters: List[ParameterSeen] = field(default_factory=list)
+    parameter_count: int = 0  # its own and its children's, shared ones once
+    bytes: int = 0  # of parameters and buffers
+    calls: List[LayerCall] = field(default_factory=list)
+    call_span: Optional[Span] = None  # where user code called it first
+
+
+@dataclass
+class Origin:
+    """One step of where a size came from: the operation that set dim `dim` of a tensor."""
+
+    operation: str  # "flatten", "conv2d", "Linear"
+    span: Optional[Span]  # the user expression that ran it
+    shape: List[Optional[int]]  # of its first tensor argument
+    result: List[Optional[int]]
+    layer: Optional[int] = None  # index into Trace.layers, where a layer did it
+    argument: str = ""  # the layer's argument that says the size: "out_channels"
+
+
+@dataclass
+class Mismatch:
+    """A failed operation, as the worker saw it; `analysis` turns it into a finding."""
+
+    code: str  # "linear-in-features", "matmul", ..., "exception" where nothing better is known
+    message: str  # eager's message, one line
+    exception: str  # "RuntimeError"
+    span: Optional[Span]  # the innermost expression of user code that raised it
+    trail: List[Span]  # user frames, outermost first, the last one is `span`
+    example: int
+    layer: Optional[int] = None  # index into Trace.layers
+    argument: str = ""  # of the layer's constructor: "in_features"
+    got: Optional[int] = None  # the size that arrived
+    need: Optional[int] = None  # the size that `argument` says
+    dim: Optional[int] = None  # of the input, counted from the front
+    inputs: List[Value] = field(default_factory=list)  # what the operation was given
+    origins: List[Origin] = field(default_factory=list)  # where `got` came from, nearest first
+    went_on: bool = False  # a stand-in took the place of the result
+
+
+@dataclass
+class ExampleRun:
+    """What became of one example."""
+
+    target: str  # the class that it belongs to
+    expression: str
+    dims: Dict[str, int] = field(default_factory=dict)  # {"B": 1024}
+    error: Optional[str] = None  # None: it ran to its end
+    error_kind: str = ""  # "" | "syntax" | "definitions" | "example" | "mismatch" | "exception" | "deadline" | "memory" | "exit" | "crash"
+    error_span: Optional[Span] = None
+    parameter_count: Optional[int] = None  # of the model that it called
+    bytes: Optional[int] = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Note:
+    """Something worth knowing that is not a mismatch: a missing import that became a stand-in, say."""
+
+    code: str  # "missing-import"
+    message: str
+    span: Optional[Span]
+
+
+@dataclass
+class Trace:
+    """All observations and mismatches of a run."""
+
+    file: str
+    examples: List[ExampleRun] = field(default_factory=list)
+    observations: List[Observation] = field(default_factory=list)
+    layers: List[LayerSeen] = field(default_factory=list)
+    mismatches: List[Mismatch] = field(default_factory=list)
+    notes: List[Note] = field(default_factory=list)
+
+
+# --- server to worker ---
+
+
+@dataclass
+class ExampleRequest:
+    """One example to run: a Python expression in the directive's syntax."""
+
+    target: str
+    expression: str
+
+
+@dataclass
+class Run:
+    """Run these examples against this text. Answered by `Traced` (any number) and one `Finished`."""
+
+    run_id: int
+    file: str  # absolute path; it need not exist
+    text: str
+    root: str  # the workspace folder, "" where there is none
+    examples: List[ExampleRequest]
+    overlays: Dict[str, str] = field(default_factory=dict)  # unsaved text of other open documents, by absolute path
+    deadline: float = 10.0  # seconds
+    memory_limit: int = 4 << 30  # bytes that the run may add
+    named: bool = True  # probe for named dims after the run
+
+
+@dataclass
+class Cancel:
+    """Stop a run; it is answered by `Finished` with outcome "cancelled"."""
+
+    run_id: int
+
+
+@dataclass
+class Preload:
+    """Import these modules ahead of the next run, so that its child has them already."""
+
+    modules: List[str]
+
+
+@dataclass
+class Stop:
+    """End the worker and its children."""
+
+
+# --- worker to server ---
+
+
+@dataclass
+class Hello:
+    """The first message: who answers."""
+
+    version: int
+    python: str  # "3.11.7"
+    executable: str
+    pid: int
+    fork: bool  # runs happen in forked children
+    torch: Optional[str]  # its version; None where it cannot be imported
+    error: Optional[str] = None  # why torch cannot be imported, one line
+
+
+@dataclass
+class Ready:
+    """torch and its meta kernels are loaded."""
+
+    seconds: float
+
+
+@dataclass
+class Output:
+    """What user code printed."""
+
+    run_id: int
+    text: str
+
+
+@dataclass
+class Traced:
+    """The trace so far. stage: "partial" (still running), "run" (complete, findings final), "named" (dims named as well)."""
+
+    run_id: int
+    stage: str
+    trace: Trace
+
+
+@dataclass
+class Finished:
+    """The last message of a run. outcome: "ok" | "cancelled" | "deadline" | "memory" | "exit" | "crash"."""
+
+    run_id: int
+    outcome: str
+    detail: str = ""  # one line for the user
+    seconds: float = 0.0
+
+
+MESSAGES = {
+    cls.__name__: cls
+    for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Output, Traced, Finished)
+}
+
+
+# --- frames ---
+
+
+def encode(message: Any) -> bytes:
+    """A message as one frame. Fields that equal their default are left out."""
+    body = json.dumps({"type": type(message).__name__, **_plain(message)}, separators=(",", ":")).encode()
+    return HEADER.pack(len(body)) + body
+
+
+def decode(body: bytes) -> Any:
+    """The message in a frame's body (without its length). Raises ProtocolError."""
+    try:
+        fields = json.loads(body)
+        cls = MESSAGES[fields.pop("type")]
+        return _build(cls, fields)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProtocolError("not a message: %s (%r)" % (error, body[:80])) from error
+
+
+def _plain(item: Any) -> Any:
+    if dataclasses.is_dataclass(item):
+        defaults = _defaults(type(item))
+        values = ((name, getattr(item, name)) for name in defaults)
+        return {name: _plain(value) for name, value in values if value is not defaults[name] and value != defaults[name]}
+    if isinstance(item, (list, tuple)):
+        return [_plain(part) for part in item]
+    if isinstance(item, dict):
+        return {key: _plain(value) for key, value in item.items()}
+    return item
+
+
+_DEFAULTS: Dict[type, Dict[str, Any]] = {}
+_BUILDERS: Dict[type, Dict[str, Any]] = {}
+
+
+def _defaults(cls: type) -> Dict[str, Any]:
+    found = _DEFAULTS.get(cls)
+    if found is None:
+        found = _DEFAULTS[cls] = {}
+        for item in dataclasses.fields(cls):
+            if item.default is not dataclasses.MISSING:
+                found[item.name] = item.default
+            elif item.default_factory is not dataclasses.MISSING:
+                found[item.name] = item.default_factory()
+            else:
+                found[item.name] = dataclasses.MISSING
+    return found
+
+
+def _build(cls: type, fields: Dict[str, Any]) -> Any:
+    builders = _BUILDERS.get(cls)
+    if builders is None:
+        hints = typing.get_type_hints(cls)
+        builders = _BUILDERS[cls] = {item.name: _builder(hints[item.name]) for item in dataclasses.fields(cls)}
+    return cls(**{name: builders[name](value) if builders[name] else value for name, value in fields.items() if name in builders})
+
+
+def _builder(hint: Any) -> Any:
+    """A function that turns plain JSON into a value of this type; None where there is nothing to do."""
+    if dataclasses.is_dataclass(hint):
+        return lambda value: _build(hint, value)
+    args = [arg for arg in typing.get_args(hint) if arg is not type(None)]
+    if typing.get_origin(hint) is typing.Union and len(args) == 1:
+        inner = _builder(args[0])
+        return inner and (lambda value: None if value is None else inner(value))
+    if typing.get_origin(hint) is list:
+        inner = _builder(args[0])
+        return inner and (lambda value: [inner(part) for part in value])
+    return None
