@@ -1,0 +1,94 @@
+"""Shapes, sizes and counts written out, for hints, hovers, findings and lenses alike.
+
+A list of dims is always `[a, b, c]`; nothing else that we write into a hint is in square brackets, so that a reader (and a program) can
+tell a shape at a glance. Sequences are in round brackets and mappings in braces for that reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..protocol import Value
+
+NARROW_SPACE = "\u202f"
+SHORT_DTYPES = {
+    "float16": "f16",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "uint8": "u8",
+    "complex64": "c64",
+    "complex128": "c128",
+}
+DEFAULT_DTYPES = {"", "float32", "int64"}  # what torch makes of floats and of ints when nobody says otherwise
+MOST_ITEMS = 6  # of a tuple, list or dict; the rest becomes an ellipsis
+
+
+def dims_text(value: Value, dims: str = "names") -> str:
+    """The dims of a tensor: `[B, 6, 28, 28]` with dims="names", `[2, 6, 28, 28]` with dims="numbers"; `?` for a size that is not known."""
+    if dims == "names" and value.named is not None:
+        return "[" + ", ".join(name.replace("*", "·") for name in value.named) + "]"
+    return sizes_text(value.shape or [])
+
+
+def sizes_text(shape: Sequence[int | None]) -> str:
+    """`[2, 3, ?]` of `[2, 3, None]`."""
+    return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"
+
+
+def shape_text(value: Value, dims: str = "names") -> str:
+    """A value's shape as it stands in a hint: `[B, 6, 28, 28]`, `bool[B, T]`, `([B, T], [B])`, `{q: [B, T]}`.
+
+    The dtype is written only where it is not the default of its kind (float32, int64). A list of more than two tensors of one shape is
+    `[B, 4] ×12`. A value without tensors is its text or its type's name.
+    """
+    if value.kind == "tensor":
+        prefix = "" if value.dtype in DEFAULT_DTYPES else SHORT_DTYPES.get(value.dtype, value.dtype)
+        return prefix + dims_text(value, dims)
+    if value.kind == "sequence":
+        return _sequence_text(value, dims)
+    if value.kind == "mapping":
+        pairs = [f"{key}: {shape_text(item, dims)}" for key, item in zip(value.keys or [], value.items or [])]
+        return "{" + ", ".join(_capped(pairs)) + "}"
+    return value.text or value.type_name or "?"
+
+
+def _sequence_text(value: Value, dims: str) -> str:
+    texts = [shape_text(item, dims) for item in value.items or []]
+    if len(texts) > 2 and len(set(texts)) == 1 and has_tensor(value):
+        return f"{texts[0]} ×{len(texts)}"
+    return "(" + ", ".join(_capped(texts)) + ("," if len(texts) == 1 else "") + ")"
+
+
+def _capped(texts: list[str]) -> list[str]:
+    return texts if len(texts) <= MOST_ITEMS else [*texts[: MOST_ITEMS - 1], "…"]
+
+
+def has_tensor(value: Value) -> bool:
+    """Whether the value is a tensor or holds one, at any depth."""
+    return value.kind == "tensor" or any(has_tensor(item) for item in value.items or [])
+
+
+def distinct(values: Iterable[Value], dims: str = "names") -> list[str]:
+    """The different shape texts of those values that hold tensors, in the order in which they first came."""
+    return list(dict.fromkeys(shape_text(value, dims) for value in values if has_tensor(value)))
+
+
+def count_text(count: int) -> str:
+    """`62 006`, with narrow no-break spaces between the thousands."""
+    return f"{count:,}".replace(",", NARROW_SPACE)
+
+
+def memory_text(size: int) -> str:
+    """A number of bytes in the unit that suits it; 1 MB is 2**20 bytes, as torch's own memory summaries have it."""
+    for unit, power in (("GB", 30), ("MB", 20)):
+        if size >= 0.1 * 2**power:
+            return f"{size / 2**power:.2f} {unit}"
+    return f"{size / 2**10:.1f} KB" if size >= 1024 else f"{size} B"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 parameter`, `62 006 parameters`."""
+    return f"{count_text(count)} {noun}" + ("" if count == 1 else "s")
