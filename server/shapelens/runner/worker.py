@@ -1,0 +1,302 @@
+"""Feeds runs to a worker: one runs, at most one waits, the newest wins; whatever becomes of the process, each run is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from shapelens import protocol
+from shapelens.runner import process as processes
+from shapelens.runner.state import Failure, State
+
+logger = logging.getLogger(__name__)
+
+# The worker itself keeps to a run's deadline; these many seconds later it is taken to hang and is killed.
+GRACE_SECONDS = 5.0
+# A cancelled run is answered at once unless the worker hangs.
+CANCEL_SECONDS = 3.0
+# The first run waits for torch and its kernels; importing what the file imports may come before a run, too.
+LOADING_SECONDS = 120.0
+PRELOAD_SECONDS = 30.0
+# A worker that could not be started is not started again for this long, unless `restart` asks for it.
+FAILURE_SECONDS = 3.0
+LONGEST_BACK_OFF = 30.0
+
+
+@dataclass
+class _Job:
+    run: protocol.Run
+    on_trace: Callable[[protocol.Traced], None]
+    finished: asyncio.Future[protocol.Finished]
+    cancelled: asyncio.Event
+
+    def finish(self, outcome: str, detail: str = "", seconds: float = 0.0) -> None:
+        if not self.finished.done():
+            self.finished.set_result(protocol.Finished(self.run.run_id, outcome, detail, seconds))
+
+
+class Worker:
+    """One per interpreter and workspace folder. Starts on demand, restarts after a crash, and never raises at the caller.
+
+    `on_output` gets what user code printed and what the worker logged; `on_state` each change of state. Both are called on the event loop.
+    Besides the outcomes of the protocol a run may end as "unavailable": no worker could be started, the detail says why.
+    """
+
+    def __init__(
+        self,
+        interpreter: str,
+        *,
+        root: str = "",
+        fork: bool | None = None,
+        on_output: Callable[[str], None] = lambda text: None,
+        on_state: Callable[[State], None] = lambda state: None,
+    ) -> None:
+        self.interpreter = interpreter
+        self.root = root
+        self.state = State("stopped")
+        self._fork = fork
+        self._on_output = on_output
+        self._on_state = on_state
+        self._process: processes.Process | None = None
+        self._failure: Failure | None = None
+        self._failed_at = 0.0
+        self._crashes = 0  # in a row
+        self._starting: asyncio.Task[processes.Process | Failure] | None = None
+        self._running: _Job | None = None
+        self._waiting: _Job | None = None
+        self._pump: asyncio.Task[None] | None = None
+        self._watches: set[asyncio.Task[None]] = set()
+        self._preloaded: list[str] = []
+        self._preloading = False
+        self._stopping = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the worker while one lives."""
+        return self._process.pid if self._process is not None else None
+
+    async def start(self) -> protocol.Hello | Failure:
+        """Start the worker unless it runs, and return what it says of itself, or why there is none."""
+        process = await self._started()
+        return process if isinstance(process, Failure) else process.hello.result()
+
+    def submit(self, run: protocol.Run, on_trace: Callable[[protocol.Traced], None]) -> asyncio.Future[protocol.Finished]:
+        """Run this as soon as may be. An older run that waits or is under way is cancelled: its Finished says "cancelled"."""
+        job = _Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event())
+        if self._stopping:
+            job.finish("cancelled")
+            return job.finished
+        if self._waiting is not None:
+            self._waiting.finish("cancelled")
+        self._waiting = job
+        if self._running is not None:
+            self.cancel(self._running.run.run_id)
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.create_task(self._run_jobs())
+        return job.finished
+
+    def cancel(self, run_id: int) -> None:
+        """Cancel a run that waits or is under way; nothing happens if it has ended already."""
+        if self._waiting is not None and self._waiting.run.run_id == run_id:
+            self._waiting.finish("cancelled")
+            self._waiting = None
+        job = self._running
+        if job is not None and job.run.run_id == run_id and not job.cancelled.is_set():
+            job.cancelled.set()
+            if self._process is not None:
+                self._process.send(protocol.Cancel(run_id))
+
+    def preload(self, modules: list[str]) -> None:
+        """Have the worker import these modules ahead of the next run. Remembered for workers that are started later."""
+        new = [name for name in modules if name not in self._preloaded]
+        self._preloaded += new
+        if new and self._process is not None:
+            self._preloading = True
+            self._process.send(protocol.Preload(new))
+
+    async def restart(self) -> protocol.Hello | Failure:
+        """End the process if there is one, forget earlier failures, and start anew. A run under way ends as "cancelled"."""
+        for job in (self._running, self._waiting):
+            if job is not None:
+                self.cancel(job.run.run_id)
+        await self._end_process()
+        self._failure, self._crashes, self._preloaded = None, 0, []
+        return await self.start()
+
+    async def stop(self) -> None:
+        """End the process and its children. Runs that wait or are under way end as "cancelled"."""
+        self._stopping = True
+        for job in (self._running, self._waiting):
+            if job is not None:
+                job.finish("cancelled")
+        self._waiting = None
+        if self._pump is not None:
+            self._pump.cancel()
+        await self._end_process()
+        self._enter(State("stopped"))
+
+    def kill(self) -> None:
+        """End the process and its children at once, without waiting: for the end of the server."""
+        self._stopping = True
+        if self._process is not None:
+            self._process.kill()
+
+    # --- the process ---
+
+    async def _started(self) -> processes.Process | Failure:
+        """The living process, or a new one. Callers that come while one is being started share it."""
+        if self._process is not None and not self._process.ended.is_set():
+            return self._process
+        if self._failure is not None and time.monotonic() - self._failed_at < FAILURE_SECONDS:
+            return self._failure
+        if self._starting is None or self._starting.done():
+            self._starting = asyncio.create_task(self._spawn())
+        starting = self._starting
+        await asyncio.wait({starting})
+        return Failure("failed", "The worker was stopped while it started.") if starting.cancelled() else starting.result()
+
+    async def _spawn(self) -> processes.Process | Failure:
+        if self._crashes > 1:
+            await asyncio.sleep(min(LONGEST_BACK_OFF, 0.25 * 2 ** (self._crashes - 1)))
+        if self._failure is None:
+            self._enter(State("starting"))
+        outcome = await processes.spawn(self.interpreter, self.root, self._fork, self._receive, self._on_output)
+        if isinstance(outcome, Failure):
+            self._failure, self._failed_at = outcome, time.monotonic()
+            self._enter(outcome.state)
+            return outcome
+        self._failure = None
+        self._process = outcome
+        if self._preloaded:
+            self._preloading = True
+            outcome.send(protocol.Preload(self._preloaded))
+        self._watch(self._until_ready(outcome))
+        self._watch(self._until_ended(outcome))
+        return outcome
+
+    async def _end_process(self) -> None:
+        if self._starting is not None and not self._starting.done():
+            self._starting.cancel()
+            await asyncio.wait({self._starting})
+        process, self._process = self._process, None
+        if process is not None:
+            await process.stop()
+
+    def _watch(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._watches.add(task)
+        task.add_done_callback(self._watches.discard)
+
+    async def _until_ready(self, process: processes.Process) -> None:
+        await _first(process.ready, process.ended)
+        if process is self._process and process.ready.is_set() and self._running is None:
+            self._enter(State("ready"))
+
+    async def _until_ended(self, process: processes.Process) -> None:
+        await process.ended.wait()
+        if process is not self._process or self._stopping:
+            return  # It was ended by us.
+        self._process = None
+        self._crashes += 1
+        detail = _how_it_ended(process)
+        logger.warning("the worker %d has gone: %s", process.pid, detail)
+        # The next run should not have to wait for torch, so a new one is started now.
+        await self._started()
+
+    def _receive(self, message: object) -> None:
+        job = self._running
+        if isinstance(message, protocol.Output):
+            self._on_output(message.text)
+        elif isinstance(message, protocol.Traced):
+            if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
+                try:
+                    job.on_trace(message)
+                except Exception:
+                    logger.exception("a trace of run %d could not be used", message.run_id)
+        elif isinstance(message, protocol.Finished) and job is not None and message.run_id == job.run.run_id:
+            job.finish(message.outcome, message.detail, message.seconds)
+
+    def _enter(self, state: State) -> None:
+        if state != self.state:
+            self.state = state
+            self._on_state(state)
+
+    # --- the runs ---
+
+    async def _run_jobs(self) -> None:
+        while self._waiting is not None:
+            job, self._waiting = self._waiting, None
+            self._running = job
+            try:
+                await self._execute(job)
+            except Exception:
+                logger.exception("run %d failed", job.run.run_id)
+                job.finish("crash", "ShapeLens failed to run this file; see the log.")
+            finally:
+                job.finish("cancelled")
+                self._running = None
+            if self.state.name == "running":
+                self._enter(State("ready"))
+
+    async def _execute(self, job: _Job) -> None:
+        process = await self._started()
+        if job.cancelled.is_set():
+            return
+        if isinstance(process, Failure):
+            job.finish("unavailable", process.message)
+            return
+        # User code is not to blame while torch and its kernels are loading, so the deadline starts after that.
+        await _first(process.ready, process.ended, job.cancelled, timeout=LOADING_SECONDS)
+        if job.cancelled.is_set():
+            return
+        if not process.ready.is_set():
+            detail = "" if process.ended.is_set() else f"PyTorch did not load within {LOADING_SECONDS:.0f} s."
+            await self._give_up(process, job, "crash", detail)
+            return
+        self._enter(State("running"))
+        process.send(job.run)
+        limit = job.run.deadline + GRACE_SECONDS + (PRELOAD_SECONDS if self._preloading else 0.0)
+        await _first(job.finished, process.ended, job.cancelled, timeout=limit)
+        if job.cancelled.is_set() and not job.finished.done():
+            await _first(job.finished, process.ended, timeout=CANCEL_SECONDS)
+        if job.finished.done():
+            self._crashes = 0
+            self._preloading = False
+        elif process.ended.is_set():
+            await self._give_up(process, job, "cancelled" if job.cancelled.is_set() else "crash")
+        else:
+            detail = f"The run did not end within its deadline of {job.run.deadline:g} s."
+            await self._give_up(process, job, "cancelled" if job.cancelled.is_set() else "deadline", detail)
+
+    async def _give_up(self, process: processes.Process, job: _Job, outcome: str, detail: str = "") -> None:
+        process.kill()
+        await process.ended.wait()
+        job.finish(outcome, detail or f"The worker {_how_it_ended(process)} while it ran this file.")
+
+
+def _how_it_ended(process: processes.Process) -> str:
+    if process.problem:
+        return f"was ended because {process.problem}"
+    code = process.returncode
+    if code is not None and code < 0:
+        try:
+            return f"was killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"was killed by signal {-code}"
+    return f"ended with exit code {code}"
+
+
+async def _first(*events: asyncio.Event | asyncio.Future[protocol.Finished], timeout: float | None = None) -> None:
+    """Wait until one of these has happened, or `timeout` seconds have passed."""
+    tasks = [asyncio.create_task(event.wait()) for event in events if isinstance(event, asyncio.Event)]
+    waited_for: list[asyncio.Future[Any]] = [*tasks, *(event for event in events if not isinstance(event, asyncio.Event))]
+    try:
+        await asyncio.wait(waited_for, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
