@@ -1,0 +1,234 @@
+// VS Code's window as a person sees it: text with hints, squiggles, hovers, lenses, menus, the status bar.
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** ms. The first hints wait for torch to be imported, on a busy machine for long. */
+export const PATIENCE = 60_000;
+
+/**
+ * Asks `probe` until it gives something that is neither false nor empty, and hands that back.
+ * @throws with what was last seen, when that takes longer than `patience` ms.
+ */
+export async function eventually(what, probe, patience = PATIENCE, seen = () => "") {
+  const deadline = Date.now() + patience;
+  let problem = "";
+  for (;;) {
+    try {
+      const value = await probe();
+      if (value !== false && value !== undefined && value !== null) return value;
+      problem = "";
+    } catch (error) {
+      problem = `\n${error.message}`;
+    }
+    if (Date.now() > deadline) throw new Error(`not within ${patience / 1000} s: ${what}${problem}\n${await seen()}`);
+    await sleep(50);
+  }
+}
+
+export class Workbench {
+  constructor(page) {
+    this.page = page;
+  }
+
+  /** Opens an address of CodeServer.url() and waits for the window, and for the file's text if one is named. */
+  static async open(context, url, file) {
+    const page = await context.newPage();
+    const workbench = new Workbench(page);
+    await page.goto(url);
+    await page.locator(".monaco-workbench").waitFor({ timeout: PATIENCE });
+    if (file) {
+      await page.locator(`.tab.active[data-resource-name="${file}"]`).waitFor({ timeout: PATIENCE });
+      await page.locator(".editor-instance .view-line").first().waitFor({ timeout: PATIENCE });
+    }
+    return workbench;
+  }
+
+  // --- text ---
+
+  /** The lines on screen from top to bottom, inlay hints included, no-break spaces as spaces. */
+  async lines() {
+    return this.page.evaluate(() => {
+      const editor = document.querySelector(".editor-group-container.active .editor-instance") ?? document;
+      const lines = [...editor.querySelectorAll(".view-lines .view-line")];
+      lines.sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
+      return lines.map((line) => line.textContent.replaceAll("\u00a0", " "));
+    });
+  }
+
+  /** Waits for a line that has `code` and, after it, `hint`, and hands it back. */
+  async lineWith(code, hint = "", patience = PATIENCE) {
+    const fits = (line) => line.includes(code) && line.indexOf(hint, line.indexOf(code) + code.length) >= 0;
+    const seen = async () => (await this.lines()).join("\n");
+    return eventually(`a line with ${JSON.stringify(code)} and ${JSON.stringify(hint)}`, async () => (await this.lines()).find(fits), patience, seen);
+  }
+
+  /** The boxes (CSS pixels) of `text` in the first line on screen that has `code`; of all of `code` if no text is given. */
+  async box(code, text = code) {
+    const find = ([code, text]) => {
+      const editor = document.querySelector(".editor-group-container.active .editor-instance") ?? document;
+      for (const line of editor.querySelectorAll(".view-lines .view-line")) {
+        const whole = line.textContent.replaceAll("\u00a0", " ");
+        const from = whole.indexOf(code);
+        const start = from < 0 ? -1 : whole.indexOf(text, from);
+        if (start < 0) continue;
+        const range = document.createRange();
+        const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+        let passed = 0;
+        let began = false;
+        for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+          const length = node.textContent.length;
+          if (!began && start < passed + length) {
+            range.setStart(node, start - passed);
+            began = true;
+          }
+          if (began && start + text.length <= passed + length) {
+            range.setEnd(node, start + text.length - passed);
+            const { x, y, width, height } = range.getBoundingClientRect();
+            return { x, y, width, height };
+          }
+          passed += length;
+        }
+      }
+      return null;
+    };
+    return eventually(`${JSON.stringify(text)} on screen`, () => this.page.evaluate(find, [code, text]), 10_000, async () => (await this.lines()).join("\n"));
+  }
+
+  /** Clicks into the middle of `text` in the line that has `code`. */
+  async click(code, text) {
+    const box = await this.box(code, text);
+    await this.page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+  }
+
+  /** Replaces `old` in the line that has `code` by typing, as a person would: select it, type. */
+  async retype(code, old, text) {
+    const box = await this.box(code, old);
+    const y = box.y + box.height / 2;
+    await this.page.mouse.click(box.x + 0.5, y);
+    await this.page.keyboard.down("Shift");
+    await this.page.mouse.click(box.x + box.width - 0.5, y);
+    await this.page.keyboard.up("Shift");
+    await this.page.keyboard.type(text);
+  }
+
+  async save() {
+    await this.page.keyboard.press("Control+s");
+    await this.page.locator(".tab.active.dirty").waitFor({ state: "detached", timeout: 10_000 });
+  }
+
+  // --- what the server adds ---
+
+  /** Shows the hover at `text` and hands back its words. `expected` is what has to be in it before that. */
+  async hover(code, text, expected = "") {
+    const words = async () => {
+      const box = await this.box(code, text);
+      // VS Code shows a hover only after the mouse moved within the word.
+      await this.page.mouse.move(box.x + box.width / 2 - 1, box.y + box.height / 2);
+      await this.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+      await sleep(250);
+      for (const hover of await this.page.locator(".monaco-hover:visible").all()) {
+        const shown = (await hover.innerText()).replaceAll("\u00a0", " ");
+        if (shown.includes(expected) && !shown.includes("Loading...")) return shown;
+      }
+      return null;
+    };
+    const seen = async () => (await this.page.locator(".monaco-hover:visible").allInnerTexts()).join("\n---\n");
+    return eventually(`a hover at ${JSON.stringify(text)} with ${JSON.stringify(expected)}`, words, 20_000, seen);
+  }
+
+  async leaveHover() {
+    await this.page.mouse.move(5, 5);
+    await this.page.locator(".monaco-hover:visible").waitFor({ state: "hidden", timeout: 10_000 });
+  }
+
+  /** Waits until squiggles of this kind ("error", "warning", "info") are there, or gone for count 0, and hands back their boxes. */
+  async squiggles(count, kind = "error", patience = PATIENCE) {
+    const squiggles = this.page.locator(`.editor-group-container.active .squiggly-${kind}`);
+    await eventually(`${count} squiggles (${kind})`, async () => (await squiggles.count()) === count, patience, async () => `${await squiggles.count()} squiggles\n${(await this.lines()).join("\n")}`);
+    return Promise.all((await squiggles.all()).map((squiggle) => squiggle.boundingBox()));
+  }
+
+  /** The titles of the code lenses on screen. */
+  async lenses() {
+    return (await this.page.locator(".codelens-decoration a").allTextContents()).map((text) => text.replaceAll("\u00a0", " "));
+  }
+
+  /** The lens whose title has `text`, once it is there. */
+  async lens(text, patience = PATIENCE) {
+    const lens = this.page.locator(".codelens-decoration a", { hasText: text }).first();
+    await eventually(`a code lens with ${JSON.stringify(text)}`, () => lens.isVisible().then((is) => is || null), patience, async () => (await this.lenses()).join("\n"));
+    return lens;
+  }
+
+  /** Puts the cursor into `text` and opens the quick fix menu; hands back its rows' locator. */
+  async quickFixes(code, text) {
+    await this.click(code, text);
+    await this.page.keyboard.press("Control+.");
+    const rows = this.page.locator(".action-widget .monaco-list-row.action");
+    await rows.first().waitFor({ timeout: 20_000 });
+    return rows;
+  }
+
+  /** Opens the Problems panel and hands back its rows' texts once one has `expected`. */
+  async problems(expected) {
+    if (!(await this.page.locator(".markers-panel").isVisible())) await this.command("Problems: Focus on Problems View");
+    const texts = async () => (await this.page.locator(".markers-panel .monaco-list-row").allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " "));
+    return eventually(`${JSON.stringify(expected)} among the problems`, async () => {
+      const rows = await texts();
+      return rows.some((row) => row.includes(expected)) ? rows : null;
+    }, PATIENCE, async () => (await texts()).join("\n"));
+  }
+
+  // --- the rest of the window ---
+
+  /** Runs a command by its title in the command palette. */
+  async command(title) {
+    await this.page.keyboard.press("F1");
+    const input = this.page.locator(".quick-input-widget:visible input");
+    await input.waitFor({ timeout: 10_000 });
+    await input.fill(`>${title}`);
+    const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first();
+    await row.waitFor({ timeout: 20_000 });
+    await row.click();
+  }
+
+  /** The input box of a command, as a locator, once it is there. */
+  async inputBox() {
+    const input = this.page.locator(".quick-input-widget:visible input").first();
+    await input.waitFor({ timeout: 10_000 });
+    return input;
+  }
+
+  /** Waits for a status bar item that has `text`, and hands back its locator. */
+  async status(text, patience = PATIENCE) {
+    const item = this.page.locator(".statusbar-item", { hasText: text }).first();
+    const seen = async () => (await this.page.locator(".statusbar-item").allInnerTexts()).join(" | ");
+    await eventually(`${text} in the status bar`, () => item.isVisible().then((is) => is || null), patience, seen);
+    return item;
+  }
+
+  /** Waits for a notification that has `text`, and hands back its locator. */
+  async toast(text, patience = PATIENCE) {
+    const toast = this.page.locator(".notification-toast", { hasText: text }).first();
+    await toast.waitFor({ timeout: patience });
+    return toast;
+  }
+
+  async toasts() {
+    return this.page.locator(".notification-toast").allInnerTexts();
+  }
+
+  /** Grants trust to a restricted workspace through the window, as a person does. */
+  async grantTrust() {
+    await this.page.locator('.statusbar-item:has-text("Restricted Mode") a').first().click();
+    await this.page.locator(".workspace-trust-editor .workspace-trust-buttons-row a", { hasText: "Trust" }).first().click();
+    await this.page.locator('.statusbar-item:has-text("Restricted Mode")').waitFor({ state: "detached", timeout: 20_000 });
+    await this.page.keyboard.press("Control+w");
+  }
+
+  async screenshot(path, options = {}) {
+    mkdirSync(dirname(path), { recursive: true });
+    await this.page.screenshot({ path, ...options });
+  }
+}
