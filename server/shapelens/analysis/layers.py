@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ..protocol import LayerSeen
 
 _CONV = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias", "padding_mode")
-_CONV_TRANSPOSE = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "output_padding", "groups", "bias", "dilation", "padding_mode")
+_CONV_TRANSPOSE = (*_CONV[:5], "output_padding", "groups", "bias", "dilation", "padding_mode")
 _BATCH_NORM = ("num_features", "eps", "momentum", "affine", "track_running_stats")
 _RNN = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size")
 _RNN_CELL = ("input_size", "hidden_size", "bias")
@@ -67,10 +67,19 @@ _NOUNS = {
     "num_parameters": "channels",
 }
 
-_DIVISOR = {"num_channels": "num_groups", "in_channels": "groups", "embed_dim": "num_heads", "d_model": "nhead"}
+_DIVISOR = {"num_channels": "num_groups", "in_channels": "groups", "out_channels": "groups", "embed_dim": "num_heads", "d_model": "nhead"}
 
-# The rows of a recurrent or attention weight, in terms of the constructor's arguments (torch's own documentation of the layers' attributes).
+# How many gates' rows a recurrent weight holds (torch's documentation of the layers' attributes).
 _GATES = {"LSTM": "4·", "LSTMCell": "4·", "GRU": "3·", "GRUCell": "3·", "RNN": "", "RNNCell": ""}
+_ATTENTION = {
+    "in_proj_weight": "[3·embed, embed]",
+    "in_proj_bias": "[3·embed]",
+    "q_proj_weight": "[embed, embed]",
+    "k_proj_weight": "[embed, kdim]",
+    "v_proj_weight": "[embed, vdim]",
+    "out_proj.weight": "[embed, embed]",
+    "out_proj.bias": "[embed]",
+}
 
 
 def index_of(layer: LayerSeen, argument: str) -> int | None:
@@ -105,14 +114,12 @@ def parameter_meaning(layer: LayerSeen, name: str) -> str:
     """The shape of a parameter in words: `[4·hidden, input]` for an LSTM's `weight_ih_l0`; "" where the numbers say it all."""
     kind = layer.class_name
     if kind in _GATES:
-        return _recurrent_meaning(_GATES[kind], name, bidirectional="bidirectional=True" in layer.description, projected="proj_size=" in layer.description)
-    if kind == "MultiheadAttention":
-        return {"in_proj_weight": "[3·embed, embed]", "in_proj_bias": "[3·embed]", "q_proj_weight": "[embed, embed]", "k_proj_weight": "[embed, kdim]",
-                "v_proj_weight": "[embed, vdim]", "out_proj.weight": "[embed, embed]", "out_proj.bias": "[embed]"}.get(name, "")  # fmt: skip
-    return ""
+        return _recurrent_meaning(layer, name)
+    return _ATTENTION.get(name, "") if kind == "MultiheadAttention" else ""
 
 
-def _recurrent_meaning(gates: str, name: str, *, bidirectional: bool, projected: bool) -> str:
+def _recurrent_meaning(layer: LayerSeen, name: str) -> str:
+    gates = _GATES[layer.class_name]
     found = re.match(r"(weight|bias)_(ih|hh|hr)(?:_l(\d+))?(?:_reverse)?$", name)
     if not found:
         return ""
@@ -121,8 +128,8 @@ def _recurrent_meaning(gates: str, name: str, *, bidirectional: bool, projected:
         return "[proj, hidden]"
     if what == "bias":
         return f"[{gates}hidden]"
-    state = "proj" if projected else "hidden"
+    state = "proj" if "proj_size=" in layer.description else "hidden"
     if of == "hh":
         return f"[{gates}hidden, {state}]"
-    below = ("2·" if bidirectional else "") + state
+    below = ("2·" if "bidirectional=True" in layer.description else "") + state
     return f"[{gates}hidden, {'input' if level in (None, '0') else below}]"

@@ -50,7 +50,7 @@ def shape_text(value: Value, dims: str = "names") -> str:
     if value.kind == "sequence":
         return _sequence_text(value, dims)
     if value.kind == "mapping":
-        pairs = [f"{key}: {shape_text(item, dims)}" for key, item in zip(value.keys or [], value.items or [])]
+        pairs = [f"{key}: {shape_text(item, dims)}" for key, item in zip(value.keys or [], value.items or [], strict=True)]
         return "{" + ", ".join(_capped(pairs)) + "}"
     return value.text or value.type_name or "?"
 

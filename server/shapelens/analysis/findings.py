@@ -1,0 +1,230 @@
+"""Findings: what is wrong, where, with what it has to do, and how to mend it. A finding always lies in the file that was asked about;
+its related places and its fixes may lie in others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .. import protocol
+from ..examples.settings import Settings
+from ..protocol import ExampleRun, LayerSeen, Mismatch, Note, Trace
+from ..source.module import Module
+from ..source.positions import Span
+from . import codes
+from .fixes import Fix, in_size_fix, producer_fix
+from .messages import in_size_message, operation_message, product
+from .places import ArgumentPlace, OtherModules, Place, Places, layer_name
+from .shapes import shape_text
+
+MOST_CALLERS = 4  # of a mismatch deep in calls that are shown as related places
+
+_FAILURES = {
+    "deadline": "the run did not end within the deadline",
+    "memory": "the run needed more memory than the limit",
+    "exit": "the code ended the Python process",
+    "crash": "the Python process that ran the code crashed",
+}
+
+
+@dataclass(frozen=True)
+class Related:
+    """A place that has to do with a finding. file: None for the finding's own file."""
+
+    file: str | None
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """severity: "error" | "warning" | "information" | "hint". alternatives: other ways to mend it, less likely than `fix`."""
+
+    code: str
+    severity: str
+    message: str
+    span: Span
+    file: str
+    related: list[Related] = field(default_factory=list)
+    fix: Fix | None = None
+    alternatives: list[Fix] = field(default_factory=list)
+
+
+def findings(module: Module, trace: Trace, settings: Settings, other_modules: OtherModules) -> list[Finding]:
+    """The findings of a trace in the order of the text, without those that are silenced by `# shapelens: ignore[...]` or the settings."""
+    places = Places(module, trace, other_modules)
+    found = [_in_size(places, group) for group in _groups(trace)]
+    found += _operations(places)
+    found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
+    found += [finding for note in trace.notes if (finding := _note(places, note)) is not None]
+    shown = [finding for each in found if (finding := _with_settings(module, each, settings)) is not None]
+    return sorted(shown, key=lambda finding: (finding.span, finding.code))
+
+
+def failure(module: Module, file: str, outcome: str, detail: str, settings: Settings) -> list[Finding]:
+    """The finding at the top of the file for a run that ended badly. outcome: as in protocol.Finished ("deadline", "crash", ...)."""
+    span = Span(1, 0, 1, len(module.lines.line(1)))
+    message = detail or _FAILURES.get(outcome, outcome)
+    found = _with_settings(module, Finding(outcome, codes.severity(outcome), message, span, file), settings)
+    return [found] if found is not None else []
+
+
+def _with_settings(module: Module, finding: Finding, settings: Settings) -> Finding | None:
+    """The finding with the severity that the settings give its code; None where it is silenced."""
+    silenced = module.ignores.get(finding.span.line, set())
+    severity = settings.findings_severity.get(finding.code, finding.severity)
+    if silenced is None or finding.code in silenced or finding.code in settings.ignore or severity in ("off", "none", "ignore"):
+        return None
+    if severity == finding.severity:
+        return finding
+    return Finding(finding.code, severity, finding.message, finding.span, finding.file, finding.related, finding.fix, finding.alternatives)
+
+
+# --- sizes that a constructor's argument fixed ---
+
+
+def _is_in_size(mismatch: Mismatch) -> bool:
+    return mismatch.layer is not None and mismatch.argument != "" and mismatch.got is not None and mismatch.need is not None
+
+
+def _groups(trace: Trace) -> Iterable[list[Mismatch]]:
+    """The in-size mismatches, those of one constructor call's argument together: they have one cause and get one finding."""
+    groups: dict[object, list[Mismatch]] = defaultdict(list)
+    for number, mismatch in enumerate(trace.mismatches):
+        if _is_in_size(mismatch):
+            span = _layer(trace, mismatch).span
+            where = (span.file, span.line, span.column, span.end_line, span.end_column) if span is not None else number
+            groups[(mismatch.code, mismatch.argument, where)].append(mismatch)
+    return groups.values()
+
+
+def _layer(trace: Trace, mismatch: Mismatch) -> LayerSeen:
+    assert mismatch.layer is not None
+    return trace.layers[mismatch.layer]
+
+
+def _in_size(places: Places, group: list[Mismatch]) -> Finding:
+    first = group[0]
+    layer = _layer(places.trace, first)
+    argument = places.argument(layer, first.argument)
+    call = places.here(first)
+    if argument is not None and argument.file == places.trace.file:
+        span = argument.span
+    else:
+        span = (call or places.of_example(first.example)).span
+    fix = in_size_fix(places, group, argument) if argument is not None else None
+    related = [*_calls(places, first, span), *_constructor(places, layer, argument, first, span), *_origins(places, first)]
+    produced = producer_fix(places, group)
+    message = in_size_message(places, group)
+    severity = codes.severity(first.code)
+    return Finding(first.code, severity, message, span, places.trace.file, _distinct(related, span), fix, [produced] if produced else [])
+
+
+def _calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
+    """The call that the size arrived in, then its callers, from the inside out."""
+    arrived = ", ".join(shape_text(value) for value in mismatch.inputs[:3] if value.kind == "tensor")
+    for number, span in enumerate(_from_inside(mismatch)):
+        place = places.locate(span)
+        if place is None or number > MOST_CALLERS:
+            continue
+        words = (f"gets {arrived} here" if arrived else "fails here") if number == 0 else "called from here"
+        related = _related(places, place, words)
+        if related.file is not None or related.span != primary:
+            yield related
+
+
+def _from_inside(mismatch: Mismatch) -> list[protocol.Span]:
+    spans = [mismatch.span] if mismatch.span is not None else []
+    return spans + [span for span in reversed(mismatch.trail) if span not in spans]
+
+
+def _constructor(places: Places, layer: LayerSeen, argument: ArgumentPlace | None, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
+    if argument is not None:
+        related = _related(places, argument, f"{mismatch.argument} of {layer_name(layer)} is {mismatch.need} here")
+        if related.file is not None or related.span != primary:
+            yield related
+
+
+def _origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
+    """Where the size that arrived came from; a layer's argument rather than its call, as that is what one would change."""
+    for number, origin in enumerate(mismatch.origins):
+        if origin.layer is not None and origin.argument:
+            producer = places.trace.layers[origin.layer]
+            place: Place | ArgumentPlace | None = places.argument(producer, origin.argument) or places.locate(producer.span)
+            words = f"{origin.argument} of {layer_name(producer)}"
+            words = f"the size comes from {words}" if number == 0 else f"a factor of it comes from {words}"
+        else:
+            place = places.locate(origin.span)
+            factors = product(origin, mismatch.got)
+            words = f"{mismatch.got} is {factors} here" if factors else f"the size comes from {origin.operation}"
+        if place is not None:
+            yield _related(places, place, words)
+
+
+def _related(places: Places, place: Place | ArgumentPlace, message: str) -> Related:
+    return Related(None if place.file == places.trace.file else place.file, place.span, message)
+
+
+def _distinct(related: Iterable[Related], primary: Span) -> list[Related]:
+    """Each place once, with the first thing that is said of it; the finding's own place left out."""
+    kept: dict[tuple[str | None, Span], Related] = {}
+    for each in related:
+        if each.file is not None or each.span != primary:
+            kept.setdefault((each.file, each.span), each)
+    return list(kept.values())
+
+
+# --- all other mismatches ---
+
+
+def _operations(places: Places) -> list[Finding]:
+    """One finding for each place and message; a loop that fails in the same way each time has one cause."""
+    found: dict[object, Finding] = {}
+    for mismatch in places.trace.mismatches:
+        if _is_in_size(mismatch):
+            continue
+        place = places.here(mismatch) or places.of_example(mismatch.example)
+        message = operation_message(places, mismatch)
+        related = _distinct([*_calls(places, mismatch, place.span), *_origins(places, mismatch)], place.span)
+        finding = Finding(mismatch.code, codes.severity(mismatch.code), message, place.span, places.trace.file, related)
+        found.setdefault((place.span, mismatch.code), finding)
+    return list(found.values())
+
+
+# --- examples that did not run, and notes ---
+
+
+def _failed_otherwise(trace: Trace, number: int, run: ExampleRun) -> bool:
+    """Whether an example failed for a reason that no mismatch tells."""
+    if run.error is None or run.error_kind == "mismatch":
+        return False
+    told = [mismatch.span for mismatch in trace.mismatches if mismatch.example == number and mismatch.span is not None]
+    return run.error_span not in told
+
+
+def _failed_example(places: Places, number: int, run: ExampleRun) -> Finding:
+    error = run.error_span
+    place = places.locate(error) if error is not None and error.file == places.trace.file else None
+    if place is None and run.error_kind in ("definitions", "syntax"):
+        place = Place(places.trace.file, places.module, places.top())
+    elif place is None:
+        place = places.of_example(number)
+    code = run.error_kind if run.error_kind in codes.CODES else "exception"
+    message = run.error or ""
+    if code == "definitions":
+        message = f"the file cannot be run: {message}"
+    elif code == "example":
+        message = f"the example {run.expression} cannot be run: {message}"
+    related = []
+    if error is not None and error.file != places.trace.file and (elsewhere := places.locate(error)) is not None:
+        related.append(_related(places, elsewhere, "it fails here"))
+    return Finding(code, codes.severity(code), message, place.span, places.trace.file, related)
+
+
+def _note(places: Places, note: Note) -> Finding | None:
+    if note.span is not None and note.span.file != places.trace.file:
+        return None  # It is told in the file that it belongs to, when that one is open.
+    place = places.locate(note.span)
+    severity = codes.severity(note.code) if note.code in codes.CODES else "information"
+    return Finding(note.code, severity, note.message, place.span if place is not None else places.top(), places.trace.file)

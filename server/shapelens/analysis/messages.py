@@ -1,0 +1,148 @@
+"""The words of findings: which layer, what it got, what it needs, and where the size came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..protocol import Mismatch, Origin, Value
+from .layers import noun
+from .places import Places, layer_name
+from .shapes import dims_text, has_tensor, shape_text
+
+_VERBS = {
+    "flatten": "flattened",
+    "view": "reshaped",
+    "reshape": "reshaped",
+    "unflatten": "reshaped",
+    "cat": "concatenated",
+    "concat": "concatenated",
+    "stack": "stacked",
+    "permute": "permuted",
+    "transpose": "transposed",
+    "movedim": "permuted",
+    "expand": "expanded",
+    "repeat": "repeated",
+    "unfold": "unfolded",
+    "interpolate": "resized",
+    "pad": "padded",
+    "chunk": "split",
+    "split": "split",
+}
+
+
+def in_size_message(places: Places, mismatches: Sequence[Mismatch]) -> str:
+    """`fc1 gets 400 features (16·5·5, flattened on line 14) but in_features is 576`, for the mismatches of one constructor's argument."""
+    first = mismatches[0]
+    layers = {places.trace.layers[each.layer].path: places.trace.layers[each.layer] for each in mismatches if each.layer is not None}
+    layer = next(iter(layers.values()))
+    name = layer_name(layer) + (f" (one of {len(layers)} layers built here)" if len(layers) > 1 else "")
+    got = _listed(each.got for each in mismatches)
+    need = _listed(each.need for each in mismatches)
+    counted = noun(layer, first.argument)
+    if counted and got == "1":
+        counted = counted.replace("features", "feature", 1).replace("channels", "channel", 1)
+    units = f"{got} {counted}" if counted else f"a size of {got}"
+    origin = origin_words(places, first) if "," not in got else ""
+    return f"{name} gets {units}{origin and f' ({origin})'} but {first.argument} is {need}"
+
+
+def _listed(sizes: object) -> str:
+    return ", ".join(dict.fromkeys(str(size) for size in sizes))  # type: ignore[attr-defined]
+
+
+def origin_words(places: Places, mismatch: Mismatch) -> str:
+    """Where the size that arrived came from: `16·5·5, flattened on line 14`, `out_channels of conv1, line 5`; "" where it is not known."""
+    for origin in mismatch.origins:
+        words = _one_origin(places, mismatch, origin)
+        if words:
+            return words
+    return ""
+
+
+def _one_origin(places: Places, mismatch: Mismatch, origin: Origin) -> str:
+    if origin.layer is not None and origin.argument:
+        layer = places.trace.layers[origin.layer]
+        place = places.argument(layer, origin.argument)
+        return f"{origin.argument} of {layer_name(layer)}" + (f", {places.words(place)}" if place is not None else "")
+    place_of_operation = places.locate(origin.span)
+    where = f" on {places.words(place_of_operation)}" if place_of_operation is not None else ""
+    if origin.layer is not None:
+        return f"from {layer_name(places.trace.layers[origin.layer])}{where}"
+    verb = _VERBS.get(origin.operation, "")
+    factors = product(origin, mismatch.got)
+    if not verb and not where:
+        return ""
+    return (f"{factors}, " if factors else "") + (f"{verb}{where}" if verb else f"from {origin.operation}{where}")
+
+
+def product(origin: Origin, size: int | None) -> str:
+    """The dims that a flatten or view multiplied into a size: `16·5·5` for [B, 16, 5, 5] → [B, 400]; "" where it did not."""
+    if size is None or None in origin.shape or None in origin.result:
+        return ""
+    before = [dim for dim in origin.shape if dim is not None]
+    after = [dim for dim in origin.result if dim is not None]
+    if math.prod(before) != math.prod(after):
+        return ""
+    for position in [place for place, dim in enumerate(after) if dim == size]:
+        ahead = math.prod(after[:position])
+        for start in range(len(before)):
+            if math.prod(before[:start]) != ahead:
+                continue
+            for end in range(start + 2, len(before) + 1):
+                if math.prod(before[start:end]) == size and 1 not in before[start:end]:
+                    return "·".join(map(str, before[start:end]))
+    return ""
+
+
+# --- other mismatches ---
+
+
+def operation_message(places: Places, mismatch: Mismatch) -> str:
+    """What is wrong with an operation, in terms of the shapes that it was given; eager's own words where nothing better is known."""
+    message = mismatch.message.strip().rstrip(".") or mismatch.exception
+    tensors = [value for value in mismatch.inputs if value.kind == "tensor"]
+    special = _SPECIAL.get(mismatch.code)
+    words = special(tensors) if special is not None else ""
+    if not words:
+        words = message
+        if mismatch.code in ("exception", "example", "definitions") and mismatch.exception and not message.startswith(mismatch.exception):
+            words = f"{mismatch.exception}: {message}"
+        elif any(has_tensor(value) for value in mismatch.inputs) and mismatch.code != "exception":
+            words += " (given " + ", ".join(shape_text(value) for value in mismatch.inputs[:4] if has_tensor(value)) + ")"
+    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    return f"{layer_name(layer)}: {words}" if layer is not None and layer.path else words
+
+
+def _matmul(tensors: list[Value]) -> str:
+    if len(tensors) != 2 or not all(value.shape for value in tensors):
+        return ""
+    left, right = (value.shape or [] for value in tensors)
+    inner = left[-1], right[-2] if len(right) > 1 else right[0]
+    if None in inner or inner[0] == inner[1]:
+        return ""
+    return f"{dims_text(tensors[0])} @ {dims_text(tensors[1])}: the inner sizes are {inner[0]} and {inner[1]}"
+
+
+def _broadcast(tensors: list[Value]) -> str:
+    if len(tensors) != 2:
+        return ""
+    left, right = (value.shape or [] for value in tensors)
+    for back in range(1, min(len(left), len(right)) + 1):
+        sizes = left[-back], right[-back]
+        if None not in sizes and sizes[0] != sizes[1] and 1 not in sizes:
+            return f"{dims_text(tensors[0])} and {dims_text(tensors[1])} do not broadcast: dim -{back} is {sizes[0]} and {sizes[1]}"
+    return ""
+
+
+def _cat(tensors: list[Value]) -> str:
+    different = list(dict.fromkeys(dims_text(value) for value in tensors))
+    if len(different) < 2:
+        return ""
+    shown = different if len(different) < 5 else [*different[:4], "…"]
+    if len({len(value.shape or []) for value in tensors}) > 1:
+        return f"{' and '.join(shown)} cannot be joined: they have different numbers of dims"
+    return ""
+
+
+_SPECIAL = {"matmul": _matmul, "broadcast": _broadcast, "cat": _cat}
