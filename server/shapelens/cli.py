@@ -1,29 +1,57 @@
 """The command line: `shapelens show`, `check`, `doctor` and `lsp`.
 
-Exit codes: 0 nothing wrong, 1 errors were found (or, for `doctor`, ShapeLens cannot work), 2 the request or the environment is wrong.
+Exit codes: 0 nothing is wrong; 1 errors were found, or, for `doctor`, ShapeLens cannot work; 2 the request or the environment is wrong.
+Heavy packages are imported by the commands that need them, so that `--help` and `--version` answer at once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from shapelens import __version__
 
+INTERRUPTED = 130  # as shells have it for SIGINT
+
 app = typer.Typer(
     name="shapelens",
-    help="The shape of every tensor in a PyTorch model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+class Format(str, Enum):
+    """How `show` prints."""
+
+    text = "text"
+    json = "json"
+
+
+class LogLevel(str, Enum):
+    """How much the language server says on stderr."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
 Interpreter = Annotated[
     str | None,
-    typer.Option("--interpreter", metavar="PYTHON", help="The Python that has your torch (default: the setting, the active environment, .venv).", show_default=False),
+    typer.Option(
+        "--interpreter",
+        metavar="PYTHON",
+        help="The Python that has your torch. Default: the setting, the active environment, .venv, this one.",
+        show_default=False,
+    ),
 ]
 
 
@@ -37,24 +65,91 @@ def _show_version(wanted: bool) -> None:
 def options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
-    """The shape of every tensor in a PyTorch model."""
+    """The shape of every tensor in a PyTorch model, found by running the model's own code on torch's meta device."""
+
+
+@app.command()
+def show(
+    file: Annotated[str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file, or one class of it.", show_default=False)],
+    example: Annotated[
+        list[str] | None,
+        typer.Option("--example", "-e", metavar="EXPR", help="Run this instead of the file's own examples; may be repeated.", show_default=False),
+    ] = None,
+    output: Annotated[Format, typer.Option("--format", "-f", help="text: the source with its hints; json: see report/show.schema.json.")] = Format.text,
+    interpreter: Interpreter = None,
+) -> None:
+    """Print a file with the shapes of its tensors in the margin and the findings below their lines."""
+    from shapelens.commands import show as command
+
+    _run(lambda: command.show(file, example or [], output.value, interpreter))
+
+
+@app.command()
+def check(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.", show_default=False)],
+    interpreter: Interpreter = None,
+) -> None:
+    """Print what is wrong, a line each: `file:line:column: severity code: message`. Exits with 1 if there are errors."""
+    from shapelens.commands import check as command
+
+    _run(lambda: command.check(paths, interpreter))
+
+
+@app.command()
+def doctor(
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project to look at.")] = Path(),
+    interpreter: Interpreter = None,
+) -> None:
+    """Check what ShapeLens needs, and say what to do about what is missing."""
+    from shapelens.commands import doctor as command
+
+    _run(lambda: command.doctor(folder, interpreter))
 
 
 @app.command()
 def lsp(
-    tcp: Annotated[int | None, typer.Option("--tcp", metavar="PORT", min=1, max=65535, help="Listen on this port of localhost instead of stdio.", show_default=False)] = None,
+    tcp: Annotated[
+        int | None,
+        typer.Option("--tcp", metavar="PORT", min=1, max=65535, help="Listen on this port of localhost instead of stdio.", show_default=False),
+    ] = None,
     interpreter: Interpreter = None,
-    log_level: Annotated[str, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[LogLevel, typer.Option("--log-level", help="How much to say on stderr.")] = LogLevel.info,
 ) -> None:
     """Start the language server (over stdio, as editors do)."""
     from shapelens.lsp import server
 
-    server.run(tcp=tcp, interpreter=interpreter, log_level=log_level)
+    server.run(tcp=tcp, interpreter=interpreter, log_level=log_level.value)
+
+
+def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:
+    """Run a command to its exit code; what is wrong with the request or the environment is one line on stderr."""
+    from shapelens.batch import Unavailable, Unreadable
+    from shapelens.commands import Refused
+
+    try:
+        code = asyncio.run(command())
+        sys.stdout.flush()
+    except (Refused, Unreadable) as error:
+        _refuse(str(error))
+    except Unavailable as error:
+        _refuse(f"{error} {error.action}".strip())
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`| head`). Python would complain once more when it flushes stdout at its end.
+        sys.stdout = None  # type: ignore[assignment]
+        code = 0
+    raise typer.Exit(code)
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.secho(f"shapelens: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
+    raise typer.Exit(2)
 
 
 def main() -> None:
-    """The entry point: Ctrl-C is quiet and exits as the shell expects."""
+    """The entry point: Ctrl-C is quiet, even while packages are still being imported."""
     try:
         app()
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,144 @@
+"""Files analysed one after the other, without an editor: what the command line and the tests do with a text.
+
+text → source.parse → examples.choose → runner.Worker → analysis. The language server's session takes the same steps, but keeps their results
+between edits; here nothing is kept but the worker.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tokenize
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from shapelens import protocol, source
+from shapelens.analysis.findings import Finding, failure, findings
+from shapelens.analysis.hints import Hint, hints
+from shapelens.examples.choose import Choice, choose
+from shapelens.examples.settings import Settings
+from shapelens.runner import Worker, interpreter
+from shapelens.runner.state import Failure
+
+# What marks the folder that a project's own imports start from, and whose settings hold.
+PROJECT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg")
+
+
+class Unreadable(Exception):
+    """A path that holds no Python text. The message is one line for the user."""
+
+
+class Unavailable(Exception):
+    """No worker can be started. `action` says what to do about it."""
+
+    def __init__(self, message: str, action: str) -> None:
+        super().__init__(message)
+        self.action = action
+
+
+@dataclass
+class Analysed:
+    """Everything that is known about one text. `trace` has no observations where there was no example to run."""
+
+    path: str
+    module: source.Module
+    settings: Settings
+    choice: Choice
+    trace: protocol.Trace
+    hints: list[Hint] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def read(path: Path) -> str:
+    """The text of a Python file, decoded as Python itself does (coding cookie, BOM kept out), its line ends untouched.
+
+    Raises Unreadable for what does not exist, is a folder, may not be read, or is no text.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise Unreadable(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise Unreadable(f"{path} is a folder, not a Python file") from None
+    except OSError as error:
+        raise Unreadable(f"{path}: {error.strerror or error}") from None
+    if b"\0" in content:
+        raise Unreadable(f"{path} is a binary file, not Python text")
+    try:
+        encoding, _ = tokenize.detect_encoding(iter(content.splitlines(keepends=True)).__next__)
+        return content.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        raise Unreadable(f"{path} is not Python text: {getattr(error, 'msg', error)}") from None
+
+
+def project_root(path: Path) -> Path:
+    """The nearest folder above `path` that holds a project's mark; without one, the folder of the file."""
+    folder = path if path.is_dir() else path.parent
+    return next((place for place in (folder, *folder.parents) if any((place / mark).exists() for mark in PROJECT_MARKS)), folder)
+
+
+class Batch:
+    """One worker for any number of texts. Used as `async with Batch(...) as batch`."""
+
+    def __init__(self, python: str | None = None, *, root: Path, fork: bool | None = None) -> None:
+        """`python`: the interpreter that has torch, None to find it; `root`: the folder that it is found for."""
+        self.root = root
+        self.output: list[str] = []  # what user code printed and the worker logged
+        self.interpreter = interpreter.find(str(root), python or Settings.from_pyproject(str(root)).interpreter)
+        self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
+        self._run_ids = itertools.count(1)
+
+    async def __aenter__(self) -> Batch:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.worker.stop()
+
+    async def start(self) -> protocol.Hello:
+        """What the worker says of itself. Raises Unavailable where none can be started."""
+        hello = await self.worker.start()
+        if isinstance(hello, Failure):
+            raise Unavailable(hello.message, hello.action)
+        return hello
+
+    async def analyse(self, path: Path, text: str, *, examples: list[str] | None = None, only: str | None = None) -> Analysed:
+        """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable."""
+        file = str(path.absolute())
+        settings = Settings.from_pyproject(str(path.absolute().parent))
+        module = source.parse(text)
+        choice = choose(module, file, settings, examples or [])
+        if only is not None:
+            choice.examples[:] = [example for example in choice.examples if example.target == only]
+        analysed = Analysed(file, module, settings, choice, protocol.Trace(file))
+        if choice.examples:
+            await self.start()
+            analysed.trace, finished = await self._run(file, text, choice, settings)
+            analysed.hints = hints(module, analysed.trace, settings)
+            analysed.findings = findings(module, analysed.trace, settings, _parsed)
+            if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in analysed.trace.examples):
+                analysed.findings += failure(module, file, finished.outcome, finished.detail, settings)
+        return analysed
+
+    async def _run(self, file: str, text: str, choice: Choice, settings: Settings) -> tuple[protocol.Trace, protocol.Finished]:
+        newest = protocol.Trace(file)
+
+        def keep(traced: protocol.Traced) -> None:
+            nonlocal newest
+            newest = traced.trace
+
+        requests = [protocol.ExampleRequest(example.target, example.expression) for example in choice.examples]
+        run = protocol.Run(
+            next(self._run_ids), file, text, str(project_root(Path(file))), requests, deadline=settings.deadline, memory_limit=settings.memory_limit
+        )
+        finished = await self.worker.submit(run, keep)
+        if finished.outcome == "unavailable":
+            raise Unavailable(finished.detail, "")
+        return newest, finished
+
+
+def _parsed(file: str) -> source.Module | None:
+    """A module of the project that the findings lead to; None where it cannot be read."""
+    try:
+        return source.parse(read(Path(file)))
+    except Unreadable:
+        return None

@@ -1,0 +1,120 @@
+"""`show --format json`: one analysed file as a JSON document, described by show.schema.json beside this file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from typing import Any
+
+from shapelens.analysis.findings import Finding
+from shapelens.analysis.fixes import Fix
+from shapelens.analysis.shapes import has_tensor, shape_text
+from shapelens.batch import Analysed
+from shapelens.protocol import LayerSeen, Observation, Trace, Value
+from shapelens.source.positions import Span
+
+VERSION = 1  # of the document; it changes when a field changes its meaning or goes
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document."""
+    loaded: dict[str, Any] = json.loads(resources.files(__package__).joinpath("show.schema.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def document(analysed: Analysed) -> dict[str, Any]:
+    """The document of one file, ready for json.dump. Lines are 1-based, columns 0-based code points, ends exclusive."""
+    return {
+        "version": VERSION,
+        "file": analysed.path,
+        "examples": _examples(analysed),
+        "observations": list(_observations(analysed)),
+        "findings": [_finding(finding) for finding in analysed.findings],
+    }
+
+
+def _examples(analysed: Analysed) -> list[dict[str, Any]]:
+    evidence = {(example.target, example.expression): example.evidence for example in analysed.choice.examples}
+    return [
+        {
+            "class": run.target,
+            "expression": run.expression,
+            "evidence": evidence.get((run.target, run.expression), ""),
+            "dims": run.dims,
+            "error": run.error,
+        }
+        for run in analysed.trace.examples
+    ]
+
+
+# --- observations ---
+
+
+def _observations(analysed: Analysed) -> Iterator[dict[str, Any]]:
+    """What this file's own lines held, in the order of the text. What holds no tensor is left out."""
+    trace, lines = analysed.trace, analysed.module.lines
+    values = ((lines.span_from_bytes(seen.span), _of_value(seen)) for seen in trace.observations if seen.span.file == trace.file)
+    layers = ((lines.span_from_bytes(layer.span), _of_layer(layer)) for layer in _constructed_here(trace) if layer.span is not None)
+    for span, seen in sorted(itertools.chain(layers, values), key=lambda pair: (pair[0].line, pair[0].column)):
+        if seen["shapes"]:
+            yield {**_place(span), **seen}
+
+
+def _constructed_here(trace: Trace) -> Iterable[LayerSeen]:
+    return (layer for layer in trace.layers if layer.span is not None and layer.span.file == trace.file)
+
+
+def _of_value(seen: Observation) -> dict[str, Any]:
+    return {"name": seen.name, "kind": seen.kind, **_shapes(seen.values), "count": seen.count}
+
+
+def _of_layer(layer: LayerSeen) -> dict[str, Any]:
+    outputs = [call.output for call in layer.calls]
+    return {"name": layer.path, "kind": "layer", **_shapes(outputs), "count": sum(call.count for call in layer.calls)}
+
+
+def _shapes(values: Iterable[Value]) -> dict[str, Any]:
+    """shapes, named and dtype of the distinct values of an anchor, in the order in which they came."""
+    held = [value for value in values if has_tensor(value)]
+    dtypes = {tensor.dtype for value in held for tensor in _tensors(value)}
+    distinct: dict[str, list[Any]] = {}
+    for value in held:
+        tensors = [tensor.shape for tensor in _tensors(value)]
+        distinct.setdefault(shape_text(value, "names") + repr(tensors), [tensors[0] if value.kind == "tensor" else tensors, shape_text(value, "names")])
+    return {
+        "shapes": [shapes for shapes, _ in distinct.values()],
+        "named": [named for _, named in distinct.values()],
+        "dtype": dtypes.pop() if len(dtypes) == 1 else None,
+    }
+
+
+def _tensors(value: Value) -> Iterator[Value]:
+    """The tensors in a value from left to right, however deeply they are nested."""
+    if value.kind == "tensor":
+        yield value
+    for item in value.items or []:
+        yield from _tensors(item)
+
+
+# --- findings ---
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "message": finding.message,
+        **_place(finding.span),
+        "related": [{"file": related.file or finding.file, **_place(related.span), "message": related.message} for related in finding.related],
+        "fix": _fix(finding.fix) if finding.fix is not None else None,
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {"title": fix.title, "file": fix.file, "edits": [{**_place(edit.span), "new_text": edit.new_text} for edit in fix.edits]}
+
+
+def _place(span: Span) -> dict[str, int]:
+    return {"line": span.line, "column": span.column, "end_line": span.end_line, "end_column": span.end_column}

@@ -1,0 +1,67 @@
+"""What server/ARCHITECTURE.md promises about the packages, as far as a program can tell."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shapelens import protocol
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVER = ROOT / "server" / "shapelens"
+LONGEST_FILE = 400  # lines
+
+
+def tracked(*suffixes: str) -> list[Path]:
+    """The files of the project itself: those that git has or would take."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [ROOT / name for name in names if name.endswith(suffixes) and (ROOT / name).is_file()]
+
+
+def test_packages_import_each_other_in_one_direction_only() -> None:
+    done = subprocess.run([Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_stay_short() -> None:
+    long = {path.relative_to(ROOT): count for path in tracked(".py", ".ts", ".mjs", ".sh") if (count := len(path.read_text().splitlines())) > LONGEST_FILE}
+    assert not long
+
+
+@pytest.mark.parametrize("path", [SERVER / "protocol.py", *sorted((SERVER / "worker").rglob("*.py"))], ids=lambda path: path.name)
+def test_what_runs_under_the_users_python_is_valid_python_3_9(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text, feature_version=(3, 9))
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Match)]
+    # Without it, `int | None` in an annotation is evaluated, which Python 3.9 refuses.
+    assert not list(_annotations(tree)) or "from __future__ import annotations" in text
+
+
+def _annotations(tree: ast.AST) -> list[ast.expr]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [node.returns for node in functions if node.returns] + [node.annotation for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+
+
+def test_the_worker_starts_without_the_servers_packages(tmp_path: Path) -> None:
+    """The user's interpreter has none of them: importing the protocol must not import anything of ours or of others."""
+    code = f"import sys; sys.path.insert(0, {str(SERVER.parent)!r}); import shapelens.protocol; print(*sorted(name.split('.')[0] for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert not {"pygls", "lsprotocol", "libcst", "rich", "typer", "torch"} & set(done.stdout.split())
+    assert protocol.VERSION >= 1
+
+
+def test_the_wheel_holds_the_worker_and_the_schema(tmp_path: Path) -> None:
+    import zipfile
+
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        held = set(wheel.namelist())
+    ours = {path.relative_to(ROOT / "server").as_posix() for path in tracked(".py", ".json", ".typed") if path.is_relative_to(SERVER)}
+    assert {"shapelens/report/show.schema.json", "shapelens/protocol.py"} <= ours <= held
