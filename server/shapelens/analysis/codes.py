@@ -52,11 +52,6 @@ _ALL = (
         "`nn.LSTM(16, 32)` gets `[T, B, 24]`",
     ),
     Code(
-        "rnn-hidden-size",
-        "The state that an RNN, LSTM, GRU or one of their cells gets does not have the shape that `hidden_size` and `num_layers` ask for.",
-        "`nn.GRU(16, 32)` gets the state `[1, B, 16]`",
-    ),
-    Code(
         "attention-embed-dim",
         "The features of a query, key or value are not the `embed_dim`, `kdim` or `vdim` of the layer (`d_model` in a Transformer).",
         "`nn.MultiheadAttention(64, 4)` gets `[T, B, 48]`",
@@ -67,9 +62,19 @@ _ALL = (
         "`nn.MultiheadAttention(64, 5)`",
     ),
     Code(
-        "embedding-range",
-        "An index that is known without data is not smaller than `num_embeddings`.",
-        "`nn.Embedding(10, 4)(torch.arange(11))`",
+        "embedding-dtype",
+        "The indices of an Embedding are not integers.",
+        "`nn.Embedding(10, 4)` gets `[B, T]` of float32",
+    ),
+    Code(
+        "attention",
+        "The shapes of query, key, value and mask of a scaled dot product attention do not go together.",
+        "`F.scaled_dot_product_attention(q, k, v)` with `q` `[B, 4, T, 16]` and `k` `[B, 4, T, 24]`",
+    ),
+    Code(
+        "kernel-size",
+        "The window of a convolution or pooling is larger than the (padded) picture, or the output would be empty.",
+        "`nn.MaxPool2d(8)` gets `[B, 16, 5, 5]`",
     ),
     Code(
         "matmul",
@@ -92,9 +97,34 @@ _ALL = (
         "`x.view(-1, 399)` of `[B, 16, 5, 5]`",
     ),
     Code(
+        "einsum",
+        "The tensors of an `einsum` do not have the dims that its equation says, or a letter stands for two sizes.",
+        '`torch.einsum("bij,bjk->bik", a, b)` of `[B, 3, 4]` and `[B, 5, 6]`',
+    ),
+    Code(
+        "dim",
+        "A `dim` argument lies outside the tensor's dims, or there are more or fewer of them than the tensor has.",
+        "`x.permute(0, 2, 1)` of `[B, 3, 8, 8]`",
+    ),
+    Code(
+        "index",
+        "An index lies outside the size that it indexes.",
+        "`x[:, 3]` of `[B, 3]`",
+    ),
+    Code(
+        "split",
+        "The sizes of a `split` do not add up to the size that is split.",
+        "`x.split([4, 5], 1)` of `[B, 8]`",
+    ),
+    Code(
+        "shape",
+        "An operation cannot work with the shapes that it was given, for a reason that has no code of its own.",
+        "`torch.cross(a, b)` of `[B, 4]` and `[B, 4]`",
+    ),
+    Code(
         "dtype",
         "The dtypes of an operation's inputs do not go together, or the operation does not take this dtype.",
-        "`nn.Embedding(10, 4)` gets `[B, T]` of float32",
+        "`torch.matmul(a, b)` of float32 and float64",
     ),
     Code(
         "exception",
@@ -130,3 +160,9 @@ CODES: dict[str, Code] = {code.name: code for code in _ALL}
 def severity(code: str) -> str:
     """The severity of a code without settings; "error" for one that is not registered."""
     return CODES[code].severity if code in CODES else "error"
+
+
+def table() -> str:
+    """The table of all codes as it stands in the README, in Markdown."""
+    rows = [f"| `{code.name}` | {code.meaning} | {code.example} |" for code in _ALL]
+    return "\n".join(["| code | meaning | example |", "|---|---|---|", *rows])

@@ -148,7 +148,7 @@ def _of_layers(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
     """One hint a line: the outermost constructor call on it whose layers were called says what they gave."""
     constructed: dict[int, dict[Span, list[LayerSeen]]] = defaultdict(lambda: defaultdict(list))
     for layer in trace.layers:
-        if layer.span is not None and layer.span.file == trace.file and layer.path and _outputs(layer, settings.dims):
+        if layer.span is not None and layer.span.file == trace.file and _outputs(layer, settings.dims):
             span = module.lines.span_from_bytes(layer.span)
             constructed[span.line][span].append(layer)
     found = []
@@ -168,7 +168,7 @@ def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: 
         if line not in done:
             known = {layer.index for layer in by_line[line]}
             layers = [trace.layers[value.layer] for value in seen.values if value.kind == "layer" and value.layer is not None]
-            by_line[line] += [layer for layer in layers if layer.path and _outputs(layer, settings.dims) and layer.index not in known]
+            by_line[line] += [layer for layer in layers if _outputs(layer, settings.dims) and layer.index not in known]
     return [
         Hint(_end_of_line(module, line), _layers_label(layers, settings.dims), "layer", layers_tooltip(layers, settings.dims))
         for line, layers in by_line.items()
@@ -201,7 +201,7 @@ def layers_tooltip(layers: list[LayerSeen], dims: str, most: int = 12) -> str:
     for layer in layers:
         for call in layer.calls:
             inputs = ", ".join(shape_text(value, dims) for value in call.inputs if has_tensor(value))
-            rows[f"`{layer.path}`: `{inputs}` → `{shape_text(call.output, dims)}`"] += call.count
+            rows[f"`{layer.path or layer.class_name}`: `{inputs}` → `{shape_text(call.output, dims)}`"] += call.count
     lines = [f"- {row}" + (f" ×{count}" if count > 1 else "") for row, count in rows.items()]
     return "\n".join(lines[:most] + ([f"- … {len(lines) - most} more"] if len(lines) > most else []))
 

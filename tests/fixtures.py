@@ -1,0 +1,200 @@
+"""Reads what `fixtures/**.py` expect, runs them through the real worker, and compares.
+
+A fixture is a Python file with its expectations in comments at line ends:
+
+    self.fc1 = nn.Linear(576, 120)  #> → [B, 120]            the hints of the line, all of them, separated by ` | `
+    self.fc1 = nn.Linear(576, 120)  #! linear-in-features @ 576: fc1 gets 400 features
+                                                             a finding: code, text of its span, part of its message;
+                                                             `(no fix)` at the end where no quick fix is offered
+    x = self.fc1(x)                 #? self.fc1: 48 120 parameters     part of the hover on the first `self.fc1` of the line
+
+All hints and findings of the file have to be there, and no others. Every fix is applied, and the result run again: the finding has to be gone,
+and no new one may have come. What runs is the file without these comments. `x.expected.py` holds the expectations of `x.py`, for files that
+are to be shown without them.
+
+`python tests/fixtures.py FILE...` prints how the files differ from what ShapeLens says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shapelens import protocol
+from shapelens.analysis.findings import Finding, failure, findings
+from shapelens.analysis.fixes import Fix
+from shapelens.analysis.hints import hints
+from shapelens.analysis.hovers import hover
+from shapelens.examples.choose import choose
+from shapelens.examples.settings import Settings
+from shapelens.runner.worker import Worker
+from shapelens.source import edits
+from shapelens.source.module import Module, parse
+from shapelens.source.positions import Position, Span
+
+FOLDER = Path(__file__).parent.parent / "fixtures"
+_COMMENT = re.compile(r"[ \t]*#([>!?]) ?(.*?)(?=[ \t]*#[>!?] |$)")
+_FINDING = re.compile(r"(?P<code>[\w-]+)(?: @ (?P<text>.+?))?: (?P<message>.*?)(?P<unfixed> \(no fix\))?$")
+
+
+@dataclass
+class Expected:
+    """What the comments of one line say."""
+
+    hints: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    hovers: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Analysed:
+    """What ShapeLens says about a text."""
+
+    module: Module
+    trace: protocol.Trace
+    findings: list[Finding]
+
+
+def names() -> list[str]:
+    """The fixtures, by their path inside the folder; those that are only parts of others, or hold no expectation, left out."""
+    found = [path for path in sorted(FOLDER.rglob("*.py")) if not path.with_suffix("").with_suffix(".expected.py").exists() or ".expected" in path.name]
+    return [str(path.relative_to(FOLDER)) for path in found if not path.name.startswith("_")]
+
+
+def read(path: Path) -> tuple[str, dict[int, Expected]]:
+    """The text of a fixture without its expectations, and these by line."""
+    kept, expected = [], {}
+    for number, line in enumerate(path.read_bytes().decode().split("\n"), start=1):
+        code, end = (line[:-1], "\r") if line.endswith("\r") else (line, "")
+        first = _COMMENT.search(code)
+        if first is not None:
+            here = expected[number] = Expected()
+            for kind, text in _COMMENT.findall(code):
+                {">": here.hints, "!": here.findings, "?": here.hovers}[kind] += text.strip().split(" | ") if kind == ">" else [text.strip()]
+            code = code[: first.start()]
+        kept.append(code + end)
+    return "\n".join(kept), expected
+
+
+async def analyse(worker: Worker, path: Path, text: str, overlays: dict[str, str] | None = None) -> Analysed:
+    """Run a text as if it were the file at this path."""
+    overlays = overlays or {}
+    module = parse(text)
+    settings = Settings()
+    chosen = choose(module, str(path), settings)
+    requests = [protocol.ExampleRequest(example.target, example.expression) for example in chosen.examples]
+    traces = [protocol.Trace(str(path))]
+    run = protocol.Run(_next_run(), str(path), text, str(path.parent), requests, overlays)
+    finished = await worker.submit(run, lambda traced: traces.append(traced.trace))
+
+    def other(file: str) -> Module | None:
+        return parse(overlays[file] if file in overlays else Path(file).read_bytes().decode())
+
+    found = findings(module, traces[-1], settings, other)
+    if finished.outcome != "ok":
+        found += failure(module, str(path), finished.outcome, finished.detail, settings)
+    return Analysed(module, traces[-1], found)
+
+
+_runs = 0
+
+
+def _next_run() -> int:
+    global _runs
+    _runs += 1
+    return _runs
+
+
+async def check(worker: Worker, name: str) -> None:
+    """Compare a fixture with what ShapeLens says; an AssertionError shows the difference as a diff of the file."""
+    path = FOLDER / name
+    text, expected = read(path)
+    shown = path.with_name(path.name.replace(".expected.py", ".py"))
+    if shown != path:
+        assert shown.read_bytes().decode() == text, f"{shown.name} is not {path.name} without its comments"
+    said = await analyse(worker, shown, text)
+    old, new = path.read_bytes().decode(), annotated(text, expected, said)
+    assert expected, f"{name} expects nothing"
+    assert old == new, "\n" + "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), "expected", "said", lineterm=""))
+    for finding in said.findings:
+        for fix in [finding.fix, *finding.alternatives]:
+            if fix is not None:
+                await _check_fix(worker, shown, text, said, finding, fix)
+
+
+def annotated(text: str, expected: dict[int, Expected], said: Analysed) -> str:
+    """The text with what ShapeLens says in comments; an expectation that holds stands as it was written."""
+    lines = text.split("\n")
+    shown = hints(said.module, said.trace, Settings())
+    for number, line in enumerate(lines, start=1):
+        here = expected.get(number, Expected())
+        code, end = (line[:-1], "\r") if line.endswith("\r") else (line, "")
+        labels = [hint.label for hint in shown if hint.position.line == number]
+        comments = [f"#> {' | '.join(labels)}"] if labels else []
+        found = [finding for finding in said.findings if finding.span.line == number]
+        comments += ["#! " + _finding_comment(finding, said.module, here.findings) for finding in found]
+        comments += ["#? " + _hover_comment(wanted, number, said) for wanted in here.hovers]
+        lines[number - 1] = code + "".join(f"  {comment}" for comment in comments) + end
+    return "\n".join(lines)
+
+
+def _finding_comment(finding: Finding, module: Module, wanted: list[str]) -> str:
+    text = text_of(module, finding.span)
+    for comment in wanted:
+        fields = _FINDING.match(comment)
+        if fields is None or fields["code"] != finding.code or (fields["unfixed"] is None) != (finding.fix is not None):
+            continue
+        if fields["text"] in (None, text) and fields["message"] in finding.message:
+            return comment
+    return f"{finding.code} @ {text}: {finding.message}" + ("" if finding.fix is not None else " (no fix)")
+
+
+def _hover_comment(wanted: str, line: int, said: Analysed) -> str:
+    name, _, part = wanted.partition(": ")
+    column = said.module.lines.line(line).find(name)
+    if column < 0:
+        return f"{name}: is not on this line"
+    # On the last part of a dotted name, as one would point at `conv1` of `self.conv1`.
+    position = Position(line, column + len(name) - len(name.rpartition(".")[2]))
+    shown = hover(said.module, said.trace, position, Settings())
+    if shown is None:
+        return f"{name}: no hover"
+    flat = " ".join(shown.markdown.replace("\u202f", " ").split())
+    return wanted if part in flat else f"{name}: {flat}"
+
+
+def text_of(module: Module, span: Span) -> str:
+    """The text of a span; its first line, where it has several, with an ellipsis."""
+    line = module.lines.line(span.line)
+    return line[span.column : span.end_column] if span.end_line == span.line else line[span.column :] + "…"
+
+
+async def _check_fix(worker: Worker, path: Path, text: str, said: Analysed, finding: Finding, fix: Fix) -> None:
+    """The finding is gone when the fix is made, and none has come that was not there."""
+    overlays = {}
+    if fix.file == str(path):
+        text = edits.apply(text, fix.edits)
+    else:
+        overlays[fix.file] = edits.apply(Path(fix.file).read_bytes().decode(), fix.edits)
+    left = [(found.code, found.message) for found in (await analyse(worker, path, text, overlays)).findings]
+    others = [(found.code, found.message) for found in said.findings if found is not finding]
+    surplus = [found for found in left if found not in others]
+    assert not surplus, f"{fix.title!r} leaves {surplus}"
+
+
+async def _print_differences(paths: list[str]) -> None:
+    worker = Worker(sys.executable, root=str(FOLDER))
+    for path in paths or [str(FOLDER / name) for name in names()]:
+        try:
+            await check(worker, str(Path(path).resolve().relative_to(FOLDER)))
+        except AssertionError as difference:
+            print(path, difference)
+    await worker.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(_print_differences(sys.argv[1:]))
