@@ -1,0 +1,252 @@
+"""Module calls: which layer was given what and gave what, the check of what it was given, and the stand-in where that does not fit."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+
+from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Span
+from . import origins
+from .frames import Frames
+from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
+from .meta import Meta
+from .recorder import LAYER, STAND_IN, Recorder, Seen, key_of, value_of
+from .rewrite import Site
+
+Module = torch.nn.Module
+Tensor = torch.Tensor
+
+MOST_MISMATCHES = 100
+
+
+class Calls:
+    """Watches the construction and the calls of all modules during an example."""
+
+    def __init__(self, recorder: Recorder, meta: Meta, frames: Frames) -> None:
+        self.recorder = recorder
+        self.meta = meta
+        self.frames = frames
+        self.start_example(0)
+
+    def start_example(self, example: int) -> None:
+        """Forget the modules of the last example."""
+        self.example = example
+        self.modules: List[Any] = []  # by layer index
+        self.spans: List[Optional[Span]] = []
+        self.call_spans: List[Optional[Span]] = []
+        self.seen: Dict[int, Seen] = {}
+        self.models: List[Any] = []  # what the example called itself
+        self.mismatches: List[Mismatch] = []
+        self.depth = 0
+
+    # --- construction ---
+
+    def constructed(self, module: Any) -> None:
+        """A module ran `Module.__init__`. Where it lies outside of rewritten code, its frame tells where it was constructed."""
+        module.__dict__[LAYER] = len(self.modules)
+        self.modules.append(module)
+        self.spans.append(self.frames.constructor(module))
+        self.call_spans.append(None)
+
+    def reported(self, module: Any, site: Site) -> None:
+        """A call expression of rewritten code gave a module: the first one to do so is its constructor."""
+        index = module.__dict__.get(LAYER)
+        if index is not None and self.spans[index] is None:
+            self.spans[index] = Span(self.recorder.file_of(self.recorder.last), *site.place)
+
+    # --- calls ---
+
+    def call(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+        """`Module.__call__`: check, call, record."""
+        if self.depth == 0 and self.frames.called_by_example():
+            self.models.append(module)
+            if "_shapelens_mode" not in module.__dict__:
+                module.eval()
+        index = module.__dict__.get(LAYER)
+        if index is not None and self.call_spans[index] is None:
+            trail = self.frames.trail()
+            self.call_spans[index] = trail[-1] if trail else None
+        given = args, kwargs
+        args, kwargs = self._fitting(module, args, kwargs)
+        inner = is_torch_layer(module)
+        self.depth += 1
+        self.meta.inside_layer += inner
+        try:
+            result = module._call_impl(*args, **kwargs)
+        finally:
+            self.depth -= 1
+            self.meta.inside_layer -= inner
+        self._record(module, given[0], given[1], result)
+        return result
+
+    def _record(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
+        index = module.__dict__.get(LAYER)
+        if index is None:
+            return
+        output = key_of(result)
+        if output is not None:
+            given = tuple([key_of(argument) for argument in args if isinstance(argument, (Tensor, tuple, list, dict))])
+            given += tuple([key_of(argument) for argument in kwargs.values() if isinstance(argument, (Tensor, tuple, list, dict))])
+            self.seen.setdefault(index, Seen()).add((given, output))
+        if is_torch_layer(module) and not self.meta.inside_layer:
+            origins.mark(type(module).__name__, result, (args, kwargs), module, index)
+
+    # --- what does not fit ---
+
+    def _fitting(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+        """The arguments, with a stand-in of the right size or dtype in the place of those that the layer cannot take."""
+        failed = unmet(module, args, kwargs)
+        if failed:
+            self._mismatch(module, failed[0])
+            by_position: Dict[Any, List[Expectation]] = {}
+            for expected in failed:
+                by_position.setdefault(expected.position, []).append(expected)
+            for position, expectations in by_position.items():
+                shape = list(expectations[0].tensor.shape)
+                for expected in expectations:
+                    shape[expected.dim] = expected.need
+                args, kwargs = _replaced(args, kwargs, position, stand_in(expectations[0].tensor, shape))
+        wrong = wrong_dtype(module, args, kwargs)
+        if wrong is not None:
+            position, tensor, dtype = wrong
+            self._wrong_dtype(module, tensor, dtype)
+            args, kwargs = _replaced(args, kwargs, position, stand_in(tensor.to(dtype), list(tensor.shape)))
+        return args, kwargs
+
+    def _mismatch(self, module: Any, expected: Expectation) -> None:
+        tensor, dim = expected.tensor, expected.dim
+        message = "%s expected input dim %d of size %s, got input of shape %s" % (type(module).__name__, dim, expected.need, list(tensor.shape))
+        found = self._finding(module, expected.code, message, tensor)
+        found.argument, found.got, found.need, found.dim = expected.argument, int(tensor.shape[dim]), expected.need, dim
+        found.origins = origins.trace_back(tensor, dim, self.recorder)
+        self._add(found)
+
+    def _wrong_dtype(self, module: Any, tensor: Tensor, dtype: torch.dtype) -> None:
+        code = "embedding-dtype" if isinstance(module, torch.nn.Embedding) else "dtype"
+        name = type(module).__name__
+        if code == "dtype":
+            message = "%s got an input of dtype %s, but its weight is %s" % (name, str(tensor.dtype)[6:], str(dtype)[6:])
+        else:
+            message = "%s needs indices of dtype int64 or int32, got %s" % (name, str(tensor.dtype)[6:])
+        self._add(self._finding(module, code, message, tensor))
+
+    def _finding(self, module: Any, code: str, message: str, tensor: Tensor) -> Mismatch:
+        trail = self.frames.trail()
+        inputs = [value_of(key_of(tensor))]
+        span = trail[-1] if trail else None
+        return Mismatch(code, message, "RuntimeError", span, trail, self.example, module.__dict__.get(LAYER), inputs=inputs, went_on=True)
+
+    def _add(self, found: Mismatch) -> None:
+        if len(self.mismatches) < MOST_MISMATCHES and found not in self.mismatches:
+            self.mismatches.append(found)
+
+    # --- the records of an example ---
+
+    def layers(self, first: int, name: Any) -> List[LayerSeen]:
+        """All modules that user code made or that were called, as protocol records; `first` is added to their indices."""
+        paths: Dict[Optional[int], str] = {}
+        for model in self.models:
+            for path, module in model.named_modules(remove_duplicate=False):
+                paths.setdefault(module.__dict__.get(LAYER), path)
+        out = []
+        for index, module in enumerate(self.modules):
+            calls = []
+            seen = self.seen.get(index)
+            if seen is None and self.spans[index] is None:
+                # A part of a layer of torch's own; the index stays what it is for the others.
+                out.append(LayerSeen(first + index, type(module).__name__, "", "", "", None, self.example))
+                continue
+            if seen is not None:
+                for (key, named), count in name(seen):
+                    inputs, output = key
+                    names = named or ([None] * len(inputs), None)
+                    values = [value_of(part, part_name) for part, part_name in zip(inputs, names[0])]
+                    calls.append(LayerCall(values, value_of(output, names[1]), count))
+            own, everything = _parameters(module)
+            out.append(
+                LayerSeen(
+                    first + index,
+                    type(module).__name__,
+                    "%s.%s" % (type(module).__module__, type(module).__qualname__),
+                    paths.get(index, ""),
+                    _description(module),
+                    self.spans[index],
+                    self.example,
+                    own,
+                    sum(tensor.numel() for tensor, trainable in everything if trainable is not None),
+                    sum(tensor.numel() * tensor.element_size() for tensor, _ in everything),
+                    calls,
+                    self.call_spans[index],
+                )
+            )
+        return out
+
+
+def _parameters(module: Any) -> Tuple[List[ParameterSeen], List[Tuple[Tensor, Optional[bool]]]]:
+    """Its own parameters and buffers, and those of its children as well: (tensor, trainable or None for a buffer), shared ones once."""
+    own, everything = [], []
+    with torch._C.DisableTorchFunction():
+        for name, tensor in list(module._parameters.items()) + list(module._buffers.items()):
+            if isinstance(tensor, Tensor) and not isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+                buffer = name in module._buffers
+                size = tensor.numel() * tensor.element_size()
+                own.append(ParameterSeen(name, list(tensor.shape), str(tensor.dtype)[6:], size, tensor.requires_grad, buffer))
+        done = set()
+        for source in (module.parameters(), module.buffers()):
+            for tensor in source:
+                if id(tensor) not in done and not isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+                    done.add(id(tensor))
+                    everything.append((tensor, tensor.requires_grad if isinstance(tensor, torch.nn.Parameter) else None))
+    return own, everything
+
+
+def _description(module: Any) -> str:
+    """Its repr, on one line and without its children."""
+    name = type(module).__name__
+    try:
+        extra = module.extra_repr()
+    except Exception:  # User code, and torch's own for a half-built module.
+        extra = ""
+    return "%s(%s)" % (name, " ".join(extra.split())) if len(extra) < 200 else name
+
+
+def stand_in(like: Tensor, shape: List[int]) -> Tensor:
+    """A tensor of another shape in the place of one that does not fit."""
+    made = torch.empty(shape, dtype=like.dtype, device="meta", requires_grad=like.requires_grad)
+    setattr(made, STAND_IN, True)
+    return made
+
+
+def _replaced(args: Tuple[Any, ...], kwargs: Dict[str, Any], position: Any, value: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    if isinstance(position, int):
+        return args[:position] + (value,) + args[position + 1 :], kwargs
+    return args, {**kwargs, position: value}
+
+
+@contextlib.contextmanager
+def watching(current: Callable[[], Calls]) -> Iterator[None]:
+    """Route the construction and the calls of all modules through the `Calls` of the example that is under way."""
+    call, initialise, train = Module.__call__, Module.__init__, Module.train
+
+    def observed_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return current().call(self, args, kwargs)
+
+    def observed_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if LAYER not in self.__dict__:
+            current().constructed(self)
+        initialise(self, *args, **kwargs)
+
+    def observed_train(self: Any, mode: bool = True) -> Any:
+        if current().frames.called_by_example():
+            self.__dict__["_shapelens_mode"] = mode  # The example says which mode it wants.
+        return train(self, mode)
+
+    Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        Module.__call__, Module.__init__, Module.train = call, initialise, train  # type: ignore[method-assign]
+
+

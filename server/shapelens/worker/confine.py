@@ -1,0 +1,106 @@
+"""What user code may not do while it runs: exceed its time and memory, use the network, write outside a scratch folder, start programs.
+
+The limits on time and memory are the kernel's. The rest is an audit hook (`sys.addaudithook`): a guard against accidents, not a boundary
+against an attacker, which is why nothing runs in an untrusted workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from typing import Any, Optional, Tuple
+
+GRACE = 1.0  # seconds that a run has to end by itself after its deadline
+
+
+class DeadlineReached(BaseException):
+    """The run's time is up. A BaseException, so that user code's `except Exception` lets it pass."""
+
+
+class _State:
+    scratch: Optional[str] = None  # set: the guard is up
+    real_scratch = ""
+
+
+NETWORK = {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname", "urllib.Request", "ftplib.connect", "smtplib.connect"}
+PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn", "os.startfile"}
+SIGNALS = {"os.kill", "os.killpg", "signal.pthread_kill"}
+CHANGES = {
+    "os.remove": (0,), "os.rename": (0, 1), "os.rmdir": (0,), "os.mkdir": (0,), "os.link": (1,), "os.symlink": (1,), "os.truncate": (0,),
+    "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,), "shutil.rmtree": (0,), "shutil.move": (0, 1), "shutil.copyfile": (1,),
+}  # fmt: skip
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+def limit_time(seconds: float) -> None:
+    """Raise DeadlineReached in the main thread after this many seconds, where the platform has interval timers."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _deadline)
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
+
+
+def no_time_limit() -> None:
+    """End what `limit_time` began."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _deadline(number: int, frame: Any) -> None:
+    raise DeadlineReached()
+
+
+def limit_memory(more: int) -> None:
+    """Let this process map `more` bytes on top of what it has; past that, allocations raise MemoryError or torch's own error."""
+    try:
+        import resource
+
+        with open("/proc/self/statm") as file:
+            mapped = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + more, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    except (ImportError, OSError, ValueError):
+        pass  # No such limit on this platform: the deadline still holds.
+
+
+def forbid() -> None:
+    """Put up the guard, for good: an audit hook cannot be taken away. User code gets PermissionError for what it may not do."""
+    if _State.scratch is None:
+        _State.scratch = os.path.join(tempfile.gettempdir(), "shapelens-scratch-%d" % os.getpid())
+        os.makedirs(_State.scratch, exist_ok=True)
+        _State.real_scratch = os.path.realpath(_State.scratch) + os.sep
+        tempfile.tempdir = _State.scratch
+        sys.addaudithook(_audit)
+
+
+def clean_up() -> None:
+    """Remove the scratch folder."""
+    scratch, _State.real_scratch = _State.scratch, os.sep
+    if scratch is not None:
+        import shutil
+
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _audit(event: str, args: Tuple[Any, ...]) -> None:
+    if event == "open":
+        path, _, flags = args
+        if isinstance(flags, int) and flags & WRITES and isinstance(path, (str, bytes)) and not _is_scratch(path):
+            raise PermissionError("ShapeLens: files are not written while a model is looked at (%s)" % os.fsdecode(path))
+    elif event in CHANGES:
+        for index in CHANGES[event]:
+            if isinstance(args[index], (str, bytes)) and not _is_scratch(args[index]):
+                raise PermissionError("ShapeLens: %s is not allowed while a model is looked at" % event)
+    elif event in NETWORK:
+        raise PermissionError("ShapeLens: the network is not available while a model is looked at")
+    elif event in PROGRAMS:
+        raise PermissionError("ShapeLens: no program is started while a model is looked at (%s)" % event)
+    elif event in SIGNALS and args and args[0] != os.getpid():
+        raise PermissionError("ShapeLens: no signal is sent to other processes while a model is looked at")
+
+
+def _is_scratch(path: Any) -> bool:
+    text = os.fsdecode(path)
+    if text in ("/dev/null", "nul", "NUL"):
+        return True
+    return os.path.realpath(text).startswith(_State.real_scratch)

@@ -1,0 +1,99 @@
+"""The worker's main loop where there is no fork: runs happen in this process, each in fresh module namespaces.
+
+The server replaces the process when a run hangs, exits or crashes. What user code does to torch itself lasts until then.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any, Dict, Set
+
+from ..protocol import Cancel, Finished, Preload, Run, Stop, encode
+from .confine import GRACE
+from .framing import read_message
+
+MOST_OUTPUT = 256 * 1024
+
+
+class Disposable:
+    """Reads messages from `incoming`, writes to `outgoing`: file descriptors that nobody else knows."""
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self.incoming = os.fdopen(incoming, "rb")
+        self.outgoing = os.fdopen(outgoing, "wb")
+        self.lock = threading.Lock()
+        self.run_id = -1
+
+    def send(self, message: Any) -> None:
+        """Write a message to the server; a whole frame at a time."""
+        with self.lock:
+            self.outgoing.write(encode(message))
+            self.outgoing.flush()
+
+    def serve(self) -> None:
+        """Until `Stop`, or the end of `incoming`. A run that was cancelled before it began is not begun."""
+        self._capture_output()
+        while True:
+            message = read_message(self.incoming)
+            if message is None or isinstance(message, Stop):
+                return
+            if isinstance(message, Run):
+                self._run(message)
+            elif isinstance(message, (Cancel, Preload)):
+                pass  # What runs cannot be interrupted from here: the server ends the process.
+
+    def _run(self, run: Run) -> None:
+        from . import confine
+        from .run import execute
+
+        self.run_id = run.run_id
+        before = set(sys.modules)
+        watchdog = threading.Timer(run.deadline + GRACE, self._too_late, [run])
+        watchdog.daemon = True
+        watchdog.start()
+        confine.forbid()
+        confine.limit_time(run.deadline)
+        try:
+            finished = execute(run, self.send)
+        finally:
+            confine.no_time_limit()
+            watchdog.cancel()
+            _forget(before, run)
+        self.send(finished)
+
+    def _too_late(self, run: Run) -> None:
+        self.send(Finished(run.run_id, "deadline", "the run took longer than its deadline of %g s" % run.deadline, run.deadline))
+        os._exit(75)
+
+    def _capture_output(self) -> None:
+        """Standard output and error, also of C code, go to the log as `Output`."""
+        read, write = os.pipe()
+        for number in (1, 2):
+            os.dup2(write, number)
+        os.close(write)
+        sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)
+        sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)
+        threading.Thread(target=self._forward, args=[read], daemon=True).start()
+
+    def _forward(self, read: int) -> None:
+        from ..protocol import Output
+
+        printed: Dict[int, int] = {}
+        while True:
+            chunk = os.read(read, 1 << 16)
+            if not chunk:
+                return
+            sent = printed.get(self.run_id, 0)
+            printed = {self.run_id: sent + len(chunk)}
+            if sent < MOST_OUTPUT:
+                self.send(Output(self.run_id, chunk.decode("utf-8", "replace")))
+
+
+def _forget(before: Set[str], run: Run) -> None:
+    """Drop the workspace's modules, so that the next run loads them anew; libraries stay."""
+    for name in set(sys.modules) - before:
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if "site-packages" not in file and "dist-packages" not in file:
+            del sys.modules[name]

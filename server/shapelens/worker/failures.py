@@ -1,0 +1,87 @@
+"""Exceptions of user code, as the protocol's Mismatch: a stable code, the innermost expression, and what the failed operation was given."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, List, Optional, Tuple
+
+import torch
+
+from ..protocol import Mismatch
+from . import origins
+from .calls import Calls
+from .frames import Frames
+from .meta import Failure, Meta
+from .recorder import LAYER, key_of, value_of
+
+# What eager says -> the code of the finding. The first that fits counts.
+MESSAGES: List[Tuple[str, str]] = [
+    (r"must match the size of tensor|are not broadcastable|not broadcastable|doesn't match the broadcast shape|shape mismatch: .* broadcast", "broadcast"),
+    (r"mat1 and mat2 shapes|size mismatch, got|Expected size for first two dimensions of batch2|batch1|inconsistent tensor size", "matmul"),
+    (r"same dtype|expected scalar type|dtypes? .* (must|should) (be|match)|to have the same dtype|dtype but got", "dtype"),
+    (r"shape '.*' is invalid for input|view size is not compatible|cannot be reshaped|is invalid for input of size", "view"),
+    (r"Sizes of tensors must match except in dimension|Tensors must have same number of dimensions|stack expects each tensor", "cat"),
+    (r"Dimension out of range|number of dimensions in the tensor input does not match|Dimension specified as|dims? .* out of range", "dim"),
+    (r"einsum\(\)", "einsum"),
+    (r"to have \d+ channels|expected input\[.*\] to have", "conv-in-channels"),
+    (r"embed_dim must be divisible|divisible by num_heads|num_heads", "attention-heads"),
+    (r"Kernel size can't be greater|output size is too small|Calculated padded input size|Output size is too small", "kernel-size"),
+    (r"hidden\[?0?\]? size|Expected hidden|input must have \d dimensions|must be equal to input_size", "rnn-input-size"),
+    (r"index out of range|out of bounds", "index"),
+]
+# The torch function that failed -> the code, where the message tells nothing.
+OPERATIONS = {
+    "linear": "matmul", "matmul": "matmul", "mm": "matmul", "bmm": "matmul", "__matmul__": "matmul", "addmm": "matmul", "baddbmm": "matmul",
+    "scaled_dot_product_attention": "attention", "view": "view", "reshape": "view", "unflatten": "view", "flatten": "view",
+    "cat": "cat", "concat": "cat", "stack": "cat", "einsum": "einsum", "expand": "broadcast", "where": "broadcast",
+    "split": "split", "chunk": "split", "gather": "index", "index_select": "index", "permute": "dim", "transpose": "dim",
+}  # fmt: skip
+
+
+def one_line(error: BaseException, limit: int = 500) -> str:
+    """The message of an exception, on one line."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def code_of(error: BaseException, failure: Optional[Failure]) -> str:
+    """The finding's code; "exception" for anything that is not torch's complaint."""
+    text = str(error)
+    ours = failure is not None and failure.error is error
+    if ours or isinstance(error, (RuntimeError, IndexError)):
+        for pattern, code in MESSAGES:
+            if re.search(pattern, text):
+                return code
+    if ours and failure is not None:
+        return OPERATIONS.get(failure.operation, "shape" if isinstance(error, (RuntimeError, IndexError, ValueError)) else "exception")
+    return "exception"
+
+
+def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, calls: Calls) -> Mismatch:
+    """What an exception that ended an example says."""
+    trail = frames.trail_of(error.__traceback__)
+    failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
+    code = code_of(error, failure)
+    found = Mismatch(code, one_line(error) or type(error).__name__, type(error).__name__, trail[-1] if trail else None, trail, example)
+    layer = _layer_in(error)
+    if layer is not None:
+        found.layer = layer.__dict__.get(LAYER)
+    if failure is not None:
+        with torch._C.DisableTorchFunction():
+            found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
+            for tensor in failure.arguments[:4]:
+                if tensor.dim():
+                    found.origins += origins.trace_back(tensor, tensor.dim() - 1, calls.recorder)[:1]
+    return found
+
+
+def _layer_in(error: BaseException) -> Any:
+    """The torch layer in whose forward an exception was raised, if it was."""
+    traceback, layer = error.__traceback__, None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        owner = frame.f_locals.get("self")
+        if frame.f_code.co_name == "forward" and isinstance(owner, torch.nn.Module):
+            layer = owner if str(frame.f_globals.get("__name__", "")).startswith("torch.nn.") else None
+        traceback = traceback.tb_next
+    return layer

@@ -1,0 +1,286 @@
+"""The worker's main loop where the platform can fork: torch is loaded once here, each run happens in a child that was forked ahead of it.
+
+User code never runs in this process. It relays the child's messages, kills it at its deadline, and says how it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+import time
+from typing import Any, Callable, List, Optional
+
+from ..protocol import HEADER, Cancel, Finished, Output, Preload, Run, Stop, decode, encode
+from . import child
+from .confine import GRACE
+from .framing import Splitter
+
+MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
+READ_SIZE = 1 << 18
+
+
+class Child:
+    """A forked process: waiting, or at work on `run`."""
+
+    def __init__(self, inherited: List[int]) -> None:
+        job_out, self.job_in = os.pipe()
+        self.results, result_in = os.pipe()
+        self.output, output_in = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            for number in inherited + [self.job_in, self.results, self.output]:
+                os.close(number)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            child.serve_one(job_out, result_in, output_in)
+        for number in (job_out, result_in, output_in):
+            os.close(number)
+        os.set_blocking(self.results, False)
+        os.set_blocking(self.output, False)
+        self.run: Optional[Run] = None
+        self.splitter = Splitter()
+        self.finished = False
+        self.kill_at = float("inf")
+        self.killed_for = ""
+        self.printed = 0
+
+    def start(self, run: Run) -> None:
+        """Hand over the job."""
+        self.run = run
+        self.kill_at = time.monotonic() + run.deadline + GRACE
+        with os.fdopen(self.job_in, "wb") as stream:
+            stream.write(encode(run))
+        self.job_in = -1
+
+    def kill(self, reason: str) -> None:
+        """Kill it and whatever it started."""
+        self.killed_for = self.killed_for or reason
+        for kill, target in ((os.killpg, self.pid), (os.kill, self.pid)):
+            try:
+                kill(target, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+
+    def close(self) -> None:
+        """Close what this process holds of its pipes."""
+        for number in (self.job_in, self.results, self.output):
+            if number >= 0:
+                os.close(number)
+
+
+class Host:
+    """Reads messages from `incoming`, writes to `outgoing`: file descriptors that nobody else knows."""
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self.incoming = incoming
+        self.outgoing = outgoing
+        self.splitter = Splitter()
+        self.selector = selectors.DefaultSelector()
+        self.waiting: Optional[Child] = None
+        self.working: Optional[Child] = None
+        self.queue: List[Run] = []
+        self.wake, self.wake_in = os.pipe()
+        self.stopping = False
+
+    def serve(self) -> None:
+        """Until `Stop`, or the end of `incoming`."""
+        os.set_blocking(self.incoming, False)
+        os.set_blocking(self.wake, False)
+        os.set_blocking(self.wake_in, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self.wake_in, warn_on_full_buffer=False)
+        self.selector.register(self.incoming, selectors.EVENT_READ, self._read_server)
+        self.selector.register(self.wake, selectors.EVENT_READ, self._drain_wake)
+        try:
+            while not self.stopping:
+                self._prepare()
+                for key, _ in self.selector.select(self._timeout()):
+                    if key.fileobj in self.selector.get_map():  # An earlier handler of this round may have closed it.
+                        key.data()
+                self._reap()
+                self._watch_deadline()
+        finally:
+            for process in (self.working, self.waiting):
+                if process is not None:
+                    process.kill("stop")
+                    try:
+                        os.waitpid(process.pid, 0)
+                    except ChildProcessError:
+                        pass
+
+    def send(self, message: Any) -> None:
+        """Write a message to the server."""
+        self._write(encode(message))
+
+    def _write(self, frame: bytes) -> None:
+        view = memoryview(frame)
+        try:
+            while view:
+                view = view[os.write(self.outgoing, view) :]
+        except BrokenPipeError:
+            self.stopping = True
+
+    # --- the server's messages ---
+
+    def _read_server(self) -> None:
+        chunk = os.read(self.incoming, READ_SIZE)
+        if not chunk:
+            self.stopping = True
+            return
+        for frame in self.splitter.feed(chunk):
+            self._handle(decode(frame[HEADER.size :]))
+
+    def _handle(self, message: Any) -> None:
+        if isinstance(message, Run):
+            self.queue.append(message)
+            self._next()
+        elif isinstance(message, Cancel):
+            self._cancel(message.run_id)
+        elif isinstance(message, Preload):
+            self._preload(message.modules)
+        elif isinstance(message, Stop):
+            self.stopping = True
+
+    def _cancel(self, run_id: int) -> None:
+        for run in [run for run in self.queue if run.run_id == run_id]:
+            self.queue.remove(run)
+            self.send(Finished(run_id, "cancelled"))
+        if self.working is not None and self.working.run is not None and self.working.run.run_id == run_id:
+            self.working.kill("cancelled")
+
+    def _preload(self, modules: List[str]) -> None:
+        from .preload import preload
+
+        if preload(modules) and self.waiting is not None:
+            # The child that waits does not have them; the next one will.
+            self.waiting.kill("stale")
+            os.waitpid(self.waiting.pid, 0)
+            self.waiting.close()
+            self.waiting = None
+
+    def _next(self) -> None:
+        if self.working is None and self.queue:
+            self._prepare()
+            process, self.waiting = self.waiting, None
+            assert process is not None
+            self.working = process
+            self.selector.register(process.results, selectors.EVENT_READ, self._relay)
+            self.selector.register(process.output, selectors.EVENT_READ, self._relay_output)
+            run = self.queue.pop(0)
+            try:
+                process.start(run)
+            except BrokenPipeError:
+                pass  # It died while it waited: _reap says so.
+
+    def _prepare(self) -> None:
+        if self.waiting is None:
+            inherited = [self.incoming, self.outgoing, self.wake, self.wake_in]
+            if self.working is not None:
+                inherited += [self.working.results, self.working.output]
+            self.waiting = Child(inherited)
+
+    # --- the child's messages ---
+
+    def _relay(self) -> None:
+        process = self.working
+        assert process is not None
+        chunk = _read(process.results)
+        if chunk == b"":
+            self.selector.unregister(process.results)
+        for frame in process.splitter.feed(chunk or b""):
+            process.finished = process.finished or b'"type":"Finished"' in frame[:64]
+            self._write(frame)
+
+    def _relay_output(self) -> None:
+        process = self.working
+        assert process is not None and process.run is not None
+        chunk = _read(process.output)
+        if chunk == b"":
+            self.selector.unregister(process.output)
+        elif chunk:
+            room = MOST_OUTPUT - process.printed
+            process.printed += len(chunk)
+            if room > 0:
+                text = chunk[:room].decode("utf-8", "replace")
+                self.send(Output(process.run.run_id, text if len(chunk) <= room else text + "\n[more is not shown]\n"))
+
+    # --- ends ---
+
+    def _timeout(self) -> Optional[float]:
+        if self.working is None:
+            return None
+        return max(0.0, self.working.kill_at - time.monotonic())
+
+    def _watch_deadline(self) -> None:
+        if self.working is not None and time.monotonic() >= self.working.kill_at:
+            self.working.kill("deadline")
+            self.working.kill_at = time.monotonic() + 60
+
+    def _drain_wake(self) -> None:
+        _read(self.wake)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self.waiting is not None and pid == self.waiting.pid:
+                self.waiting.close()
+                self.waiting = None
+            elif self.working is not None and pid == self.working.pid:
+                self._ended(self.working, status)
+
+    def _ended(self, process: Child, status: int) -> None:
+        """The working child is gone: what it wrote last, then how it ended."""
+        assert process.run is not None
+        self._drain(process, process.results, self._relay)
+        self._drain(process, process.output, self._relay_output)
+        self.working = None
+        process.kill("ended")  # What it may have left running.
+        process.close()
+        if not process.finished:
+            outcome, detail = how_it_ended(process, status)
+            self.send(Finished(process.run.run_id, outcome, detail))
+        self._next()
+
+    def _drain(self, process: Child, number: int, relay: Callable[[], None]) -> None:
+        for _ in range(4096):
+            if number not in self.selector.get_map():
+                return
+            ready = [key for key, _ in self.selector.select(0) if key.fd == number]
+            if not ready:
+                break
+            relay()
+        self.selector.unregister(number)
+
+
+def how_it_ended(process: Child, status: int) -> Any:
+    """(outcome, detail) for a child that did not say so itself."""
+    if process.killed_for == "cancelled":
+        return "cancelled", ""
+    if process.killed_for == "deadline":
+        assert process.run is not None
+        return "deadline", "the run took longer than its deadline of %g s" % process.run.deadline
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        try:
+            name = signal.Signals(number).name
+        except ValueError:
+            name = "signal %d" % number
+        return "crash", "the process that ran the file was ended by %s" % name
+    return "exit", "the file ended its process with exit code %d" % os.WEXITSTATUS(status)
+
+
+def _read(number: int) -> Optional[bytes]:
+    """What a pipe holds now; b"" at its end, None where there is nothing at the moment."""
+    try:
+        return os.read(number, READ_SIZE)
+    except BlockingIOError:
+        return None

@@ -1,0 +1,119 @@
+"""Where a size came from: each tensor remembers the operation that made it, and that operation's inputs (not the tensors, only their nodes).
+
+A size is followed back through operations that keep it in its place (relu, dropout, pooling of the other dims) to the one that set it:
+a layer whose constructor names it (`out_channels` of conv1), or an operation that changed it (`flatten`, `cat`, `transpose`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Tuple
+
+import torch
+
+from ..protocol import Origin
+from .layers import size_setter
+from .recorder import ORIGIN, Recorder
+
+Tensor = torch.Tensor
+_plainly = torch._C.DisableTorchFunction
+
+MOST_STEPS = 200  # back through a chain of operations
+MOST_ORIGINS = 4  # reported
+
+
+class Node:
+    """One result of one operation."""
+
+    __slots__ = ("operation", "site", "result", "parents", "module", "layer")
+
+    def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Node"], Tuple[Any, ...]]]) -> None:
+        self.operation = operation
+        self.site = -1  # the innermost expression of user code that gave it; set when it reports itself
+        self.result = result
+        self.parents = parents
+        self.module: Any = None  # the layer that did it
+        self.layer: Optional[int] = None
+
+
+def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer: Optional[int] = None) -> None:
+    """Note on each tensor of a result which operation gave it. `arguments`: whatever it was given, tensors among it."""
+    with _plainly():
+        tensors = list(_tensors(result, 0))
+        if not tensors:
+            return
+        parents = [(tensor.__dict__.get(ORIGIN), tuple(tensor.shape)) for tensor in _tensors(arguments, 0)][:4]
+        for tensor in tensors:
+            if module is None and ORIGIN in tensor.__dict__:
+                continue  # An operation in place, or one that returned its argument.
+            node = Node(operation, tuple(tensor.shape), parents)
+            node.module, node.layer = module, layer
+            tensor.__dict__[ORIGIN] = node
+
+
+def _tensors(value: Any, depth: int) -> Any:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)) and depth < 3:
+        for item in value[:8]:
+            yield from _tensors(item, depth + 1)
+    elif isinstance(value, dict) and depth < 3:
+        for item in list(value.values())[:8]:
+            yield from _tensors(item, depth + 1)
+
+
+def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
+    """Where dim `dim` (counted from the front) of a tensor came from, nearest first; [] where it is an input of the example."""
+    with _plainly():
+        node: Optional[Node] = tensor.__dict__.get(ORIGIN)
+    found: List[Origin] = []
+    for _ in range(MOST_STEPS):
+        if node is None or len(found) == MOST_ORIGINS or dim >= len(node.result):
+            break
+        argument = size_setter(node.module, dim, len(node.result)) if node.module is not None else ""
+        parent = None if argument else _kept(node, dim)
+        if parent is None:
+            found.append(_origin(node, argument, recorder))
+            if argument or len(node.parents) != 1 or not _merges(node, dim):
+                break
+            # A flatten: the size is a product, and the channels in it have an origin of their own.
+            parent = node.parents[0]
+            dim = 1 if len(parent[1]) > 2 else 0
+        node = parent[0]
+    return found
+
+
+def _kept(node: Node, dim: int) -> Optional[Tuple[Optional[Node], Tuple[Any, ...]]]:
+    """The input that already had this size in this place, if there is one."""
+    size = node.result[dim]
+    if node.operation in ("transpose", "permute", "t", "movedim", "view", "reshape", "matmul", "mm", "bmm", "einsum"):
+        # Equal sizes in the same place are a coincidence here, unless the dims around are the same too.
+        same = [parent for parent in node.parents[:1] if parent[1] == node.result]
+        return same[0] if same else None
+    for parent in node.parents:
+        behind = len(parent[1]) - len(node.result)  # Broadcasting aligns dims at the end.
+        if 0 <= dim + behind < len(parent[1]) and parent[1][dim + behind] == size and behind == 0:
+            return parent
+    return None
+
+
+def _merges(node: Node, dim: int) -> bool:
+    shape = node.parents[0][1]
+    return len(shape) > len(node.result) and node.result[dim] == _product(shape[dim : dim + len(shape) - len(node.result) + 1])
+
+
+def _product(sizes: Tuple[Any, ...]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size or 0
+    return product
+
+
+def _origin(node: Node, argument: str, recorder: Recorder) -> Origin:
+    shape = list(node.parents[0][1]) if node.parents else []
+    span = recorder.span_of(node.site) if node.site >= 0 else None
+    return Origin(node.operation, span, shape, list(node.result), node.layer, argument)
+
+
+def observed(function: Callable[..., Any], arguments: Any, result: Any) -> None:
+    """Note the origin of what a torch function returned."""
+    mark(getattr(function, "__name__", "") or "operation", result, arguments)

@@ -1,0 +1,314 @@
+"""One run: load the document, evaluate its examples, and send what was seen.
+
+The run itself comes first and its trace is sent at once, as findings need nothing more. Then each example is run again with other sizes
+(naming.py), and the trace is sent again with its dims named.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import sys
+import time
+import traceback
+from types import CodeType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced
+from .calls import Calls, watching
+from .confine import DeadlineReached
+from .example import compile_expression, evaluate
+from .failures import mismatch_of, one_line
+from .frames import Frames
+from .loading import DocumentFinder, load, search_path
+from .meta import Meta, harmless
+from .naming import Sizes, distinct, name_key, steps
+from .recorder import Recorder, Seen
+
+Send = Callable[[Any], None]
+
+MOST_NAMED_DIMS = 6  # each costs a probe
+
+
+class Sight:
+    """What one evaluation of an example saw: by site, and by layer."""
+
+    def __init__(self, sites: Dict[int, Seen], layers: Dict[int, Seen], sizes: Sizes) -> None:
+        self.sites = sites
+        self.layers = layers
+        self.sizes = sizes
+
+
+class Job:
+    """A run under way."""
+
+    def __init__(self, run: Run, send: Send) -> None:
+        self.run = run
+        self.send = send
+        self.trace = Trace(run.file)
+        self.recorder = Recorder(lambda module, site: self.calls.reported(module, site))
+        self.meta = Meta()
+        self.frames = Frames(run.file, run.root, self.recorder)
+        self.calls = Calls(self.recorder, self.meta, self.frames)
+        texts = {**run.overlays, run.file: run.text}
+        self.finder = DocumentFinder(texts, self.recorder, self._definition_failed)
+        self.definition_errors: List[Tuple[ast.stmt, BaseException]] = []
+
+    def execute(self) -> Finished:
+        """Do the run; returns how it ended. `BaseException`s that are no ordinary errors of user code (exit, the deadline) end it early."""
+        start = time.perf_counter()
+        outcome, detail = "ok", ""
+        with self._environment():
+            try:
+                names = self._load()
+                if names is not None:
+                    self._examples(names)
+            except DeadlineReached:
+                outcome, detail = "deadline", "the run took longer than its deadline of %g s" % self.run.deadline
+                self._stopped(outcome, detail)
+            except MemoryError:
+                outcome, detail = "memory", "the run needed more than its memory limit of %d MB" % (self.run.memory_limit >> 20)
+                self._stopped(outcome, detail)
+            except (SystemExit, KeyboardInterrupt) as error:
+                outcome, detail = "exit", "the file called %s" % ("sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt")
+                self._stopped(outcome, detail, error)
+        return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start)
+
+    @contextlib.contextmanager
+    def _environment(self) -> Iterator[None]:
+        run = self.run
+        before = list(sys.path), list(sys.argv), set(sys.modules)
+        sys.path[:0] = search_path(run.file, run.root)
+        sys.argv = [run.file]
+        sys.meta_path.insert(0, self.finder)
+        folder = run.root or os.path.dirname(run.file)
+        if os.path.isdir(folder):
+            os.chdir(folder)
+        try:
+            with harmless(), self.meta, watching(lambda: self.calls):
+                yield
+        finally:
+            sys.path[:], sys.argv = before[0], before[1]
+            sys.meta_path.remove(self.finder)
+
+    # --- definitions ---
+
+    def _load(self) -> Optional[Dict[str, Any]]:
+        try:
+            module = load(self.run.file, self.finder)
+        except SyntaxError as error:
+            # The server knows better where; a run of such a text happens only in a race.
+            self._all_failed("syntax", "%s (line %s)" % (error.msg, error.lineno))
+            return None
+        names: Dict[str, Any] = module.__dict__.get("__shapelens_definitions__", module.__dict__)
+        return names
+
+    def _definition_failed(self, file: str, node: ast.stmt, error: BaseException) -> None:
+        span = Span(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
+        elif file == self.run.file:
+            self.definition_errors.append((node, error))
+            trail = self.frames.trail_of(error.__traceback__)
+            place = trail[-1] if trail else span
+            found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)
+            self.trace.mismatches.append(found)
+
+    # --- examples ---
+
+    def _examples(self, names: Dict[str, Any]) -> None:
+        sights: List[Tuple[CodeType, Sight, Calls, int]] = []
+        for index, request in enumerate(self.run.examples):
+            code = self._compiled(request)
+            if code is None:
+                continue
+            first_layer = len(self.trace.layers)
+            sight = self._evaluate(index, request, code, names)
+            self._record(sight, [], index, first_layer)
+            sights.append((code, sight, self.calls, first_layer))
+            self.calls = Calls(self.recorder, self.meta, self.frames)
+        self.send(Traced(self.run.run_id, "run", self.trace))
+        if self.run.named and any(sight.sizes for _, sight, _, _ in sights):
+            self._name(sights, names)
+            self.send(Traced(self.run.run_id, "named", self.trace))
+
+    def _compiled(self, request: ExampleRequest) -> Optional[CodeType]:
+        example = ExampleRun(request.target, request.expression)
+        self.trace.examples.append(example)
+        try:
+            return compile_expression(request.expression)
+        except (SyntaxError, ValueError) as error:
+            example.error, example.error_kind = getattr(error, "msg", None) or str(error), "syntax"
+            return None
+
+    def _evaluate(self, index: int, request: ExampleRequest, code: CodeType, names: Dict[str, Any]) -> Sight:
+        example = self.trace.examples[index]
+        self._start(index)
+        start = time.perf_counter()
+        error: Optional[BaseException] = None
+        try:
+            example.dims = evaluate(code, names, {})
+        except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
+            example.error = one_line(stop) or type(stop).__name__
+            self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
+            raise
+        except BaseException as raised:  # Whatever user code raises.
+            error = raised
+        example.seconds = time.perf_counter() - start
+        self.trace.mismatches += self.calls.mismatches
+        if error is not None:
+            self._failed(example, index, error)
+        if self.calls.models:
+            model = self.calls.models[0]
+            with torch_functions_off():
+                example.parameter_count = sum(parameter.numel() for parameter in model.parameters())
+                tensors = list(model.parameters()) + list(model.buffers())
+                example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        return Sight(self.recorder.seen, self.calls.seen, example.dims)
+
+    def _failed(self, example: ExampleRun, index: int, error: BaseException) -> None:
+        found = mismatch_of(error, index, self.frames, self.meta, self.calls)
+        example.error = "%s: %s" % (found.exception, found.message)
+        example.error_span = found.span
+        if not found.trail:
+            # Raised by the expression itself: a name that does not exist, arguments that do not fit.
+            example.error_kind = "example"
+            return
+        example.error_kind = "exception" if found.code == "exception" else "mismatch"
+        self.trace.mismatches.append(found)
+
+    def _start(self, index: int) -> None:
+        self.recorder.start_example()
+        self.calls.start_example(index)
+        self.meta.failure = None
+        self.meta.inside_layer = 0
+
+    def _record(self, sight: Sight, probes: List[Sight], index: int, first_layer: int, calls: Optional[Calls] = None) -> None:
+        """Put what an evaluation saw into the trace, in the place of what is there of this example."""
+        sizes = [sight.sizes] + [probe.sizes for probe in probes]
+
+        def name_site(number: int, seen: Seen) -> Any:
+            return distinct(seen, [probe.sites.get(number) for probe in probes], sizes)
+
+        held, self.recorder.seen = self.recorder.seen, sight.sites
+        observations: List[Observation] = self.recorder.observations(index, name_site)
+        for observation in observations:
+            for value in observation.values:
+                if value.layer is not None:
+                    value.layer += first_layer
+        self.recorder.seen = held
+        watched = calls or self.calls
+        layers: List[LayerSeen] = watched.layers(first_layer, lambda seen: _named_calls(sight, probes, sizes, seen))
+        if not probes:
+            for mismatch in watched.mismatches:
+                _shift(mismatch, first_layer)
+        self.trace.observations = [item for item in self.trace.observations if item.example != index] + observations
+        self.trace.layers[first_layer : first_layer + len(layers)] = layers
+
+    # --- named dims ---
+
+    def _name(self, sights: List[Tuple[CodeType, Sight, Calls, int]], names: Dict[str, Any]) -> None:
+        for code, sight, calls, first_layer in sights:
+            if not sight.sizes or len(sight.sizes) > MOST_NAMED_DIMS:
+                continue
+            index = calls.example
+            probes = self._probes(code, sight, names)
+            if probes:
+                self._record(sight, probes, index, first_layer, calls)
+
+    def _probes(self, code: CodeType, sight: Sight, names: Dict[str, Any]) -> List[Sight]:
+        """One run for each name with that name alone changed, and one with all changed; [] where some size cannot be changed."""
+        probes: List[Sight] = []
+        changed: Sizes = {}
+        for name, size in sight.sizes.items():
+            for other in steps(size):
+                probe = self._probe(code, names, {**sight.sizes, name: other})
+                if probe is not None:
+                    # Together with the others each name gets a third size where one is left, so that one name alone is checked too.
+                    changed[name] = other
+                    probes.append(probe)
+                    break
+            else:
+                return []
+        together: Sizes = {}
+        for name, size in sight.sizes.items():
+            left = [other for other in steps(size) if (other > size) == (changed[name] > size) and other != changed[name]]
+            together[name] = left[0] if left else changed[name]
+        last = self._probe(code, names, together) or self._probe(code, names, changed)
+        return probes + [last] if last is not None else []
+
+    def _probe(self, code: CodeType, names: Dict[str, Any], sizes: Sizes) -> Optional[Sight]:
+        self._start(0)
+        try:
+            found = evaluate(code, names, sizes)
+        except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException:  # A size that the model cannot take.
+            return None
+        if found != sizes or any(mismatch.need is not None for mismatch in self.calls.mismatches) != self._mismatched():
+            return None
+        return Sight(self.recorder.seen, self.calls.seen, dict(sizes))
+
+    def _mismatched(self) -> bool:
+        return any(mismatch.need is not None for mismatch in self.trace.mismatches)
+
+    # --- early ends ---
+
+    def _all_failed(self, kind: str, message: str) -> None:
+        self.trace.examples = [
+            ExampleRun(request.target, request.expression, error=message, error_kind=kind) for request in self.run.examples
+        ]
+        self.send(Traced(self.run.run_id, "run", self.trace))
+
+    def _stopped(self, kind: str, message: str, error: Optional[BaseException] = None) -> None:
+        """The run ended early: what was seen so far is sent, with the place where it was."""
+        place = sys.exc_info()[2]
+        trail = self.frames.trail_of(place)
+        for request in self.run.examples[len(self.trace.examples) :]:
+            self.trace.examples.append(ExampleRun(request.target, request.expression))
+        for example in self.trace.examples:
+            if not example.parameter_count or example.error:
+                example.error, example.error_kind = message, kind
+                example.error_span = trail[-1] if trail else None
+        self.send(Traced(self.run.run_id, "run", self.trace))
+
+
+def _named_calls(sight: Sight, probes: List[Sight], sizes: List[Sizes], seen: Seen) -> Any:
+    """Distinct (inputs, output) pairs of a layer with their names, and how often each came."""
+    number = next((index for index, item in sight.layers.items() if item is seen), -1)
+    others = [probe.layers.get(number) for probe in probes]
+    comparable = bool(others) and all(other is not None and other.total == seen.total for other in others)
+    named: Dict[Any, Any] = {}
+    if comparable:
+        for keys in zip(seen.sequence, *[other.sequence for other in others if other is not None]):
+            if keys[0] not in named and len({len(key[0]) for key in keys}) == 1:
+                inputs = tuple([name_key(parts, sizes) for parts in zip(*[key[0] for key in keys])])
+                named[keys[0]] = (inputs, name_key([key[1] for key in keys], sizes))
+    return [((key, named.get(key)), count) for key, count in seen.counts.items()]
+
+
+def _shift(mismatch: Mismatch, first_layer: int) -> None:
+    if mismatch.layer is not None:
+        mismatch.layer += first_layer
+    for origin in mismatch.origins:
+        if origin.layer is not None:
+            origin.layer += first_layer
+
+
+def torch_functions_off() -> Any:
+    """A context in which tensors answer without the modes of the run."""
+    import torch
+
+    return torch._C.DisableTorchFunction()
+
+
+def execute(run: Run, send: Send) -> Finished:
+    """Do a run, sending `Traced` messages; returns the `Finished` that ends it. A bug of ours is reported as such, with its traceback in the log."""
+    try:
+        return Job(run, send).execute()
+    except (DeadlineReached, MemoryError) as error:
+        return Finished(run.run_id, "deadline" if isinstance(error, DeadlineReached) else "memory", "the run was stopped")
+    except Exception as error:
+        traceback.print_exc()
+        return Finished(run.run_id, "crash", "ShapeLens failed: %s: %s" % (type(error).__name__, one_line(error)))
