@@ -1,0 +1,47 @@
+"""The settings that hold for a document: the editor's before the project's."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from shapelens.examples.settings import Settings
+from shapelens.lsp.document import Document
+
+logger = logging.getLogger(__name__)
+
+
+class Configuration:
+    """Read once for each folder, until the editor or the project says something else."""
+
+    def __init__(self) -> None:
+        self._editor: dict[str, Any] = {}
+        self._by_folder: dict[str, Settings] = {}
+
+    def of(self, document: Document) -> Settings:
+        """The settings for one document."""
+        return self.of_folder(str(Path(document.path).parent))
+
+    def of_folder(self, folder: str) -> Settings:
+        """The settings for the files of one folder. What is wrong with them is logged, and their defaults hold."""
+        if folder not in self._by_folder:
+            settings = Settings.from_pyproject(folder).merged(self._editor)
+            for problem in settings.problems:
+                logger.warning("settings: %s", problem)
+            self._by_folder[folder] = settings
+        return self._by_folder[folder]
+
+    def set_editor(self, section: dict[str, Any]) -> bool:
+        """The editor's settings (the section `shapelens`). Returns whether anything has changed."""
+        if section == self._editor:
+            return False
+        self._editor = section
+        self._by_folder.clear()
+        return True
+
+    def reread(self) -> bool:
+        """The project's settings may have changed on disk. Returns whether they have."""
+        before = dict(self._by_folder)
+        self._by_folder.clear()
+        return any(self.of_folder(folder) != settings for folder, settings in before.items())

@@ -1,0 +1,59 @@
+"""Where the server's log goes: to stderr until a client has said hello, then to the client."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+
+from lsprotocol import types
+
+ROOT = logging.getLogger("shapelens")
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def log_to_stderr(level: str) -> None:
+    """Start logging. What pygls says of each message is left out, as it holds whole files."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    ROOT.addHandler(handler)
+    ROOT.propagate = False
+    set_level(level)
+    other = logging.getLogger()
+    other.addHandler(handler)
+    other.setLevel(logging.ERROR)
+
+
+def set_level(level: str) -> None:
+    """One of LEVELS; anything else leaves it as it is."""
+    if level in LEVELS:
+        ROOT.setLevel(LEVELS[level])
+
+
+def log_to_client(send: Callable[[types.LogMessageParams], None]) -> None:
+    """From now on ShapeLens's own log goes to the client. Must be called on the event loop."""
+    for handler in list(ROOT.handlers):
+        ROOT.removeHandler(handler)
+    ROOT.addHandler(_ClientHandler(send, asyncio.get_running_loop()))
+
+
+class _ClientHandler(logging.Handler):
+    def __init__(self, send: Callable[[types.LogMessageParams], None], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._send = send
+        self._loop = loop
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kinds = (
+            (logging.ERROR, types.MessageType.Error),
+            (logging.WARNING, types.MessageType.Warning),
+            (logging.INFO, types.MessageType.Info),
+        )
+        kind = next((kind for level, kind in kinds if record.levelno >= level), types.MessageType.Debug)
+        message = types.LogMessageParams(type=kind, message=f"{record.name.removeprefix('shapelens.')}: {self.format(record)}")
+        try:
+            # Log records come from other threads, too; messages are sent by the event loop only.
+            self._loop.call_soon_threadsafe(self._send, message)
+        except RuntimeError:
+            pass  # The loop has ended, and with it the client.

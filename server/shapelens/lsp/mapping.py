@@ -1,0 +1,44 @@
+"""Findings and lenses of an older text, moved to where their places are in the newest one. What was edited away is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from shapelens.analysis.findings import Finding, Related
+from shapelens.analysis.fixes import Fix
+from shapelens.analysis.lenses import Lens
+from shapelens.source.edits import PositionMap, TextEdit
+
+
+def moved_findings(found: Iterable[Finding], since: PositionMap) -> list[Finding]:
+    """The findings whose place still holds the same text, with those related places and fixes of which the same is true."""
+    moved = []
+    for finding in found:
+        span = since.map(finding.span)
+        if span is None:
+            continue
+        related = [each for one in finding.related if (each := _moved_related(one, since)) is not None]
+        fix = _moved_fix(finding.fix, finding.file, since) if finding.fix is not None else None
+        alternatives = [each for one in finding.alternatives if (each := _moved_fix(one, finding.file, since)) is not None]
+        moved.append(replace(finding, span=span, related=related, fix=fix, alternatives=alternatives))
+    return moved
+
+
+def moved_lenses(found: Iterable[Lens], since: PositionMap) -> list[Lens]:
+    """The lenses whose class still has its name."""
+    return [replace(lens, span=span) for lens in found if (span := since.map(lens.span)) is not None]
+
+
+def _moved_related(related: Related, since: PositionMap) -> Related | None:
+    if related.file is not None:
+        return related
+    span = since.map(related.span)
+    return replace(related, span=span) if span is not None else None
+
+
+def _moved_fix(fix: Fix, file: str, since: PositionMap) -> Fix | None:
+    if fix.file != file:
+        return fix
+    edits = [TextEdit(span, edit.new_text) for edit in fix.edits if (span := since.map(edit.span)) is not None]
+    return replace(fix, edits=edits) if len(edits) == len(fix.edits) else None

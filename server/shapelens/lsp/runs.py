@@ -1,0 +1,204 @@
+"""From the newest text of a document to what the editor shows of it: examples are chosen, run, and their traces turned into findings."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from shapelens import protocol
+from shapelens.analysis.findings import Finding, failure, findings
+from shapelens.examples.choose import Choice, choose
+from shapelens.lsp.client import Client
+from shapelens.lsp.configuration import Configuration
+from shapelens.lsp.document import Analysis, Document
+from shapelens.lsp.mapping import moved_findings
+from shapelens.lsp.modules import OtherModules, third_party
+from shapelens.lsp.workers import Workers
+from shapelens.runner import Worker
+
+logger = logging.getLogger(__name__)
+
+# A run that takes longer shows progress; for shorter ones the status would only flicker.
+PROGRESS_AFTER = 0.3
+# The hints of the run before stay this long while the names of the dims of a new one are being found: else each edit would show numbers first.
+NAMES_WITHIN = 0.3
+
+
+class Runs:
+    """Runs documents, one at a time for each call of `run`, and shows what comes of them."""
+
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        configuration: Configuration,
+        workers: Workers,
+        client: Client,
+        place: Callable[[Document], tuple[str, Worker]],
+    ) -> None:
+        self._documents = documents
+        self._configuration = configuration
+        self._workers = workers
+        self._client = client
+        self._place = place  # the workspace folder of a document, and the worker that runs it
+        self._other_modules = OtherModules(documents)
+        self._run_ids = itertools.count(1)
+        self._under_way: dict[Document, tuple[Worker, int]] = {}
+
+    async def run(self, document: Document) -> None:
+        """Bring what the editor shows of a document up to date. Returns when that is done, or the run has been cancelled."""
+        if document.uri not in self._documents:
+            return
+        settings, module = self._configuration.of(document), document.module
+        choice = choose(module, document.path, settings)
+        analysis = Analysis(document.version, module, settings, choice.examples, findings=_of_examples(choice, document.path))
+        shown = document.analysis
+        if module.errors and shown is not None and shown.trace is not None:
+            # Nothing can run now. What was seen before stays, at the places where it has gone.
+            self._client.publish(document, moved_findings(shown.findings, document.since(shown)))
+        elif module.errors or not choice.examples:
+            self._show(document, analysis)
+        else:
+            await self._run_examples(document, analysis)
+
+    def cancel(self, document: Document) -> None:
+        """Stop the run of a document if one is under way."""
+        if document in self._under_way:
+            worker, run_id = self._under_way[document]
+            worker.cancel(run_id)
+
+    def settings_changed(self, document: Document) -> None:
+        """Show what was seen as the settings now want it, without running anything."""
+        shown = document.analysis
+        if shown is not None:
+            changed = replace(shown, settings=self._configuration.of(document))
+            if shown.trace is not None:
+                changed.findings = findings(shown.module, shown.trace, changed.settings, self._other_modules)
+            self._show(document, changed)
+
+    async def _run_examples(self, document: Document, analysis: Analysis) -> None:
+        root, worker = self._place(document)
+        worker.preload(third_party(analysis.module.imports, root, document.path))
+        run = protocol.Run(
+            run_id=next(self._run_ids),
+            file=document.path,
+            text=analysis.module.text,
+            root=root,
+            examples=[protocol.ExampleRequest(example.target, example.expression) for example in analysis.examples],
+            overlays={other.path: other.text for other in self._documents.values() if other is not document and not other.saved},
+            deadline=analysis.settings.deadline,
+            memory_limit=analysis.settings.memory_limit,
+        )
+        self._workers.new_run()
+        self._under_way[document] = (worker, run.run_id)
+        slow = asyncio.get_running_loop().call_later(PROGRESS_AFTER, self._tell_running, document, worker)
+        arrival = _Arrival(self, document, analysis)
+        try:
+            finished = await worker.submit(run, arrival.take)
+        finally:
+            slow.cancel()
+            del self._under_way[document]
+        arrival.finish(finished)
+
+    def _tell_running(self, document: Document, worker: Worker) -> None:
+        if worker.state.name == "running":
+            title = f"Running {Path(document.path).name}"
+            self._client.status("running", title, worker.interpreter)
+            self._client.progress(title)
+
+    def is_current(self, document: Document, analysis: Analysis) -> bool:
+        """Whether the document is still open, and still has the text that was analysed."""
+        return self._documents.get(document.uri) is document and document.version == analysis.version
+
+    def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
+        """The analysis with what a run has seen."""
+        settings = self._configuration.of(document)
+        found = [*analysis.findings, *findings(analysis.module, traced.trace, settings, self._other_modules)]
+        return replace(analysis, settings=settings, trace=traced.trace, named=traced.stage == "named", findings=found)
+
+    def publish(self, document: Document, found: Sequence[Finding]) -> None:
+        """Show findings whose positions are of the newest text."""
+        self._client.publish(document, found)
+
+    def adopt(self, document: Document, analysis: Analysis) -> None:
+        """Take hints, hovers and lenses from this analysis from now on."""
+        document.analysis = analysis
+        self._client.refresh()
+
+    def _show(self, document: Document, analysis: Analysis) -> None:
+        nothing_new = document.analysis is None and not analysis.module.classes and not analysis.module.directives
+        if self.is_current(document, analysis):
+            self.publish(document, analysis.findings)
+        else:
+            self.publish(document, moved_findings(analysis.findings, document.since(analysis)))
+        document.analysis = analysis
+        if not nothing_new:
+            self._client.refresh()
+
+
+class _Arrival:
+    """What comes back from one run: findings are shown at once, hints when the names of the dims are there or take too long."""
+
+    def __init__(self, runs: Runs, document: Document, analysis: Analysis) -> None:
+        self._runs = runs
+        self._document = document
+        self._analysis = analysis
+        self._newest: Analysis | None = None
+        self._published: Sequence[Finding] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def take(self, traced: protocol.Traced) -> None:
+        """A trace: it is dropped if the text has changed since."""
+        if not self._runs.is_current(self._document, self._analysis):
+            return
+        before = self._document.analysis
+        analysis = self._runs.with_trace(self._document, self._analysis, traced)
+        if traced.stage == "partial":
+            if before is None or before.trace is None or before.version == analysis.version:
+                self._runs.adopt(self._document, analysis)
+            return
+        self._newest = analysis
+        self._publish(analysis.findings)
+        if analysis.named or before is None or not before.named:
+            self._adopt()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(NAMES_WITHIN, self._adopt)
+
+    def finish(self, finished: protocol.Finished) -> None:
+        """The end of the run, however it came about."""
+        if finished.outcome == "cancelled" or not self._runs.is_current(self._document, self._analysis):
+            if self._timer is not None:
+                self._timer.cancel()
+            return
+        self._document.seconds = finished.seconds
+        found = list(self._newest.findings if self._newest is not None else self._analysis.findings)
+        if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
+            analysis = self._analysis
+            found[:0] = failure(analysis.module, self._document.path, finished.outcome, finished.detail, analysis.settings)
+        self._publish(found)
+        if self._newest is not None:
+            self._adopt()
+        elif self._document.analysis is None:
+            self._runs.adopt(self._document, self._analysis)
+
+    def _publish(self, found: Sequence[Finding]) -> None:
+        if found != self._published:
+            self._published = found
+            self._runs.publish(self._document, found)
+
+    def _adopt(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if (
+            self._newest is not None
+            and self._document.analysis is not self._newest
+            and self._runs.is_current(self._document, self._analysis)
+        ):
+            self._runs.adopt(self._document, self._newest)
+
+
+def _of_examples(choice: Choice, path: str) -> list[Finding]:
+    return [Finding("example", "error", problem.message, problem.span, path) for problem in choice.problems]

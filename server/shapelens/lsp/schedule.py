@@ -1,0 +1,75 @@
+"""Which document runs next: one runs at a time, the one that was edited last comes first, an edit cancels the run of its own document."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from shapelens.lsp.document import Document
+
+logger = logging.getLogger(__name__)
+
+# Typing waits for a part of the time that the last run took, so that slow models do not run at every keystroke; fast ones do.
+DEBOUNCE_SHARE = 0.3
+LONGEST_DEBOUNCE = 0.2
+FAST_RUN = 0.05
+
+
+def debounce(document: Document) -> float:
+    """Seconds to wait for more keystrokes before this document runs."""
+    return 0.0 if document.seconds < FAST_RUN else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * document.seconds)
+
+
+class Schedule:
+    """`run` is awaited for one document after the other; True from it means that the run was cancelled. `cancel` stops the one under way."""
+
+    def __init__(self, run: Callable[[Document], Awaitable[bool]], cancel: Callable[[Document], None]) -> None:
+        self._run = run
+        self._cancel = cancel
+        self._queue: list[Document] = []  # the last one is next
+        self._timers: dict[Document, asyncio.TimerHandle] = {}
+        self._running: Document | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def want(self, document: Document, delay: float = 0.0, *, urgent: bool = True) -> None:
+        """Run this document after `delay` seconds: before all others if `urgent`, or else after them.
+
+        A run of the same document is cancelled at once. An urgent one also takes the place of another document's run, which is made up for.
+        """
+        self.forget(document)
+        if delay > 0:
+            self._timers[document] = asyncio.get_running_loop().call_later(delay, self._enqueue, document, urgent)
+        else:
+            self._enqueue(document, urgent)
+
+    def forget(self, document: Document) -> None:
+        """This document need not run any more."""
+        timer = self._timers.pop(document, None)
+        if timer is not None:
+            timer.cancel()
+        if document in self._queue:
+            self._queue.remove(document)
+        if self._running is document:
+            self._cancel(document)
+
+    def _enqueue(self, document: Document, urgent: bool) -> None:
+        self._timers.pop(document, None)
+        self._queue.insert(len(self._queue) if urgent else 0, document)
+        if urgent and self._running is not None and self._running is not document:
+            interrupted = self._running
+            self._cancel(interrupted)
+            if interrupted not in self._queue and interrupted not in self._timers:
+                self._queue.insert(len(self._queue) - 1, interrupted)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._queue:
+            document = self._running = self._queue.pop()
+            try:
+                await self._run(document)
+            except Exception:
+                logger.exception("the run of %s failed", document.uri)
+            finally:
+                self._running = None

@@ -1,0 +1,245 @@
+"""The language server itself: each handler translates, calls the session, and translates back."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator
+from typing import Any
+
+from lsprotocol import types
+from pygls import uris
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
+
+from shapelens import __version__
+from shapelens.lsp import log, to_lsp
+from shapelens.lsp.actions import code_actions
+from shapelens.lsp.commands import Commands
+from shapelens.lsp.editor import Editor
+from shapelens.lsp.session import Session
+
+logger = logging.getLogger(__name__)
+Handled = Generator[Any, Any, None]
+
+
+class Protocol(LanguageServerProtocol):
+    """Leaves the text of documents to the session: pygls would split lines at \\x0c and \\u2028 as well, where LSP and Python do not."""
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Handled:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Handled:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Handled:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+
+class Server(LanguageServer):
+    """One server, one client, one session."""
+
+    def __init__(self, interpreter: str | None) -> None:
+        super().__init__("shapelens", __version__, protocol_cls=Protocol, converter_factory=default_converter)
+        self.editor = Editor(self)
+        self.session = Session(self.editor, interpreter)
+        self.editor.documents = self.session.documents
+        self.said_goodbye = False
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """A mistake of ours is for the log; a popup would help nobody."""
+        logger.error("%s", error, exc_info=error)
+
+
+def make(interpreter: str | None) -> Server:
+    """A server with all its handlers, not yet connected to anything."""
+    server = Server(interpreter)
+    _handle_life(server)
+    _handle_text(server)
+    _handle_settings(server)
+    _handle_features(server)
+    commands = Commands(server.session, server.editor)
+    server.command("shapelens.restartWorker")(commands.restart_worker)
+    server.command("shapelens.checkExample")(commands.check_example)
+    server.command("shapelens.applyExample")(commands.apply_example)
+    server.command("shapelens.annotated")(commands.annotated)
+    return server
+
+
+def _handle_life(server: Server) -> None:
+    session, editor = server.session, server.editor
+
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        folders = [folder.uri for folder in params.workspace_folders or []] or [params.root_uri or ""]
+        session.folders[:] = [path for uri in folders if (path := uris.to_fs_path(uri))]
+        options = params.initialization_options
+        if isinstance(options, dict):
+            # A client that speaks of interpreters is one of ours: it has a place for the status, and popups of its own.
+            editor.wants_status = "interpreter" in options
+            if isinstance(options.get("interpreter"), str):
+                session.use_interpreter(options["interpreter"])
+            if isinstance(options.get("settings"), dict):
+                _configure(server, options["settings"])
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(params: types.InitializedParams) -> None:
+        log.log_to_client(server.window_log_message)
+        logger.info("ShapeLens %s on Python %s", __version__, sys.version.split()[0])
+        workspace = server.client_capabilities.workspace or types.WorkspaceClientCapabilities()
+        wanted = []
+        if workspace.did_change_configuration and workspace.did_change_configuration.dynamic_registration:
+            options = types.DidChangeConfigurationRegistrationOptions(section="shapelens")
+            wanted.append(types.Registration("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
+        if workspace.did_change_watched_files and workspace.did_change_watched_files.dynamic_registration:
+            watched = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher("**/pyproject.toml")])
+            wanted.append(types.Registration("projects", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, watched))
+        if wanted:
+            editor.in_background(editor.register(*wanted))
+        if editor.has_configuration:
+            editor.in_background(_pull_configuration(server))
+
+    @server.feature(types.SHUTDOWN)
+    async def shutdown(params: None) -> None:
+        server.said_goodbye = True
+        await session.stop()
+
+
+def _handle_text(server: Server) -> None:
+    session, editor = server.session, server.editor
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
+        document = params.text_document
+        session.open(document.uri, document.version, document.text)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        changes = []
+        for change in params.content_changes:
+            where = None
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                start, end = change.range.start, change.range.end
+                where = (start.line, start.character, end.line, end.character)
+            changes.append((where, change.text))
+        session.change(params.text_document.uri, params.text_document.version, changes, editor.encoding)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def did_save(params: types.DidSaveTextDocumentParams) -> None:
+        session.save(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseTextDocumentParams) -> None:
+        session.close(params.text_document.uri)
+
+
+def _handle_settings(server: Server) -> None:
+    session, editor = server.session, server.editor
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    async def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:
+        pushed = params.settings.get("shapelens") if isinstance(params.settings, dict) else None
+        if isinstance(pushed, dict):
+            _configure(server, pushed)
+        elif editor.has_configuration:
+            editor.in_background(_pull_configuration(server))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def did_change_watched_files(params: types.DidChangeWatchedFilesParams) -> None:
+        session.project_changed()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        session.folders[:] = [path for folder in server.workspace.folders.values() if (path := uris.to_fs_path(folder.uri))]
+        session.run_all()
+
+    @server.feature("shapelens/interpreter")
+    def interpreter(params: Any) -> None:
+        path = params.get("path") if isinstance(params, dict) else getattr(params, "path", None)
+        session.use_interpreter(path if isinstance(path, str) and path else None)
+
+
+def _handle_features(server: Server) -> None:
+    session, editor = server.session, server.editor
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=True))
+    def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
+        uri = params.text_document.uri
+        document = session.documents.get(uri)
+        if document is None or document.analysis is None:
+            return []
+        found = session.hints(uri, params.range.start.line + 1, params.range.end.line + 1)
+        version = document.analysis.version
+        return [to_lsp.inlay_hint(uri, version, *each, document.lines, editor.encoding) for each in found]
+
+    @server.feature(types.INLAY_HINT_RESOLVE)
+    def inlay_hint_resolve(params: types.InlayHint) -> types.InlayHint:
+        if isinstance(params.data, dict):
+            text = session.hint_tooltip(params.data.get("uri", ""), params.data.get("version", -1), params.data.get("number", -1))
+            params.tooltip = to_lsp.markdown(text) if text else None
+        return params
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(params: types.HoverParams) -> types.Hover | None:
+        document = session.documents.get(params.text_document.uri)
+        if document is None:
+            return None
+        place = document.lines.from_lsp(params.position.line, params.position.character, editor.encoding)
+        found = session.hover(document.uri, place)
+        if found is None:
+            return None
+        text, span = found
+        return types.Hover(contents=to_lsp.markdown(text), range=to_lsp.range_(document.lines, span, editor.encoding))
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
+        document = session.documents.get(params.text_document.uri)
+        if document is None:
+            return []
+        return [to_lsp.code_lens(document.uri, each, document.lines, editor.encoding) for each in session.lenses(document.uri)]
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]))
+    def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        document = session.documents.get(params.text_document.uri)
+        only = params.context.only
+        if document is None or (
+            only and not any(types.CodeActionKind.QuickFix.value.startswith(str(getattr(kind, "value", kind))) for kind in only)
+        ):
+            return []
+        return code_actions(document, params.context.diagnostics, versioned=editor.takes_versioned_edits, encoding=editor.encoding)
+
+
+async def _pull_configuration(server: Server) -> None:
+    _configure(server, await server.editor.configuration())
+
+
+def _configure(server: Server, section: dict[str, Any]) -> None:
+    nested = section.get("log")
+    level = section.get("log.level", nested.get("level") if isinstance(nested, dict) else None)
+    if isinstance(level, str):
+        log.set_level(level)
+    server.session.configure(section)
+
+
+def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
+    """Serve one client, over stdio or on a port of localhost, until it says goodbye or goes away. Ends the process.
+
+    The exit status is 0 after `shutdown`, else 1, as LSP asks.
+    """
+    log.log_to_stderr(log_level)
+    server = make(interpreter)
+    try:
+        if tcp is not None:
+            logger.info("listening on 127.0.0.1:%d", tcp)
+            server.start_tcp("127.0.0.1", tcp)
+        else:
+            stdout = sys.stdout.buffer
+            # Whatever prints in this process must not get between the messages.
+            sys.stdout = sys.stderr
+            server.start_io(sys.stdin.buffer, stdout)
+    finally:
+        server.session.kill()
+    sys.exit(0 if server.said_goodbye else 1)

@@ -1,0 +1,213 @@
+"""The state of the language server: open documents, settings, workers; every request of the editor is answered from it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shapelens.analysis.hints import Hint
+from shapelens.analysis.hovers import Hover, hover
+from shapelens.analysis.lenses import Lens, lenses
+from shapelens.examples import expression as expressions
+from shapelens.lsp.annotated import annotated
+from shapelens.lsp.client import Client
+from shapelens.lsp.configuration import Configuration
+from shapelens.lsp.document import Change, Document
+from shapelens.lsp.mapping import moved_lenses
+from shapelens.lsp.modules import depends_on
+from shapelens.lsp.runs import Runs
+from shapelens.lsp.schedule import Schedule, debounce
+from shapelens.lsp.workers import Workers
+from shapelens.runner import State, Worker, interpreter
+from shapelens.source.edits import TextEdit
+from shapelens.source.module import set_directive
+from shapelens.source.positions import Position, Span
+
+logger = logging.getLogger(__name__)
+
+
+class Session:
+    """One for each client. All methods are called on the event loop, and none of them holds it up for longer than a parse takes."""
+
+    def __init__(self, client: Client, interpreter_option: str | None) -> None:
+        self.documents: dict[str, Document] = {}
+        self.folders: list[str] = []  # absolute paths of the workspace folders
+        self._client = client
+        self._interpreter = interpreter_option  # what the editor or the command line said; None: find one
+        self._configuration = Configuration()
+        self._workers = Workers(self._tell_state)
+        self._runs = Runs(self.documents, self._configuration, self._workers, client, self._place)
+        self._schedule = Schedule(self._runs.run, self._runs.cancel)
+
+    # --- documents ---
+
+    def open(self, uri: str, version: int, text: str) -> None:
+        """A document appears. Opening one that is open already replaces it."""
+        if uri in self.documents:
+            self.close(uri)
+        document = self.documents[uri] = Document(uri, version, text)
+        self._schedule.want(document)
+        self._run_dependents(document)
+
+    def change(self, uri: str, version: int, changes: Sequence[Change], encoding: str) -> None:
+        """The editor's changes, in their order."""
+        document = self.documents.get(uri)
+        if document is None:
+            logger.warning("a change of %s, which is not open, is ignored", uri)
+            return
+        document.change(version, changes, encoding)
+        self._schedule.want(document, debounce(document))
+        self._run_dependents(document)
+
+    def save(self, uri: str) -> None:
+        """The document is on disk as it is in the editor. It runs again, as what it imports may have changed on disk, too."""
+        document = self.documents.get(uri)
+        if document is not None:
+            document.saved = True
+            self._schedule.want(document)
+            self._run_dependents(document)
+
+    def close(self, uri: str) -> None:
+        """The document disappears, its findings with it. A run of it is cancelled."""
+        document = self.documents.pop(uri, None)
+        if document is not None:
+            self._schedule.forget(document)
+            self._client.clear(uri)
+            self._run_dependents(document)
+
+    def _run_dependents(self, changed: Document) -> None:
+        for document in self.documents.values():
+            if document is not changed and depends_on(document, changed.path):
+                self._schedule.want(document, debounce(document) + debounce(changed), urgent=False)
+
+    # --- what the editor asks ---
+
+    def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
+        """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""
+        document = self.documents.get(uri)
+        return [each for each in document.hints() if first_line <= each[2].line <= last_line] if document is not None else []
+
+    def hint_tooltip(self, uri: str, version: int, number: int) -> str | None:
+        """The Markdown of a hint that was given out for a version; None if it has been replaced since."""
+        document = self.documents.get(uri)
+        analysis = document.analysis if document is not None else None
+        if analysis is None or analysis.version != version or not 0 <= number < len(analysis.hints):
+            return None
+        return analysis.hints[number].tooltip
+
+    def hover(self, uri: str, position: Position) -> tuple[str, Span] | None:
+        """The Markdown for a place of the newest text, and the span that it speaks of."""
+        document = self.documents.get(uri)
+        analysis = document.analysis if document is not None else None
+        if document is None or analysis is None or analysis.trace is None:
+            return None
+        place = document.before(analysis).map(Span(position.line, position.column, position.line, position.column))
+        if place is None:
+            return None
+        found: Hover | None = hover(analysis.module, analysis.trace, Position(place.line, place.column), analysis.settings)
+        span = document.since(analysis).map(found.span) if found is not None else None
+        return (found.markdown, span) if found is not None and span is not None else None
+
+    def lenses(self, uri: str) -> list[Lens]:
+        """The lenses of a document, at their places in the newest text."""
+        document = self.documents.get(uri)
+        analysis = document.analysis if document is not None else None
+        if document is None or analysis is None:
+            return []
+        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace), document.since(analysis))
+
+    def check_example(self, expression: str) -> str | None:
+        """What is wrong with the syntax of an example; None if nothing is."""
+        return expressions.check(expression)
+
+    def example_edit(self, uri: str, class_name: str, expression: str) -> TextEdit | str:
+        """The edit that makes this the example of a class, or why there is none."""
+        document = self.documents.get(uri)
+        if document is None:
+            return f"{uri} is not open"
+        problem = expressions.check(expression)
+        if problem is not None:
+            return problem
+        if class_name not in {name for each in document.module.classes for name in (each.qualname, each.name)}:
+            return f"there is no module class {class_name} in this file"
+        return set_directive(document.module, class_name, expression)
+
+    def annotated(self, uri: str) -> str | None:
+        """The text of a document with its hints in the margin; None if it is not open."""
+        document = self.documents.get(uri)
+        return annotated(document.lines, [(place, hint.label) for _, hint, place in document.hints()]) if document is not None else None
+
+    # --- settings and interpreters ---
+
+    def configure(self, section: dict[str, Any]) -> None:
+        """The editor's settings. What is shown follows at once, and everything runs again."""
+        if self._configuration.set_editor(section):
+            self._settings_changed()
+
+    def project_changed(self) -> None:
+        """The project's settings may have changed on disk."""
+        if self._configuration.reread():
+            self._settings_changed()
+
+    def use_interpreter(self, path: str | None) -> None:
+        """The interpreter that the editor has chosen; None: find one. Its worker is started at once."""
+        if path != self._interpreter:
+            self._interpreter = path
+            self.run_all()
+
+    def _settings_changed(self) -> None:
+        for document in self.documents.values():
+            self._runs.settings_changed(document)
+        self.run_all()
+
+    def run_all(self) -> None:
+        """Run every open document again."""
+        for document in self.documents.values():
+            self._schedule.want(document, urgent=False)
+
+    # --- workers ---
+
+    def root(self, document: Document) -> str:
+        """The workspace folder that a document lies in, the innermost one; "" where there is none."""
+        inside = [folder for folder in self.folders if Path(document.path).is_relative_to(folder)]
+        return max(inside, key=len, default="")
+
+    def _place(self, document: Document) -> tuple[str, Worker]:
+        worker = self._worker(document)
+        # A worker whose interpreter nobody uses any more only takes up memory.
+        self._workers.keep({self._worker(each) for each in self.documents.values()} | {worker})
+        return self.root(document), worker
+
+    def _worker(self, document: Document) -> Worker:
+        root = self.root(document) or next(iter(self.folders), "")
+        setting = self._interpreter or self._configuration.of(document).interpreter
+        return self._workers.of(interpreter.find(root, setting), root)
+
+    def _tell_state(self, worker: Worker, state: State) -> None:
+        if state.name == "starting":
+            self._client.status("starting", "Loading PyTorch", worker.interpreter)
+            self._client.progress("Loading PyTorch")
+        elif state.name in ("no-torch", "failed"):
+            logger.error("%s %s%s", state.message, state.action, f"\n{state.detail}" if state.detail else "")
+            self._client.progress(None)
+            self._client.status("no-torch" if state.name == "no-torch" else "error", state.message, state.action)
+        elif state.name != "running":
+            self._client.progress(None)
+            self._client.status("idle", "", worker.interpreter)
+
+    async def restart(self) -> None:
+        """End all workers, start them anew and run every document again."""
+        await self._workers.restart()
+        self.run_all()
+
+    async def stop(self) -> None:
+        """The client says goodbye: no run and no process is left when this returns."""
+        for document in self.documents.values():
+            self._schedule.forget(document)
+        await self._workers.stop()
+
+    def kill(self) -> None:
+        """The server ends, and so does every process that it has started."""
+        self._workers.kill()
