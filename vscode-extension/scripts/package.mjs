@@ -1,0 +1,101 @@
+// Makes shapelens-VERSION.vsix: the client as one file, the server with all its needs, and what the marketplace shows.
+//
+//     node scripts/package.mjs            the package, unless it is up to date
+//     node scripts/package.mjs --unpacked only what a development host loads: out/ and bundled/
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import * as fs from 'node:fs';
+import * as path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as esbuild from 'esbuild';
+
+const extension = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+process.chdir(extension);
+const { name, version } = JSON.parse(fs.readFileSync('package.json', 'utf8'));
+const vsix = `${name}-${version}.vsix`;
+const stamp = path.join('out', 'package.stamp');
+
+const built = await esbuild.build({
+    entryPoints: ['src/extension.ts'],
+    outfile: 'out/extension.js',
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    target: 'node20',
+    external: ['vscode'],
+    minify: true,
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+});
+writeNotices(Object.keys(built.metafile.inputs));
+run(python(), ['scripts/bundle_server.py']);
+
+if (!process.argv.includes('--unpacked')) {
+    const state = stateOf(['package.json', '.vscodeignore', 'README.md', 'CHANGELOG.md', 'LICENSE', 'images', 'out/extension.js', 'bundled/stamp.json']);
+    if (fs.existsSync(vsix) && fs.existsSync(stamp) && fs.readFileSync(stamp, 'utf8') === state) {
+        console.log(`${vsix} is up to date`);
+    } else {
+        for (const old of fs.readdirSync('.').filter((file) => file.endsWith('.vsix'))) {
+            fs.rmSync(old);
+        }
+        // The project has no public address yet, which vsce would otherwise want for the links of the README.
+        run(process.execPath, [path.join('node_modules', '@vscode', 'vsce', 'vsce'), 'package', '--no-dependencies', '--allow-missing-repository', '--no-rewrite-relative-links', '--out', vsix]);
+        fs.writeFileSync(stamp, state);
+        console.log(`${vsix}: ${(fs.statSync(vsix).size / 1e6).toFixed(1)} MB`);
+    }
+}
+
+/** A Python with pip: the project's own environment, else the one on PATH. */
+function python() {
+    const candidates = [process.env.PYTHON, '../.venv/bin/python', '../.venv/Scripts/python.exe', 'python3', 'python'].filter(Boolean);
+    for (const candidate of candidates) {
+        try {
+            execFileSync(candidate, ['-c', 'import sys, pip; sys.exit(sys.version_info < (3, 10))'], { stdio: 'ignore' });
+            return candidate;
+        } catch {
+            continue;
+        }
+    }
+    fail(`Python 3.10 or newer with pip is needed to put the server into the package; tried ${candidates.join(', ')}`);
+}
+
+function run(program, parameters) {
+    try {
+        const output = execFileSync(program, parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1 << 26 });
+        if (program !== process.execPath) {
+            process.stdout.write(output);
+        }
+    } catch (error) {
+        fail(`${error.stdout ?? ''}${error.stderr ?? error.message}`);
+    }
+}
+
+function fail(message) {
+    console.error(message.trimEnd());
+    process.exit(1);
+}
+
+/** The licences of the packages that went into the one file. */
+function writeNotices(inputs) {
+    const packages = new Set(inputs.map((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1]).filter(Boolean));
+    const notices = [...packages].sort().map((folder) => {
+        const { name, version } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'));
+        const licence = fs.readdirSync(folder).find((file) => /^licen[cs]e/i.test(file));
+        return `${'='.repeat(100)}\n${name} ${version}\n\n${licence ? fs.readFileSync(path.join(folder, licence), 'utf8').trim() : ''}\n`;
+    });
+    fs.writeFileSync('out/THIRD_PARTY_NOTICES.txt', `The client carries these packages, each under its own licence.\n\n${notices.join('\n')}`);
+}
+
+/** A hash over files and folders, names included. */
+function stateOf(files) {
+    const hash = createHash('sha256');
+    for (const file of files.filter((file) => fs.existsSync(file))) {
+        if (fs.statSync(file).isDirectory()) {
+            hash.update(stateOf(fs.readdirSync(file).sort().map((entry) => path.join(file, entry))));
+        } else {
+            hash.update(file).update(fs.readFileSync(file));
+        }
+    }
+    return hash.digest('hex');
+}

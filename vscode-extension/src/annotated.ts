@@ -1,0 +1,46 @@
+// The annotated file: a read-only document with the hints written into its margin, made by the server.
+import * as path from 'node:path';
+import * as vscode from 'vscode';
+import type { Server } from './server.ts';
+
+const SCHEME = 'shapelens-annotated';
+
+export class AnnotatedFiles implements vscode.TextDocumentContentProvider, vscode.Disposable {
+    private readonly changed = new vscode.EventEmitter<vscode.Uri>();
+    readonly onDidChange = this.changed.event;
+    private readonly subscriptions: vscode.Disposable;
+
+    private readonly server: Server;
+
+    constructor(server: Server) {
+        this.server = server;
+        this.subscriptions = vscode.Disposable.from(
+            this.changed,
+            vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
+            server.onDidRun(() => {
+                for (const document of vscode.workspace.textDocuments.filter((document) => document.uri.scheme === SCHEME)) {
+                    this.changed.fire(document.uri);
+                }
+            }),
+        );
+    }
+
+    /** Open the annotated text of a document beside it. */
+    async show(source: vscode.Uri): Promise<void> {
+        const { dir, name, ext } = path.posix.parse(source.path);
+        const uri = source.with({ scheme: SCHEME, authority: '', path: path.posix.join('/', dir, `${name} (shapes)${ext || '.py'}`), query: source.toString() });
+        const document = await vscode.workspace.openTextDocument(uri);
+        // What was shown before may be older than the last run.
+        this.changed.fire(uri);
+        await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Beside, preview: true });
+    }
+
+    async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
+        const { text } = await this.server.execute<{ text: string }>('shapelens.annotated', uri.query);
+        return text;
+    }
+
+    dispose(): void {
+        this.subscriptions.dispose();
+    }
+}

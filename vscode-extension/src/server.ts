@@ -1,0 +1,296 @@
+// The language server's process and the client that talks to it: started, followed, restarted one at a time.
+import { spawn, type ChildProcess } from 'node:child_process';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import * as readline from 'node:readline';
+import * as vscode from 'vscode';
+import {
+    CloseAction,
+    ErrorAction,
+    LanguageClient,
+    RevealOutputChannelOn,
+    StreamMessageReader,
+    StreamMessageWriter,
+    type CloseHandlerResult,
+    type LanguageClientOptions,
+    type MessageTransports,
+} from 'vscode-languageclient/node';
+import { workspaceFolders, type Interpreters } from './interpreter.ts';
+import type { Log } from './log.ts';
+import { askForPython, askForRestart, askForTorch } from './prompts.ts';
+import { expand, locate, serverPythonsOnPath } from './pythonPaths.ts';
+import { chooseServerPython, prober, type Choice } from './serverPython.ts';
+import { settingsThatAreSet } from './settings.ts';
+import { PYTHON_DOCUMENTS, type Status, type StatusParams } from './status.ts';
+
+/** More ends than this within WINDOW_MS, and the server stays down until the user says otherwise. */
+const MOST_CRASHES = 4;
+const WINDOW_MS = 3 * 60_000;
+/** `launch.py`'s exit status for "this interpreter cannot run the server": another start would end alike. */
+const CANNOT_RUN = 3;
+
+export class Server implements vscode.Disposable {
+    private readonly subscriptions: vscode.Disposable[] = [];
+    private readonly ran = new vscode.EventEmitter<void>();
+    /** A run has ended: what was asked for before may be answered otherwise now. */
+    readonly onDidRun = this.ran.event;
+    private client: LanguageClient | undefined;
+    private process: ChildProcess | undefined;
+    private lastWords = '';
+    private ends: number[] = [];
+    private restarting: Promise<void> | undefined;
+    private restartAgain = false;
+    private stopped = false;
+
+    private readonly extension: vscode.Extension<unknown>;
+    private readonly log: Log;
+    private readonly status: Status;
+    private readonly interpreters: Interpreters;
+
+    constructor(extension: vscode.Extension<unknown>, log: Log, status: Status, interpreters: Interpreters) {
+        this.extension = extension;
+        this.log = log;
+        this.status = status;
+        this.interpreters = interpreters;
+        this.subscriptions.push(
+            this.ran,
+            interpreters.onDidChange((interpreter) => {
+                status.setInterpreter(interpreter);
+                if (this.client?.isRunning() && interpreter) {
+                    void this.client.sendNotification('shapelens/interpreter', { path: interpreter.path });
+                } else {
+                    void this.restart();
+                }
+            }),
+            vscode.workspace.onDidChangeConfiguration((event) => {
+                if (event.affectsConfiguration('shapelens.serverInterpreter')) {
+                    void this.restart();
+                } else if (event.affectsConfiguration('shapelens') && this.client?.isRunning()) {
+                    void this.client.sendNotification('workspace/didChangeConfiguration', { settings: { shapelens: this.settings() } });
+                }
+            }),
+        );
+    }
+
+    /** Ask the running server to carry out one of its commands. Rejects with a clear message if it is not running. */
+    async execute<T>(command: string, ...parameters: unknown[]): Promise<T> {
+        if (!this.client?.isRunning()) {
+            throw new Error(`ShapeLens is not running. ShapeLens: Show Log says why.`);
+        }
+        return this.client.sendRequest<T>('workspace/executeCommand', { command, arguments: parameters });
+    }
+
+    /** Start the server, or stop it and start it again. Calls while one is under way become one more. */
+    async restart(): Promise<void> {
+        if (this.restarting) {
+            this.restartAgain = true;
+            return this.restarting;
+        }
+        this.restarting = (async () => {
+            do {
+                this.restartAgain = false;
+                await this.stopClient();
+                if (!this.stopped) {
+                    await this.startClient();
+                }
+            } while (this.restartAgain);
+        })().finally(() => (this.restarting = undefined));
+        return this.restarting;
+    }
+
+    /** Restart because the user says so: earlier crashes are forgiven. */
+    async restartAfresh(): Promise<void> {
+        this.ends = [];
+        await this.interpreters.look();
+        await this.restart();
+    }
+
+    async stop(): Promise<void> {
+        this.stopped = true;
+        await this.restarting;
+        await this.stopClient();
+    }
+
+    dispose(): void {
+        vscode.Disposable.from(...this.subscriptions).dispose();
+    }
+
+    private async startClient(): Promise<void> {
+        if (!vscode.workspace.isTrusted) {
+            return;
+        }
+        this.show({ state: 'starting', message: 'starting' });
+        if (!this.interpreters.current) {
+            const problem = this.interpreters.problem ?? 'No Python interpreter was found.';
+            this.log.error(problem);
+            this.show({ state: 'error', message: problem });
+            void askForPython(problem, 'shapelens.interpreter');
+            return;
+        }
+        const choice = await this.chooseServerPython();
+        if (choice.python === undefined) {
+            const problem = choice.problem ?? '';
+            this.log.error(problem);
+            this.show({ state: 'error', message: 'no Python that can run the server', detail: problem });
+            void askForPython(problem, 'shapelens.serverInterpreter');
+            return;
+        }
+        const client = new LanguageClient('shapelens', 'ShapeLens', () => this.spawn(choice.python as string), this.clientOptions());
+        client.onNotification('shapelens/status', (params: StatusParams) => this.follow(params));
+        this.client = client;
+        try {
+            await client.start();
+        } catch (error) {
+            // A server that never got up; the error handler has told the user, unless it is the start itself that failed.
+            this.log.error(`the server did not start: ${String(error)}`);
+            if (this.status.state === 'starting') {
+                this.show({ state: 'error', message: 'the server did not start', detail: this.lastWords || String(error) });
+            }
+            return;
+        }
+        await vscode.commands.executeCommand('setContext', 'shapelens.running', true);
+        if (this.status.state === 'starting') {
+            this.show({ state: 'idle', message: 'ready' });
+        }
+    }
+
+    private async stopClient(): Promise<void> {
+        const { client, process } = this;
+        this.client = undefined;
+        this.process = undefined;
+        await vscode.commands.executeCommand('setContext', 'shapelens.running', false);
+        try {
+            await client?.dispose(3_000);
+        } catch (error) {
+            this.log.debug(`the server did not stop in good order: ${String(error)}`);
+        }
+        // The server stops its workers when its input ends. What is still there then hangs, and is ended.
+        if (process && (await exitOf(process, 2_000)) === undefined) {
+            process.kill('SIGKILL');
+        }
+    }
+
+    private chooseServerPython(): Promise<Choice> {
+        const probe = prober(this.launcher());
+        const setting = vscode.workspace.getConfiguration('shapelens').get<string>('serverInterpreter', '').trim();
+        if (setting) {
+            const expanded = expand(setting, workspaceFolders());
+            const python = locate(expanded);
+            return python === undefined
+                ? Promise.resolve({ problem: `shapelens.serverInterpreter names ${expanded}, where there is no Python interpreter.` })
+                : chooseServerPython(python, [], probe);
+        }
+        const candidates = [this.interpreters.current?.path, ...serverPythonsOnPath()].filter((candidate) => candidate !== undefined);
+        return chooseServerPython(undefined, candidates, probe);
+    }
+
+    private launcher(): string {
+        return path.join(this.extension.extensionPath, 'bundled', 'launch.py');
+    }
+
+    private spawn(python: string): Promise<MessageTransports> {
+        const cwd = workspaceFolders()[0]?.path ?? os.homedir();
+        const interpreter = this.interpreters.current?.path;
+        // -I: nothing of the user's environment variables, user site or working directory gets into the server.
+        const parameters = ['-I', '-X', 'utf8', this.launcher(), ...(interpreter ? ['--interpreter', interpreter] : [])];
+        this.log.info(`server: ${[python, ...parameters].join(' ')}`);
+        this.lastWords = '';
+        return new Promise((resolve, reject) => {
+            const child = spawn(python, parameters, { cwd, windowsHide: true, stdio: ['pipe', 'pipe', 'pipe'] });
+            child.once('error', reject);
+            child.once('spawn', () => {
+                this.process = child;
+                child.stdin.on('error', () => undefined);
+                readline.createInterface({ input: child.stderr, crlfDelay: Infinity }).on('line', (line) => {
+                    this.lastWords = line.trim() || this.lastWords;
+                    this.log.info(line);
+                });
+                resolve({ reader: new StreamMessageReader(child.stdout), writer: new StreamMessageWriter(child.stdin) });
+            });
+        });
+    }
+
+    private clientOptions(): LanguageClientOptions {
+        return {
+            documentSelector: PYTHON_DOCUMENTS as { language: string; scheme: string }[],
+            outputChannel: this.log,
+            revealOutputChannelOn: RevealOutputChannelOn.Never,
+            initializationOptions: () => ({ interpreter: this.interpreters.current?.path ?? null, settings: this.settings() }),
+            initializationFailedHandler: () => false,
+            errorHandler: {
+                error: () => ({ action: ErrorAction.Continue }),
+                closed: () => this.closed(),
+            },
+            middleware: {
+                workspace: {
+                    configuration: (params, token, next) => this.configuration(params.items, () => next(params, token)),
+                    // Sent by hand above, without the defaults.
+                    didChangeConfiguration: () => Promise.resolve(),
+                },
+            },
+        };
+    }
+
+    private async configuration(items: { section?: string; scopeUri?: string }[], next: () => unknown): Promise<unknown[]> {
+        const answers = (await next()) as unknown[];
+        return items.map((item, index) => (item.section === 'shapelens' ? this.settings(item.scopeUri) : answers[index]));
+    }
+
+    private settings(scope?: string): Record<string, unknown> {
+        return settingsThatAreSet(this.extension, scope === undefined ? vscode.workspace.workspaceFolders?.[0] : vscode.Uri.parse(scope));
+    }
+
+    /** The connection ended without having been told to. */
+    private async closed(): Promise<CloseHandlerResult> {
+        const { process } = this;
+        const status = process && (await exitOf(process, 1_000));
+        const how = status === undefined ? 'closed its connection' : `ended with ${status}`;
+        this.log.error(`the server ${how}`);
+        process?.kill('SIGKILL');
+        if (status === CANNOT_RUN) {
+            this.show({ state: 'error', message: 'the server cannot run', detail: this.lastWords });
+            void askForPython(this.lastWords, 'shapelens.serverInterpreter');
+            return { action: CloseAction.DoNotRestart, handled: true };
+        }
+        const now = Date.now();
+        this.ends = [...this.ends.filter((end) => now - end < WINDOW_MS), now];
+        if (this.ends.length <= MOST_CRASHES) {
+            this.show({ state: 'starting', message: 'the server stopped and is started again', detail: this.lastWords });
+            return { action: CloseAction.Restart, message: `The server ${how}; starting it again.`, handled: true };
+        }
+        await vscode.commands.executeCommand('setContext', 'shapelens.running', false);
+        const message = `the server stopped ${this.ends.length} times in three minutes`;
+        this.show({ state: 'stopped', message, detail: this.lastWords });
+        void askForRestart(`ShapeLens: ${message} and was not started again. ${this.lastWords}`);
+        return { action: CloseAction.DoNotRestart, handled: true };
+    }
+
+    private follow(params: StatusParams): void {
+        this.show(params);
+        if (params.state === 'no-torch' && this.interpreters.current) {
+            void askForTorch(this.interpreters.current.path, params.message);
+        }
+        if (params.state === 'idle') {
+            this.ran.fire();
+        }
+    }
+
+    private show(params: StatusParams): void {
+        this.status.show(params);
+    }
+}
+
+/** The exit status or signal of a process, undefined if it is still running after `patience` milliseconds. */
+async function exitOf(child: ChildProcess, patience: number): Promise<number | string | undefined> {
+    if (child.exitCode === null && child.signalCode === null) {
+        let timer: NodeJS.Timeout | undefined;
+        await Promise.race([
+            new Promise((resolve) => child.once('exit', resolve)),
+            new Promise((resolve) => {
+                timer = setTimeout(resolve, patience);
+            }),
+        ]);
+        clearTimeout(timer);
+    }
+    return child.exitCode ?? child.signalCode ?? undefined;
+}

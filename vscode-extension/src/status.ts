@@ -1,0 +1,111 @@
+// What ShapeLens is doing, in the status bar and among the language's status items. Every state is one click from the log.
+import * as vscode from 'vscode';
+import type { Interpreter } from './interpreter.ts';
+
+/** The states that the server tells, and three that it cannot tell itself. */
+export type State = 'starting' | 'idle' | 'running' | 'error' | 'no-torch' | 'untrusted' | 'stopped';
+
+export interface StatusParams {
+    readonly state: State;
+    /** One line. */
+    readonly message: string;
+    /** More, for the tooltip. */
+    readonly detail?: string;
+}
+
+const LOOKS: Record<State, { icon: string; busy: boolean; severity: vscode.LanguageStatusSeverity }> = {
+    starting: { icon: 'loading~spin', busy: true, severity: vscode.LanguageStatusSeverity.Information },
+    running: { icon: 'loading~spin', busy: true, severity: vscode.LanguageStatusSeverity.Information },
+    idle: { icon: 'symbol-ruler', busy: false, severity: vscode.LanguageStatusSeverity.Information },
+    untrusted: { icon: 'shield', busy: false, severity: vscode.LanguageStatusSeverity.Information },
+    stopped: { icon: 'circle-slash', busy: false, severity: vscode.LanguageStatusSeverity.Warning },
+    'no-torch': { icon: 'warning', busy: false, severity: vscode.LanguageStatusSeverity.Error },
+    error: { icon: 'warning', busy: false, severity: vscode.LanguageStatusSeverity.Error },
+};
+
+export const PYTHON_DOCUMENTS: vscode.DocumentFilter[] = [
+    { language: 'python', scheme: 'file' },
+    { language: 'python', scheme: 'untitled' },
+];
+
+export class Status implements vscode.Disposable {
+    private readonly item = vscode.languages.createLanguageStatusItem('shapelens.status', PYTHON_DOCUMENTS);
+    private readonly bar = vscode.window.createStatusBarItem('shapelens.statusBar', vscode.StatusBarAlignment.Right, 90);
+    private readonly watching: vscode.Disposable;
+    private interpreter: Interpreter | undefined;
+    private last: StatusParams = { state: 'stopped', message: 'not started' };
+
+    constructor() {
+        this.item.name = 'ShapeLens';
+        this.bar.name = 'ShapeLens';
+        this.watching = vscode.window.onDidChangeActiveTextEditor(() => this.showOrHide());
+        this.showOrHide();
+    }
+
+    get state(): State {
+        return this.last.state;
+    }
+
+    show(params: StatusParams): void {
+        this.last = params;
+        this.draw();
+    }
+
+    setInterpreter(interpreter: Interpreter | undefined): void {
+        this.interpreter = interpreter;
+        this.draw();
+    }
+
+    dispose(): void {
+        vscode.Disposable.from(this.item, this.bar, this.watching).dispose();
+    }
+
+    private draw(): void {
+        const { state, message, detail } = this.last;
+        const look = LOOKS[state];
+        const trust = state === 'untrusted';
+        const command = { title: trust ? 'Manage Trust' : 'Show Log', command: trust ? 'workbench.trust.manage' : 'shapelens.showLog' };
+
+        this.item.text = `ShapeLens: ${message || state}`;
+        this.item.detail = detail ?? '';
+        this.item.severity = look.severity;
+        this.item.busy = look.busy;
+        this.item.command = command;
+
+        const wrong = look.severity === vscode.LanguageStatusSeverity.Error;
+        this.bar.text = `$(${look.icon}) ShapeLens`;
+        this.bar.command = command.command;
+        this.bar.backgroundColor = wrong ? new vscode.ThemeColor('statusBarItem.warningBackground') : undefined;
+        this.bar.accessibilityInformation = { label: `ShapeLens: ${message || state}` };
+        this.bar.tooltip = this.tooltip(message || state, detail);
+    }
+
+    private tooltip(message: string, detail: string | undefined): vscode.MarkdownString {
+        const text = new vscode.MarkdownString(undefined, true);
+        text.isTrusted = { enabledCommands: ['shapelens.restart', 'shapelens.showLog', 'shapelens.selectInterpreter', 'workbench.trust.manage'] };
+        text.appendMarkdown('**ShapeLens** ').appendText(message);
+        if (detail) {
+            text.appendMarkdown('\n\n').appendText(detail);
+        }
+        if (this.interpreter) {
+            text.appendMarkdown('\n\nInterpreter: ').appendText(`${this.interpreter.path} (${this.interpreter.from})`);
+        }
+        text.appendMarkdown('\n\n---\n\n');
+        text.appendMarkdown(
+            this.last.state === 'untrusted'
+                ? '[$(shield) Manage trust](command:workbench.trust.manage)'
+                : '[$(output) Show log](command:shapelens.showLog) · [$(debug-restart) Restart](command:shapelens.restart) · [$(snake) Select interpreter](command:shapelens.selectInterpreter)',
+        );
+        return text;
+    }
+
+    private showOrHide(): void {
+        const document = vscode.window.activeTextEditor?.document;
+        if (document && vscode.languages.match(PYTHON_DOCUMENTS, document)) {
+            this.bar.show();
+        } else if (document) {
+            // No text editor at all (the focus is in the output, say) leaves the item as it is.
+            this.bar.hide();
+        }
+    }
+}
