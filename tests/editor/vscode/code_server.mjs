@@ -1,11 +1,11 @@
 // One code-server (VS Code in a browser) with the extension installed, its own home and its own settings.
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { codeServerEntry, node24, repository } from "./paths.mjs";
+import { codeServerEntry, node24 } from "./paths.mjs";
 
 const START_DEADLINE = 60_000; // ms
 
@@ -46,18 +46,21 @@ export class CodeServer {
 
   /**
    * Installs the .vsix into fresh folders, starts code-server and waits until it answers.
-   * @param {{vsix?: string, settings?: object, trust?: "granted" | "asked", options?: string[], port?: number}} options
+   * @param {{vsix?: string, settings?: object, machine?: object, trust?: "granted" | "asked", options?: string[], port?: number}} options
+   *   machine: the settings of this machine; those with a machine's scope (interpreters) count only there, as on any remote.
    *   trust "granted" switches workspace trust off; "asked" leaves new folders restricted.
    * @throws when the .vsix cannot be installed or code-server does not answer within a minute.
    */
-  static async start({ vsix, settings = {}, trust = "granted", options = [], port } = {}) {
+  static async start({ vsix, settings = {}, machine = {}, trust = "granted", options = [], port } = {}) {
     const server = new CodeServer();
-    server.home = mkdtempSync(join(tmpdir(), "shapelens-vscode-"));
+    server.home = mkdtempSync(join(realpathSync(tmpdir()), "shapelens-vscode-"));
     server.userData = join(server.home, "user-data");
     server.extensions = join(server.home, "extensions");
-    mkdirSync(join(server.userData, "User"), { recursive: true });
     mkdirSync(server.extensions);
-    writeFileSync(join(server.userData, "User", "settings.json"), JSON.stringify({ ...USER_SETTINGS, ...settings }, null, 2));
+    for (const [place, chosen] of [["User", { ...USER_SETTINGS, ...settings }], ["Machine", machine]]) {
+      mkdirSync(join(server.userData, place), { recursive: true });
+      writeFileSync(join(server.userData, place, "settings.json"), JSON.stringify(chosen, null, 2));
+    }
     if (vsix) server.#install(vsix);
     server.port = port ?? (await freePort());
     server.logFile = join(server.home, "code-server.log");
@@ -163,15 +166,4 @@ export class CodeServer {
       // The group has ended.
     }
   }
-}
-
-/** A folder with copies of the recipe fixtures, as a user would have it. `files` adds or replaces some: {name: text}. */
-export function recipeWorkspace(files = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "recipe-"));
-  cpSync(join(repository, "fixtures", "recipe"), folder, { recursive: true, filter: (source) => !source.includes("__pycache__") });
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(join(folder, name, ".."), { recursive: true });
-    writeFileSync(join(folder, name), text);
-  }
-  return folder;
 }

@@ -1,5 +1,6 @@
 // The processes that the extension started: the language server and its worker.
 import { execFileSync } from "node:child_process";
+import { readlinkSync } from "node:fs";
 
 /** All processes below `ancestor`, as {pid, parent, command}. */
 export function descendants(ancestor) {
@@ -19,25 +20,31 @@ export function descendants(ancestor) {
 }
 
 const isWorker = (row) => /shapelens[/\\]worker[/\\]__main__\.py/.test(row.command);
-const isServer = (row) => /launch\.py|shapelens(\s|["'])+lsp|-m shapelens/.test(row.command) && !isWorker(row);
+const isServer = (row) => /bundled[/\\]launch\.py/.test(row.command) && !/--probe/.test(row.command);
 
-/** The language server's process below `ancestor`. Throws unless there is exactly one. */
-export function languageServer(ancestor) {
-  const all = descendants(ancestor);
-  // A launcher may stay around above the server: the innermost one serves.
-  const found = all.filter(isServer).filter((row) => !all.some((other) => isServer(other) && other.parent === row.pid));
-  if (found.length !== 1) throw new Error(`expected one language server, found ${JSON.stringify(found)} in ${JSON.stringify(all, null, 1)}`);
-  return found[0];
+function workingDirectory(pid) {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return ""; // It has ended meanwhile.
+  }
 }
 
-/** Every language server and worker below `ancestor`. */
+/** Every language server and worker below `ancestor`, whatever folder they serve. */
 export function shapelensProcesses(ancestor) {
   return descendants(ancestor).filter((row) => isWorker(row) || isServer(row));
 }
 
-/** The worker that the server started; the children that it forked are left out. Throws unless there is exactly one. */
-export function worker(ancestor) {
-  const server = languageServer(ancestor);
+/** The language server of a workspace folder: the server's working directory is that folder. Throws unless there is exactly one. */
+export function languageServer(ancestor, folder) {
+  const found = descendants(ancestor).filter((row) => isServer(row) && workingDirectory(row.pid) === folder);
+  if (found.length !== 1) throw new Error(`expected one language server, found ${JSON.stringify(found)}`);
+  return found[0];
+}
+
+/** The worker of a workspace folder; the children that it forked are left out. Throws unless there is exactly one. */
+export function worker(ancestor, folder) {
+  const server = languageServer(ancestor, folder);
   const found = descendants(server.pid).filter((row) => isWorker(row) && row.parent === server.pid);
   if (found.length !== 1) throw new Error(`expected one worker, found ${JSON.stringify(found)}`);
   return found[0];

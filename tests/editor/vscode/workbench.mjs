@@ -200,11 +200,11 @@ export class Workbench {
     return input;
   }
 
-  /** Waits for a status bar item that has `text`, and hands back its locator. */
+  /** ShapeLens's item of the status bar, once its label (what a screen reader says) has `text`. */
   async status(text, patience = PATIENCE) {
-    const item = this.page.locator(".statusbar-item", { hasText: text }).first();
-    const seen = async () => (await this.page.locator(".statusbar-item").allInnerTexts()).join(" | ");
-    await eventually(`${text} in the status bar`, () => item.isVisible().then((is) => is || null), patience, seen);
+    const item = this.page.locator('.statusbar-item[id*="shapelens"] [aria-label]').first();
+    const label = async () => ((await item.count()) ? await item.getAttribute("aria-label") : "no item");
+    await eventually(`${JSON.stringify(text)} in the status bar`, async () => (await label()).includes(text), patience, label);
     return item;
   }
 

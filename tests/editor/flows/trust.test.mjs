@@ -1,0 +1,18 @@
+// Nothing of a stranger's folder runs before the user trusts it.
+import assert from "node:assert/strict";
+import { flows } from "../vscode/flow.mjs";
+import { shapelensProcesses } from "../vscode/processes.mjs";
+
+const flow = flows({ trust: "asked" });
+
+flow("a restricted workspace runs nothing, and shows hints once it is trusted, without a reload", {}, async ({ vscode, codeServer }) => {
+  await vscode.status("waits until the workspace is trusted");
+  assert.deepEqual(shapelensProcesses(codeServer.pid), []);
+  assert.ok(!(await vscode.lines()).some((line) => line.includes("→")), "a hint in a restricted workspace");
+
+  await vscode.page.evaluate(() => (window.notReloaded = true));
+  await vscode.grantTrust();
+
+  await vscode.lineWith("nn.Conv2d(3, 6, 5)", "→ [B, 6, 28, 28]");
+  assert.equal(await vscode.page.evaluate(() => window.notReloaded), true);
+});

@@ -1,0 +1,48 @@
+// Folders for VS Code to open: copies of the recipe fixtures, as a user would have them.
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { repository } from "./paths.mjs";
+
+/** The text of a recipe fixture: "recipe.py", "wrong_in_features.py". */
+export function recipe(name) {
+  return readFileSync(join(repository, "fixtures", "recipe", name), "utf8");
+}
+
+export class Workspace {
+  /** @param {{[name: string]: string}} files texts by name; the recipe network and its wrong twin are always there. */
+  constructor(files = {}) {
+    this.parent = mkdtempSync(join(realpathSync(tmpdir()), "shapelens-workspace-"));
+    this.folder = join(this.parent, "recipe");
+    mkdirSync(this.folder);
+    for (const [name, text] of Object.entries({ "recipe.py": recipe("recipe.py"), "wrong_in_features.py": recipe("wrong_in_features.py"), ...files })) {
+      this.write(name, text);
+    }
+  }
+
+  path(name) {
+    return join(this.folder, name);
+  }
+
+  read(name) {
+    return readFileSync(this.path(name), "utf8");
+  }
+
+  write(name, text) {
+    mkdirSync(dirname(this.path(name)), { recursive: true });
+    writeFileSync(this.path(name), text);
+  }
+
+  /** Writes the workspace's settings. VS Code sees the change and follows it. */
+  settings(settings) {
+    this.write(".vscode/settings.json", JSON.stringify(settings, null, 2));
+  }
+
+  copyTo(folder) {
+    cpSync(this.folder, folder, { recursive: true });
+  }
+
+  remove() {
+    rmSync(this.parent, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+}
