@@ -36,8 +36,9 @@ export class AnnotatedFiles implements vscode.TextDocumentContentProvider, vscod
     }
 
     async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
-        const { text } = await this.server.execute<{ text: string }>('shapelens.annotated', uri.query);
-        return text;
+        const answer = await this.server.execute<{ text: string } | null>('shapelens.annotated', uri.query);
+        // Null once the file is closed: what is shown stays as it was.
+        return answer?.text ?? vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString())?.getText() ?? '';
     }
 
     dispose(): void {

@@ -58,7 +58,10 @@ async function setExample(server: Server, given: string[]): Promise<void> {
         validateInput: (text) => server.execute<string | null>('shapelens.checkExample', uri, className, text),
     });
     if (expression !== undefined && expression !== current) {
-        await server.execute('shapelens.applyExample', uri, className, expression);
+        const obstacle = await server.execute<string | null>('shapelens.applyExample', uri, className, expression);
+        if (obstacle) {
+            throw new Error(obstacle);
+        }
     }
 }
 

@@ -13,6 +13,17 @@ export interface StatusParams {
     readonly detail?: string;
 }
 
+/** What is said where the server has nothing to add. */
+const WORDS: Record<State, string> = {
+    starting: 'starting',
+    running: 'running',
+    idle: 'ready',
+    untrusted: 'not trusted',
+    stopped: 'stopped',
+    'no-torch': 'torch is missing',
+    error: 'error',
+};
+
 const LOOKS: Record<State, { icon: string; busy: boolean; severity: vscode.LanguageStatusSeverity }> = {
     starting: { icon: 'loading~spin', busy: true, severity: vscode.LanguageStatusSeverity.Information },
     running: { icon: 'loading~spin', busy: true, severity: vscode.LanguageStatusSeverity.Information },
@@ -61,12 +72,13 @@ export class Status implements vscode.Disposable {
     }
 
     private draw(): void {
-        const { state, message, detail } = this.last;
+        const { state, detail } = this.last;
+        const message = this.last.message || WORDS[state];
         const look = LOOKS[state];
         const trust = state === 'untrusted';
         const command = { title: trust ? 'Manage Trust' : 'Show Log', command: trust ? 'workbench.trust.manage' : 'shapelens.showLog' };
 
-        this.item.text = `ShapeLens: ${message || state}`;
+        this.item.text = `ShapeLens: ${message}`;
         this.item.detail = detail ?? '';
         this.item.severity = look.severity;
         this.item.busy = look.busy;
@@ -76,15 +88,16 @@ export class Status implements vscode.Disposable {
         this.bar.text = `$(${look.icon}) ShapeLens`;
         this.bar.command = command.command;
         this.bar.backgroundColor = wrong ? new vscode.ThemeColor('statusBarItem.warningBackground') : undefined;
-        this.bar.accessibilityInformation = { label: `ShapeLens: ${message || state}` };
-        this.bar.tooltip = this.tooltip(message || state, detail);
+        this.bar.accessibilityInformation = { label: `ShapeLens: ${message}` };
+        this.bar.tooltip = this.tooltip(message, detail);
     }
 
     private tooltip(message: string, detail: string | undefined): vscode.MarkdownString {
         const text = new vscode.MarkdownString(undefined, true);
         text.isTrusted = { enabledCommands: ['shapelens.restart', 'shapelens.showLog', 'shapelens.selectInterpreter', 'workbench.trust.manage'] };
         text.appendMarkdown('**ShapeLens** ').appendText(message);
-        if (detail) {
+        // The server's detail often is the interpreter, which has a line of its own.
+        if (detail && detail !== this.interpreter?.path) {
             text.appendMarkdown('\n\n').appendText(detail);
         }
         if (this.interpreter) {
