@@ -81,7 +81,8 @@ def fetch_wheels(*, hashed: bool) -> list[Path]:
                 what = f"{name} {version}" + (f" for {platform}, Python {python}" if platform else "")
                 print(f"  downloading {what}", flush=True)
                 tags = [part for tag in PLATFORMS[platform] for part in ("--platform", tag)] if platform else ["--platform", "any"]
-                download([f"{name}=={version}", *tags, "--implementation", "cp" if platform else "py", "--python-version", python or "3.10"], what)
+                tags += ["--implementation", "cp" if platform else "py", "--python-version", python or PYTHONS[0]]
+                download([f"{name}=={version}", *tags], what)
                 wheel = find_wheel(name, version, python, platform)
             if wheel is None:
                 raise BundleError(f"pip downloaded {what}, but no wheel of it is in {WHEELS}")
@@ -90,7 +91,8 @@ def fetch_wheels(*, hashed: bool) -> list[Path]:
         text = LOCK.read_text("utf-8")
         for wheel in wheels:
             if digest(wheel) not in text:
-                raise BundleError(f"{wheel.name} has a hash that is not in {LOCK.name}; delete it, or run with --lock if its version was changed on purpose")
+                advice = f"Delete it from {WHEELS.name}/, or run with --lock if its version was changed on purpose."
+                raise BundleError(f"{wheel.name} has a hash that is not in {LOCK.name}. {advice}")
     return wheels
 
 
@@ -125,12 +127,12 @@ def unpack(wheels: list[Path]) -> None:
     notices = ["ShapeLens carries these packages, each under its own licence.\n"]
     seen: set[str] = set()
     for wheel in wheels:
-        name = wheel.name.split("-")[0]
+        name, version = wheel.name.split("-")[:2]
         with zipfile.ZipFile(wheel) as archive:
             for member in archive.namelist():
                 if ".dist-info/" in member:
                     if "license" in member.lower().rsplit("/", 1)[-1] and name not in seen:
-                        notices.append(f"\n{'=' * 100}\n{wheel.name.split('-')[0]} {wheel.name.split('-')[1]}\n\n{archive.read(member).decode('utf-8')}")
+                        notices.append(f"\n{'=' * 100}\n{name} {version}\n\n{archive.read(member).decode('utf-8')}")
                     continue
                 native = re.search(r"/native\.[^/]+\.(so|pyd)$", member) is not None
                 if member.endswith("/") or LEFT_OUT.search(member) or (name in seen and not native):
@@ -150,7 +152,8 @@ def server_files() -> list[Path]:
 
 def ingredients() -> dict[str, str]:
     """All that decides what BUNDLED holds: relative path -> hash."""
-    return {path.relative_to(EXTENSION.parent).as_posix(): digest(path) for path in [LOCK, LAUNCH, Path(__file__).resolve(), *server_files()]}
+    files = [LOCK, LAUNCH, Path(__file__).resolve(), *server_files()]
+    return {path.relative_to(EXTENSION.parent).as_posix(): digest(path) for path in files}
 
 
 def bundle() -> bool:

@@ -8,6 +8,7 @@ interpreter, must see nothing of them, and nothing that the user has installed m
 
 This file runs under any Python that the user may have named, 2.7 included, so that it can say what is wrong with it.
 """
+
 import json
 import os
 import sys

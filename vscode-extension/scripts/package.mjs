@@ -62,10 +62,9 @@ function python() {
 
 function run(program, parameters) {
     try {
-        const output = execFileSync(program, parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1 << 26 });
-        if (program !== process.execPath) {
-            process.stdout.write(output);
-        }
+        // vsce prints pages about every package; they are of interest only if it fails.
+        const output = program === process.execPath ? 'pipe' : 'inherit';
+        execFileSync(program, parameters, { encoding: 'utf8', stdio: ['ignore', output, output], maxBuffer: 1 << 26 });
     } catch (error) {
         fail(`${error.stdout ?? ''}${error.stderr ?? error.message}`);
     }
