@@ -29,8 +29,9 @@ def test_packages_import_each_other_in_one_direction_only() -> None:
 
 
 def test_files_stay_short() -> None:
-    long = {path.relative_to(ROOT): count for path in tracked(".py", ".ts", ".mjs", ".sh") if (count := len(path.read_text().splitlines())) > LONGEST_FILE}
-    assert not long
+    lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in tracked(".py", ".ts", ".mjs", ".sh")}
+    assert lengths
+    assert not {path: count for path, count in lengths.items() if count > LONGEST_FILE}
 
 
 @pytest.mark.parametrize("path", [SERVER / "protocol.py", *sorted((SERVER / "worker").rglob("*.py"))], ids=lambda path: path.name)
@@ -44,12 +45,14 @@ def test_what_runs_under_the_users_python_is_valid_python_3_9(path: Path) -> Non
 
 def _annotations(tree: ast.AST) -> list[ast.expr]:
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    return [node.returns for node in functions if node.returns] + [node.annotation for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    variables = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    return [node.returns for node in functions if node.returns] + variables
 
 
 def test_the_worker_starts_without_the_servers_packages(tmp_path: Path) -> None:
     """The user's interpreter has none of them: importing the protocol must not import anything of ours or of others."""
-    code = f"import sys; sys.path.insert(0, {str(SERVER.parent)!r}); import shapelens.protocol; print(*sorted(name.split('.')[0] for name in sys.modules))"
+    path = f"sys.path.insert(0, {str(SERVER.parent)!r})"
+    code = f"import sys; {path}; import shapelens.protocol; print(*{{name.split('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert not {"pygls", "lsprotocol", "libcst", "rich", "typer", "torch"} & set(done.stdout.split())
     assert protocol.VERSION >= 1

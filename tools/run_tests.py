@@ -19,17 +19,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "test-output"
 PYTEST = [sys.executable, "-m", "pytest", "--color=yes" if sys.stdout.isatty() else "--color=no"]
+NPM = ["npm", "--prefix"]
 
 STAGES: dict[str, tuple[str, list[list[str]]]] = {
     "lint": ("ruff, mypy --strict", [["make", "--no-print-directory", "lint"]]),
     "server": ("unit, worker, fixtures, language server, command line", [[*PYTEST, "tests"]]),
     "fast": ("unit, worker, fixtures, command line, without slow ones", [[*PYTEST, "tests", "-m", "not slow", "--ignore=tests/lsp", "-x"]]),
-    "extension": ("tsc, the extension's unit tests", [["npm", "--prefix", "vscode-extension", "run", "check"], ["npm", "--prefix", "vscode-extension", "test"]]),
-    "editor": ("a real VS Code in Chromium", [["npm", "--prefix", "tests/editor", "test"]]),
+    "extension": ("tsc, the extension's unit tests", [[*NPM, "vscode-extension", "run", "check"], [*NPM, "vscode-extension", "test"]]),
+    "editor": ("a real VS Code in Chromium", [[*NPM, "tests/editor", "test"]]),
 }
 
 PASSED = (r"^=* ?.*?\b(\d+) passed", r"^(?:ℹ|#) pass (\d+)", r"^\s+(\d+) passing\b")
 FAILED = (r"^=* ?.*?\b(\d+) failed", r"^=* ?.*?\b(\d+) errors? in", r"^(?:ℹ|#) fail (\d+)", r"^\s+(\d+) failing\b")
+CLOSING = re.compile(r"=+ .* =+$|[ℹ#] (pass|fail) \d|\s+\d+ (passing|failing)\b|\d+ (passed|failed|errors?)\b.* in ")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -40,7 +42,7 @@ def counts(output: str) -> tuple[int, int]:
         return sum(int(match.group(1)) for line in lines for pattern in patterns for match in [re.search(pattern, line)] if match)
 
     lines = [line for line in COLOURS.sub("", output).splitlines() if not line.startswith(("PASSED", "FAILED", "ERROR", "SKIPPED"))]
-    closing = [line for line in lines if re.match(r"^(=+ .* =+$|ℹ (pass|fail) \d|# (pass|fail) \d|\s+\d+ (passing|failing)\b|\d+ (passed|failed))", line)]
+    closing = [line for line in lines if CLOSING.match(line)]
     return total(PASSED, closing), total(FAILED, closing)
 
 
@@ -57,7 +59,8 @@ def run(stage: str) -> tuple[int, int]:
             print(output[-1], end="")
             code = 1
             break
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace") as process:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+        with subprocess.Popen(command, cwd=ROOT, text=True, errors="replace", **pipes) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 output.append(line)

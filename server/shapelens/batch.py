@@ -1,7 +1,7 @@
 """Files analysed one after the other, without an editor: what the command line and the tests do with a text.
 
-text → source.parse → examples.choose → runner.Worker → analysis. The language server's session takes the same steps, but keeps their results
-between edits; here nothing is kept but the worker.
+text → source.parse → examples.choose → runner.Worker → analysis. The language server's session takes the same steps, but keeps what they
+give between edits; here nothing is kept but the worker.
 """
 
 from __future__ import annotations
@@ -128,7 +128,13 @@ class Batch:
 
         requests = [protocol.ExampleRequest(example.target, example.expression) for example in choice.examples]
         run = protocol.Run(
-            next(self._run_ids), file, text, str(project_root(Path(file))), requests, deadline=settings.deadline, memory_limit=settings.memory_limit
+            next(self._run_ids),
+            file,
+            text,
+            str(project_root(Path(file))),
+            requests,
+            deadline=settings.deadline,
+            memory_limit=settings.memory_limit,
         )
         finished = await self.worker.submit(run, keep)
         if finished.outcome == "unavailable":

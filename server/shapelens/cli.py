@@ -73,9 +73,11 @@ def show(
     file: Annotated[str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file, or one class of it.", show_default=False)],
     example: Annotated[
         list[str] | None,
-        typer.Option("--example", "-e", metavar="EXPR", help="Run this instead of the file's own examples; may be repeated.", show_default=False),
+        typer.Option("--example", "-e", metavar="EXPR", help="Run this, not the file's own examples; may be repeated.", show_default=False),
     ] = None,
-    output: Annotated[Format, typer.Option("--format", "-f", help="text: the source with its hints; json: see report/show.schema.json.")] = Format.text,
+    output: Annotated[
+        Format, typer.Option("--format", "-f", help="The source with its hints, or JSON (see show.schema.json).")
+    ] = Format.text,
     interpreter: Interpreter = None,
 ) -> None:
     """Print a file with the shapes of its tensors in the margin and the findings below their lines."""
@@ -110,7 +112,9 @@ def doctor(
 def lsp(
     tcp: Annotated[
         int | None,
-        typer.Option("--tcp", metavar="PORT", min=1, max=65535, help="Listen on this port of localhost instead of stdio.", show_default=False),
+        typer.Option(
+            "--tcp", metavar="PORT", min=1, max=65535, help="Listen on this port of localhost instead of stdio.", show_default=False
+        ),
     ] = None,
     interpreter: Interpreter = None,
     log_level: Annotated[LogLevel, typer.Option("--log-level", help="How much to say on stderr.")] = LogLevel.info,

@@ -349,7 +349,7 @@ def _build(cls: type, fields: Dict[str, Any]) -> Any:
 
 def _builder(hint: Any) -> Any:
     """A function that turns plain JSON into a value of this type; None where there is nothing to do."""
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return lambda value: _build(hint, value)
     args = [arg for arg in typing.get_args(hint) if arg is not type(None)]
     if typing.get_origin(hint) is typing.Union and len(args) == 1:

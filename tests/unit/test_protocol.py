@@ -33,10 +33,22 @@ from shapelens.protocol import (
 
 SPAN = Span("/models/größe.py", 3, 4, 3, 17)
 TENSOR = Value("tensor", "Tensor", [2, None, 0], ["B", "?", "0"], "float32", "meta", [6, 3, 1], requires_grad=True)
-PAIR = Value("sequence", "tuple", items=[TENSOR, Value("mapping", "dict", keys=["h", "c"], items=[TENSOR, Value("scalar", "int", text="3")])])
+PAIR = Value(
+    "sequence", "tuple", items=[TENSOR, Value("mapping", "dict", keys=["h", "c"], items=[TENSOR, Value("scalar", "int", text="3")])]
+)
 
 MESSAGES = [
-    Run(7, "/m.py", "x = '\U0001f600'\r\n\tpass", "/", [ExampleRequest("Net", "Net()(f32[B:2])")], {"/other.py": ""}, 0.5, 1 << 40, named=False),
+    Run(
+        7,
+        "/m.py",
+        "x = '\U0001f600'\r\n\tpass",
+        "/",
+        [ExampleRequest("Net", "Net()(f32[B:2])")],
+        {"/other.py": ""},
+        0.5,
+        1 << 40,
+        named=False,
+    ),
     protocol.Cancel(7),
     protocol.Preload(["einops", "timm"]),
     protocol.Stop(),
@@ -52,10 +64,38 @@ MESSAGES = [
             [Observation(SPAN, "assign", "x", "Net.forward", 0, [TENSOR, PAIR], 12, SPAN)],
             [
                 LayerSeen(
-                    0, "Linear", "torch.nn.Linear", "fc1", "Linear(576, 120)", SPAN, 0, [ParameterSeen("weight", [120, 576], "float32", 276480, True)], 69240, 276960, [LayerCall([TENSOR], PAIR, 3)], SPAN
+                    0,
+                    "Linear",
+                    "torch.nn.Linear",
+                    "fc1",
+                    "Linear(576, 120)",
+                    SPAN,
+                    0,
+                    [ParameterSeen("weight", [120, 576], "float32", 276480, True)],
+                    69240,
+                    276960,
+                    [LayerCall([TENSOR], PAIR, 3)],
+                    SPAN,
                 )
             ],
-            [Mismatch("linear-in-features", "mat1 and mat2", "RuntimeError", SPAN, [SPAN, SPAN], 0, 0, "in_features", 400, 576, 1, [TENSOR], [Origin("flatten", None, [2, 16, 5, 5], [2, 400])], True)],
+            [
+                Mismatch(
+                    "linear-in-features",
+                    "mat1 and mat2",
+                    "RuntimeError",
+                    SPAN,
+                    [SPAN, SPAN],
+                    0,
+                    0,
+                    "in_features",
+                    400,
+                    576,
+                    1,
+                    [TENSOR],
+                    [Origin("flatten", None, [2, 16, 5, 5], [2, 400])],
+                    True,
+                )
+            ],
             [Note("missing-import", "no module named x", None)],
         ),
     ),

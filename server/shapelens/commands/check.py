@@ -27,7 +27,12 @@ async def check(paths: list[Path], python: str | None) -> int:
     tally = _Tally()
     batches: dict[Path, Batch] = {}
     progress = Progress(
-        TextColumn("[dim]{task.description}"), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True), transient=True, disable=not console.is_terminal
+        TextColumn("[dim]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not console.is_terminal,
     )
     try:
         with progress:
@@ -68,8 +73,8 @@ class _Tally:
     def closing(self) -> str:
         parts = [f"{_files_text(self.run)} checked: {summary(self.findings) or 'nothing is wrong'}"]
         if self.without_example:
-            verb = "has" if self.without_example == 1 else "have"
-            parts.append(f"{_files_text(self.without_example)} with module classes {verb} no example and {'was' if verb == 'has' else 'were'} not run")
+            verbs = ("has", "was") if self.without_example == 1 else ("have", "were")
+            parts.append(f"{_files_text(self.without_example)} with module classes {verbs[0]} no example and {verbs[1]} not run")
         return "; ".join(parts)
 
 
@@ -115,8 +120,10 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
 
 def _below(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
-        # Hidden folders are tools' (.git, .venv, .tox, .mypy_cache); a virtual environment may have any name.
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS and not Path(place, name, "pyvenv.cfg").exists()
-        )
+        folders[:] = sorted(name for name in folders if not _is_skipped(Path(place, name)))
         yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
+
+
+def _is_skipped(folder: Path) -> bool:
+    # Hidden folders are tools' (.git, .venv, .tox, .mypy_cache); a virtual environment may have any name.
+    return folder.name.startswith(".") or folder.name in SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()

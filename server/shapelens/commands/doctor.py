@@ -101,11 +101,13 @@ def _probe(report: _Report, analysed: Analysed, loaded: float, again: float) -> 
     shown = [shape_text(value) for seen in analysed.trace.observations if seen.kind == "return" for value in seen.values]
     if analysed.findings or PROBE_SHAPE not in shown:
         said = analysed.findings[0].message if analysed.findings else f"it shows {', '.join(shown) or 'nothing'}"
-        report.say("bad", f"a model with one Linear layer does not run as it should: {said}", "run `shapelens lsp --log-level debug` and report what it logs")
+        action = "run `shapelens lsp --log-level debug` and report what it logs"
+        report.say("bad", f"a model with one Linear layer does not run as it should: {said}", action)
     else:
         report.say("ok", f"a model with one Linear layer ran: first shapes after {loaded:.1f} s, the next after {again * 1000:.0f} ms")
 
 
 def _confinement(report: _Report, hello: protocol.Hello) -> None:
-    how = "in a forked process of its own" if hello.fork else "in a process that is replaced after it (this system has no fork)"
-    report.say("note", f"your code runs {how}, with a deadline and a memory limit; it is not kept from the network or from files")
+    how = "in a forked process of its own" if hello.fork else "in a process that is replaced when it fails (this system has no fork)"
+    report.say("note", f"each run happens {how}, within a deadline and, on Linux, a memory limit")
+    report.say("note", "network, writes and other programs are refused to it by an audit hook: a guard against accidents, no sandbox")

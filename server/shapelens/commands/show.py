@@ -26,10 +26,9 @@ async def show(target: str, examples: list[str], output: str, python: str | None
         analysed = await batch.analyse(path, text, examples=examples, only=cls)
     _refuse_what_has_no_answer(analysed, path, cls)
     for problem in analysed.settings.problems:
-        print(f"shapelens: settings: {problem}", file=sys.stderr)
+        sys.stderr.write(f"shapelens: settings: {problem}\n")
     if output == "json":
-        json.dump(document(analysed), sys.stdout, ensure_ascii=False, indent=2)
-        print()
+        sys.stdout.write(json.dumps(document(analysed), ensure_ascii=False, indent=2) + "\n")
     else:
         _print_text(analysed)
     return 1 if any(finding.severity == "error" for finding in analysed.findings) else 0

@@ -82,7 +82,8 @@ def _shapes(values: Iterable[Value]) -> dict[str, Any]:
     distinct: dict[str, list[Any]] = {}
     for value in held:
         tensors = [tensor.shape for tensor in _tensors(value)]
-        distinct.setdefault(shape_text(value, "names") + repr(tensors), [tensors[0] if value.kind == "tensor" else tensors, shape_text(value, "names")])
+        named = shape_text(value, "names")
+        distinct.setdefault(named + repr(tensors), [tensors[0] if value.kind == "tensor" else tensors, named])
     return {
         "shapes": [shapes for shapes, _ in distinct.values()],
         "named": [named for _, named in distinct.values()],
@@ -107,7 +108,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity,
         "message": finding.message,
         **_place(finding.span),
-        "related": [{"file": related.file or finding.file, **_place(related.span), "message": related.message} for related in finding.related],
+        "related": [{"file": each.file or finding.file, **_place(each.span), "message": each.message} for each in finding.related],
         "fix": _fix(finding.fix) if finding.fix is not None else None,
     }
 

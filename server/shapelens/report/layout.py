@@ -11,7 +11,7 @@ TAB = 4
 
 @dataclass(frozen=True)
 class Row:
-    """One line of source. `text` is what is printed; `cells[i]` is the cell in which code point i of the line starts, `cells[-1]` where it ends."""
+    """One line of source. `text` is what is printed; `cells[i]` is the cell in which code point i starts, `cells[-1]` where it ends."""
 
     text: str
     cells: tuple[int, ...]

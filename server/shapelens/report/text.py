@@ -33,8 +33,8 @@ class Listing:
         self.analysed = analysed
         self.console = console
         lines = analysed.module.lines
-        count = lines.text.count("\n") + 1  # at least as many lines as there are
-        self.numbers = range(1, _last_line(analysed, count) + 1)
+        # The empty line after the last line end is no line to a reader.
+        self.numbers = range(1, max(lines.count - (lines.line(lines.count) == ""), 1) + 1)
         self.gutter = len(str(max(self.numbers, default=1))) + 3  # "  9 │ "
         self.rows: dict[int, Row] = {number: row(lines.line(number)) for number in self.numbers}
         self.hints: dict[int, str] = {}
@@ -108,8 +108,9 @@ class Listing:
         for part in parts[1:]:
             self._line("", Text(" " * beside + part))
         for note in _notes(finding):
+            note_style = "green" if note.startswith("fix") else "dim"
             for number, part in enumerate(_wrapped(note, None if self.width is None else self.width - beside - 2)):
-                self._line("", Text.assemble(" " * beside, ("= " if number == 0 else "  ", "dim"), (part, "green" if note.startswith("fix") else "dim")))
+                self._line("", Text.assemble(" " * beside, ("= " if number == 0 else "  ", "dim"), (part, note_style)))
 
     def _line(self, number: str, content: Text) -> None:
         gutter = Text(f"{number:>{self.gutter - 3}} │ ", style=GUTTER_STYLE)
@@ -129,7 +130,8 @@ def _notes(finding: Finding) -> list[str]:
     """What belongs to a finding besides its message: places and ways to mend it."""
     notes = []
     for related in finding.related:
-        where = f"line {related.span.line}" if related.file in (None, finding.file) else f"{Path(str(related.file)).name}:{related.span.line}"
+        elsewhere = related.file is not None and related.file != finding.file
+        where = f"{Path(str(related.file)).name}:{related.span.line}" if elsewhere else f"line {related.span.line}"
         notes.append(f"{where}: {related.message}")
     notes += [f"fix: {finding.fix.title}"] if finding.fix is not None else []
     return notes + [f"or: {fix.title}" for fix in finding.alternatives]
@@ -139,18 +141,8 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     return textwrap.wrap(text, max(width, 20)) or [""] if width is not None else [text]
 
 
-def _last_line(analysed: Analysed, upper: int) -> int:
-    lines = analysed.module.lines
-    last = max(upper, lines.text.count("\r"))
-    while last > 1 and not lines.line(last):
-        last -= 1
-    return last
-
-
 def summary(findings: Sequence[Finding]) -> str:
     """`2 errors, 1 warning`; "" where there is nothing."""
     counts = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITY_STYLES}
     words = {"information": "note", "hint": "hint"}
-    return ", ".join(
-        f"{count} {words.get(severity, severity)}{'' if count == 1 else 's'}" for severity, count in counts.items() if count
-    )
+    return ", ".join(f"{count} {words.get(severity, severity)}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)

@@ -1,0 +1,261 @@
+"""The command line, run as a user runs it: real processes, a real worker, real torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from real_tensors import replay
+from shapelens import __version__
+from shapelens.report.document import schema
+
+ROOT = Path(__file__).resolve().parent.parent
+RECIPE = ROOT / "fixtures" / "recipe" / "recipe.py"
+WRONG = ROOT / "fixtures" / "recipe" / "wrong_in_features.py"
+SHAPELENS = Path(sys.executable).with_name("shapelens")
+
+ATTENTION = """
+import torch
+from torch import nn
+
+
+# shapelens: Encoder()(i64[B:2, T:7])
+class Encoder(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.embed = nn.Embedding(100, width)
+        self.rnn = nn.LSTM(width, width, batch_first=True)
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(width, width), nn.GELU()) for _ in range(2))
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        x, (h, c) = self.rnn(x)
+        for block in self.blocks:
+            x = x + block(x)
+        pooled = x.mean(1)
+        mask = tokens > 0
+        return {"pooled": pooled, "mask": mask, "state": (h, c)}
+"""
+
+
+def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [str(SHAPELENS), *map(str, arguments)]
+    plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS", "VIRTUAL_ENV")}
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", env={**plain, "PYTHONUTF8": "1", **environment}, timeout=100
+    )
+
+
+def shown(*arguments: str | Path, cwd: Path = ROOT) -> dict[str, Any]:
+    done = run("show", *arguments, "--format", "json", cwd=cwd)
+    assert not done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(schema()).validate(document)
+    return document
+
+
+# --- show ---
+
+
+def test_show_prints_the_source_with_hints_in_the_margin() -> None:
+    done = run("show", RECIPE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    lines = {line.split("│", 1)[1].split("→")[0].strip(): line for line in done.stdout.splitlines() if "→" in line}
+    assert lines["self.conv1 = nn.Conv2d(3, 6, 5)"].endswith("→ [B, 6, 28, 28]")
+    assert lines["x = torch.flatten(x, 1)"].endswith("→ [B, 400]")
+    source = [line.split("│ ", 1)[1] if "│ " in line else "" for line in done.stdout.splitlines() if line.split("│")[0].strip().isdigit()]
+    for line, printed in zip(RECIPE.read_text().splitlines(), source, strict=True):
+        assert printed.startswith(line)
+
+
+def test_show_underlines_what_is_wrong_and_exits_with_1() -> None:
+    done = run("show", f"{WRONG}::Net")
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    (carets,) = (number for number, line in enumerate(lines) if "^" in line)
+    start = lines[carets].index("^")
+    assert lines[carets - 1][start : start + lines[carets].count("^")] == "16 * 6 * 6"
+    assert "error: " in lines[carets] and "[linear-in-features]" in lines[carets] and "400" in lines[carets]
+    assert any("= fix: " in line and "400" in line for line in lines)
+    assert lines[-1] == "1 error"
+
+
+def test_show_fits_a_narrow_coloured_terminal_without_cutting_anything() -> None:
+    done = run("show", WRONG, FORCE_COLOR="1", TERM="xterm-256color", COLUMNS="60")
+    assert done.returncode == 1 and "\x1b[" in done.stdout
+    assert "→ [B, 6, 28, 28]" in done.stdout and "…" not in done.stdout.replace("· …", "")
+    words = " ".join(done.stdout.replace("│", " ").split())
+    assert "in_features" in words
+
+
+@pytest.mark.parametrize("model", ["recipe", "attention"])
+def test_json_says_what_real_tensors_hold(model: str, tmp_path: Path) -> None:
+    file = RECIPE
+    if model == "attention":
+        file = tmp_path / "attention.py"
+        file.write_text(ATTENTION)
+    document = shown(file)
+    assert (document["version"], document["file"], document["findings"]) == (1, str(file), [])
+    (example,) = document["examples"]
+    assert example["error"] is None and example["evidence"] == "directive"
+    truth = replay(file, example["expression"])
+    said: dict[tuple[str, int, str], Any] = {}
+    for seen in document["observations"]:
+        line = 0 if seen["kind"] == "layer" else seen["line"]
+        said[seen["kind"], line, seen["name"]] = seen["shapes"]
+        text = file.read_text().splitlines()[seen["line"] - 1]
+        if seen["kind"] == "assign":
+            assert text[seen["column"] :].startswith(seen["name"])
+    parameters = {("parameter", name): shapes for (kind, _, name), shapes in truth.items() if kind == "parameter" and name != "self"}
+    assert parameters == {(kind, name): shapes for (kind, _, name), shapes in said.items() if kind == "parameter"}
+    inner = {key: shapes for key, shapes in truth.items() if key[0] != "parameter" and key[2]}
+    assert inner.items() <= said.items(), {key: (shapes, said.get(key)) for key, shapes in inner.items() if said.get(key) != shapes}
+    assert {key for key in said if key[0] in ("return", "layer") and key[2]} == {key for key in inner if key[0] in ("return", "layer")}
+
+
+def test_an_example_on_the_command_line_replaces_the_files_own() -> None:
+    document = shown(RECIPE, "--example", "Net()(f32[N:3, 3, 32, 32])")
+    assert [(example["evidence"], example["dims"]) for example in document["examples"]] == [("command line", {"N": 3})]
+    layers = {seen["name"]: seen for seen in document["observations"] if seen["kind"] == "layer"}
+    assert layers["pool"]["shapes"] == [[3, 6, 14, 14], [3, 16, 5, 5]]
+    assert layers["pool"]["named"] == ["[N, 6, 14, 14]", "[N, 16, 5, 5]"]
+    assert (layers["pool"]["count"], layers["pool"]["dtype"]) == (2, "float32")
+
+
+def test_json_has_the_finding_with_a_fix_that_mends_it(tmp_path: Path) -> None:
+    (finding,) = shown(WRONG)["findings"]
+    assert (finding["code"], finding["severity"]) == ("linear-in-features", "error")
+    lines = WRONG.read_text().splitlines(keepends=True)
+    (edit,) = finding["fix"]["edits"]
+    line = lines[edit["line"] - 1]
+    assert line[edit["column"] : edit["end_column"]] == "16 * 6 * 6"
+    lines[edit["line"] - 1] = line[: edit["column"]] + edit["new_text"] + line[edit["end_column"] :]
+    mended = tmp_path / "mended.py"
+    mended.write_text("".join(lines))
+    assert shown(mended)["findings"] == []
+
+
+# --- what cannot be done ---
+
+
+REFUSALS = {
+    "no such file": (["show", "nothing.py"], "nothing.py: no such file"),
+    "a folder": (["show", "."], ". is a folder, not a Python file"),
+    "binary": (["show", "binary.py"], "binary.py is a binary file"),
+    "another encoding": (["show", "latin.py"], "latin.py is not Python text"),
+    "not Python": (["show", "notes.txt"], "notes.txt is not a Python file"),
+    "no such class": (["show", "model.py::Nett"], "model.py has no module class Nett; it has Net"),
+    "class without example": (["show", "model.py::Net"], "Net has no example"),
+    "bad example": (["show", "model.py", "--example", "Net()(f32[B:2, "], "--example: "),
+    "no such interpreter": (["show", "model.py", "--example", "Net()", "--interpreter", "/no/python"], "/no/python does not exist"),
+    "interpreter without torch": (["show", "model.py", "--example", "Net()", "--interpreter", "{bare}"], "PyTorch is not installed for"),
+    "no such path to check": (["check", "model.py", "nothing"], "nothing: no such file or folder"),
+    "no such folder for the doctor": (["doctor", "nothing"], "nothing: no such folder"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "binary.py").write_bytes(b"\x7fELF\x00\x01\x02")
+    (folder / "latin.py").write_bytes(b"x = '\xe9'\n")
+    (folder / "notes.txt").write_text("These are notes, not code.\n")
+    (folder / "model.py").write_text("from torch import nn\n\n\nclass Net(nn.Module):\n    pass\n")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "bare")], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_refusal_is_one_clear_line(case: str, folder: Path) -> None:
+    arguments, message = REFUSALS[case]
+    done = run(
+        *(argument.format(bare=folder / "bare" / "bin" / "python") if "{bare}" in argument else argument for argument in arguments),
+        cwd=folder,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("shapelens: ") and message in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and not done.stdout
+
+
+def test_a_bad_example_says_at_which_column(folder: Path) -> None:
+    assert "column" in run("show", "model.py", "--example", "Net()(f32[B:2], x y)", cwd=folder).stderr
+
+
+def test_a_file_that_does_not_parse_is_shown_with_the_place(tmp_path: Path) -> None:
+    (tmp_path / "half.py").write_text("from torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x:\n        return x\n")
+    done = run("show", "half.py", cwd=tmp_path)
+    assert done.returncode == 1 and not done.stderr
+    assert "[syntax]" in done.stdout and "1 error" in done.stdout
+
+
+def test_a_file_without_an_example_is_shown_and_says_how_to_get_one(folder: Path) -> None:
+    done = run("show", "model.py", cwd=folder)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1].startswith("no example to run: write one above the class, `# shapelens: Net(...)")
+
+
+# --- check ---
+
+
+def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "wrong.py").write_text(WRONG.read_text())
+    (tmp_path / "b.py").write_text(RECIPE.read_text())
+    (tmp_path / "no_example.py").write_text("from torch import nn\n\n\nclass Net(nn.Module):\n    pass\n")
+    (tmp_path / "plain.py").write_text("print('not about tensors')\n")
+    for skipped in (".venv", ".git", "node_modules", "lib/site-packages"):
+        (tmp_path / skipped).mkdir(parents=True)
+        (tmp_path / skipped / "wrong.py").write_text(WRONG.read_text())
+    done = run("check", ".", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    finding, closing = done.stdout.splitlines()
+    line = next(number for number, text in enumerate(WRONG.read_text().splitlines(), start=1) if "16 * 6 * 6" in text)
+    column = WRONG.read_text().splitlines()[line - 1].index("16 * 6 * 6") + 1
+    assert finding.startswith(f"a/wrong.py:{line}:{column}: error linear-in-features: ")
+    assert closing == "2 files checked: 1 error; 1 file with module classes has no example and was not run"
+    clean = run("check", "b.py", cwd=tmp_path)
+    assert (clean.returncode, clean.stdout) == (0, "1 file checked: nothing is wrong\n")
+
+
+# --- doctor, lsp, the rest ---
+
+
+def test_doctor_says_that_all_is_well(tmp_path: Path) -> None:
+    done = run("doctor", tmp_path, "--interpreter", sys.executable)
+    assert done.returncode == 0, done.stdout
+    assert "✗" not in done.stdout and f"✓ ShapeLens {__version__}" in done.stdout and "✓ torch 2." in done.stdout
+    assert "✓ a model with one Linear layer ran" in done.stdout
+
+
+def test_doctor_says_what_to_do(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.shapelens]\ncolour = "red"\n')
+    done = run("doctor", ".", "--interpreter", folder / "bare" / "bin" / "python", cwd=folder)
+    assert done.returncode == 1
+    assert "✗ PyTorch is not installed for" in done.stdout and "-m pip install torch" in done.stdout
+    assert "colour" in done.stdout
+
+
+def test_version_and_help_answer_without_torch_or_libcst() -> None:
+    assert run("--version").stdout == f"shapelens {__version__}\n"
+    assert all(command in run("--help").stdout for command in ("show", "check", "doctor", "lsp"))
+
+
+def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code = "# shapelens: Net()\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    text = open('pipe').read()\n"
+    (tmp_path / "slow.py").write_text(code)
+    process = subprocess.Popen([SHAPELENS, "show", "slow.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Opening the pipe for writing waits until the model reads from it, and the model waits for what is never written.
+    with (tmp_path / "pipe").open("w"):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "")
