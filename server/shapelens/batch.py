@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from shapelens import protocol, source
+from shapelens import protocol
 from shapelens.analysis.findings import Finding, failure, findings
 from shapelens.analysis.hints import Hint, hints
 from shapelens.examples.choose import Choice, choose
 from shapelens.examples.settings import Settings
 from shapelens.runner import Worker, interpreter
 from shapelens.runner.state import Failure
+from shapelens.source.module import Module, parse
 
 # What marks the folder that a project's own imports start from, and whose settings hold.
 PROJECT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg")
@@ -41,7 +42,7 @@ class Analysed:
     """Everything that is known about one text. `trace` has no observations where there was no example to run."""
 
     path: str
-    module: source.Module
+    module: Module
     settings: Settings
     choice: Choice
     trace: protocol.Trace
@@ -105,7 +106,7 @@ class Batch:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable."""
         file = str(path.absolute())
         settings = Settings.from_pyproject(str(path.absolute().parent))
-        module = source.parse(text)
+        module = parse(text)
         choice = choose(module, file, settings, examples or [])
         if only is not None:
             choice.examples[:] = [example for example in choice.examples if example.target == only]
@@ -142,9 +143,9 @@ class Batch:
         return newest, finished
 
 
-def _parsed(file: str) -> source.Module | None:
+def _parsed(file: str) -> Module | None:
     """A module of the project that the findings lead to; None where it cannot be read."""
     try:
-        return source.parse(read(Path(file)))
+        return parse(read(Path(file)))
     except Unreadable:
         return None

@@ -141,7 +141,7 @@ def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:
         code = INTERRUPTED
     except BrokenPipeError:
         # The reader has gone (`| head`). Python would complain once more when it flushes stdout at its end.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         code = 0
     raise typer.Exit(code)
 

@@ -16,7 +16,7 @@ from shapelens.examples.settings import Settings
 from shapelens.protocol import Trace
 from shapelens.report.layout import row
 from shapelens.report.text import Listing, summary
-from shapelens.source import parse
+from shapelens.source.module import parse
 from shapelens.source.positions import Position, Span
 
 
