@@ -33,7 +33,7 @@ if ! fc-list 2>/dev/null | grep -qi 'DejaVuSansMono'; then system_packages+=(fon
 command -v g++ >/dev/null && command -v make >/dev/null || system_packages+=(g++ make)
 [ ${#system_packages[@]} -eq 0 ] || apt_install "${system_packages[@]}"
 
-key=$(cat package-lock.json package.json setup.sh | sha256sum | cut -d' ' -f1)
+key=$(cat package-lock.json setup.sh | sha256sum | cut -d" " -f1)
 if [ "$(cat .setup/stamp 2>/dev/null || true)" = "$key" ] && [ -x .bin24/node ]; then
   exit 0
 fi
