@@ -1,0 +1,234 @@
+"""A Python file as ShapeLens reads it: its module classes, its calls and their arguments, its directives."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from shapelens.source.calls import Argument, Call, Expression, StatementReader
+from shapelens.source.classes import ClassStatement, Parameter
+from shapelens.source.comments import Directive, read_comments
+from shapelens.source.names import NameTable
+from shapelens.source.positions import Lines, Position, Span
+from shapelens.source.rewrites import replace_argument, set_directive
+from shapelens.source.scanner import LogicalLine
+from shapelens.source.statements import Placed, Statements, split
+
+__all__ = [
+    "Argument", "Call", "Directive", "Expression", "Module", "ModuleClass", "Parameter", "SyntaxProblem", "parse", "replace_argument", "set_directive",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SyntaxProblem:
+    """Text that does not parse, in CPython's words."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True)
+class ModuleClass:
+    """A class that derives from `nn.Module` (or may, in `Module.maybe_modules`)."""
+
+    name: str
+    qualname: str  # as Python has it: "Net", "Net.Block", "make.<locals>.Net"
+    span: Span  # decorators not included
+    name_span: Span
+    first_line: int  # of its first decorator, or its own
+    bases: list[str]
+    methods: dict[str, Span]  # the span of each method's name
+    init_parameters: list[Parameter]  # empty where the class itself has no __init__
+    forward_parameters: list[Parameter]
+
+
+def parse(text: str, previous: Module | None = None) -> Module:
+    """Reads a text. Only the top-level statements that `previous` does not have are parsed; one that does not parse keeps its last good version.
+
+    Never raises for what a text says: what does not parse is listed in `errors`.
+    """
+    if previous is not None and previous.text == text:
+        return previous
+    return Module(split(text, previous.statements if previous else None))
+
+
+class Module:
+    """One snapshot of a file."""
+
+    def __init__(self, statements: Statements) -> None:
+        self.statements = statements
+        self.text = statements.text
+        self.lines = Lines(self.text)
+        self.names = NameTable([item.statement for item in statements.placed])
+        self._starts = [item.start for item in statements.placed]
+        self._readers: dict[int, StatementReader | None] = {}
+
+    @cached_property
+    def errors(self) -> list[SyntaxProblem]:
+        """What does not parse; empty if everything does."""
+        found = []
+        for item in self.statements.placed:
+            if error := item.statement.error:
+                first = self.lines.position(item.start)
+                line, column, end_line, end_column = error.place
+                start = self.lines.offset(Position(first.line + line - 1, column + (first.column if line == 1 else 0)))
+                end = self.lines.offset(Position(first.line + end_line - 1, end_column + (first.column if end_line == 1 else 0)))
+                found.append(SyntaxProblem(self.lines.span(min(start, item.end), max(start, min(end, item.end))), error.message))
+        return found
+
+    @cached_property
+    def classes(self) -> list[ModuleClass]:
+        """The module classes, in order; nested ones and those inside functions, `if` and `try` too."""
+        return [cls for cls, kind in self._all_classes if kind == "module"]
+
+    @cached_property
+    def maybe_modules(self) -> list[ModuleClass]:
+        """Classes with a base of which this file does not say what it is (`class Net(BaseModel)`, imported from elsewhere)."""
+        return [cls for cls, kind in self._all_classes if kind == "maybe"]
+
+    @cached_property
+    def all_class_names(self) -> list[str]:
+        """The qualified names of all classes of the file, module classes or not."""
+        return [cls.qualname for item in self.statements.placed for cls in item.statement.classes]
+
+    @property
+    def imports(self) -> list[str]:
+        """The absolute top-level modules that the file imports ("torch", "einops"), each once."""
+        return self.names.modules
+
+    @property
+    def directives(self) -> list[Directive]:
+        """The examples in `# shapelens:` comments, in order."""
+        return self._comments[0]
+
+    @property
+    def ignores(self) -> dict[int, set[str] | None]:
+        """For each line with `# shapelens: ignore[code, ...]` the codes that it silences; None: all."""
+        return self._comments[1]
+
+    def class_named(self, name: str) -> ModuleClass | None:
+        """The class (module class or perhaps one) with this qualified name, else the first one with this name."""
+        known = self.classes + self.maybe_modules
+        return next((cls for cls in known if cls.qualname == name), None) or next((cls for cls in known if cls.name == name), None)
+
+    def call_at(self, span: Span) -> Call | None:
+        """The call whose span is exactly this, or else the innermost call that starts there; None if there is none or its line does not parse."""
+        calls = [call for call in self._calls(span.start) if call.span.start == span.start]
+        exact = [call for call in calls if call.span == span]
+        return exact[0] if exact else min(calls, key=lambda call: call.span.end, default=None)
+
+    def argument(self, call: Call, names: list[str], index: int) -> Argument | None:
+        """The argument passed by any of these keywords or at this index; None if it is left to its default or hidden behind `*` or `**`."""
+        for argument in call.arguments:
+            if argument.keyword in names if argument.keyword else argument.index == index:
+                return argument
+        return None
+
+    def expression_at(self, position: Position) -> Expression | None:
+        """The innermost name, attribute (`self.conv1`, if the position is on `conv1`) or call around a position, for hovers."""
+        reader = self._reader(self.lines.offset(position))
+        return reader.expression_at(position) if reader else None
+
+    def calls(self) -> Iterator[Call]:
+        """All calls of the file, statement by statement. Reads every line that has a call: for occasional use."""
+        for item in self.statements.placed:
+            for line in item.statement.lines:
+                start = line.start - item.statement.base + item.start
+                if "(" in self.text[start : line.end - item.statement.base + item.start]:
+                    reader = self._reader(start)
+                    if reader:
+                        yield from reader.calls()
+
+    def logical_line(self, offset: int) -> LogicalLine | None:
+        """The logical line that an index into the text lies in or trails behind on the same physical line; its indices are those of the text."""
+        found = bisect_right(self._starts, offset) - 1
+        if found < 0 or offset >= max(self.statements.placed[found].end, self.statements.placed[found].start + 1):
+            if found < 0 or offset != self.statements.placed[found].end or offset != len(self.text):
+                return None
+        item = self.statements.placed[found]
+        shift = item.start - item.statement.base
+        lines = item.statement.lines
+        index = bisect_right(lines, offset - shift, key=lambda line: line.line_start) - 1
+        if index < 0 or (offset - shift >= lines[index].next and offset < len(self.text)):
+            return None
+        return _moved(lines[index], shift)
+
+    def next_logical_line(self, offset: int) -> LogicalLine | None:
+        """The first logical line that starts at an index into the text or after it."""
+        found = max(bisect_right(self._starts, offset) - 1, 0)
+        for item in self.statements.placed[found : found + 2]:
+            shift = item.start - item.statement.base
+            index = bisect_right(item.statement.lines, offset - shift - 1, key=lambda line: line.start)
+            if index < len(item.statement.lines):
+                return _moved(item.statement.lines[index], shift)
+        return None
+
+    def _calls(self, position: Position) -> Iterator[Call]:
+        reader = self._reader(self.lines.offset(position))
+        return reader.calls() if reader else iter(())
+
+    def _reader(self, offset: int) -> StatementReader | None:
+        line = self.logical_line(offset)
+        if line is None:
+            return None
+        if line.start not in self._readers:
+            self._readers[line.start] = StatementReader.read(self.lines, line, self.names)
+        return self._readers[line.start]
+
+    @cached_property
+    def _all_classes(self) -> list[tuple[ModuleClass, str]]:
+        found = []
+        kinds = self.names.class_kinds()
+        for item in self.statements.placed:
+            for cls in item.statement.classes:
+                if kind := kinds[id(cls)]:
+                    found.append((self._module_class(item, cls), kind))
+        return found
+
+    def _module_class(self, item: Placed, cls: ClassStatement) -> ModuleClass:
+        lines, shift = item.statement.lines, item.start - item.statement.base
+        first = cls.head.line
+        while first and self.text[lines[first - 1].start + shift] == "@":
+            first -= 1
+        return ModuleClass(
+            name=cls.name,
+            qualname=cls.qualname,
+            span=self.lines.span(lines[cls.head.line].start + shift, lines[cls.last_line].end + shift),
+            name_span=self.lines.span(item.start + cls.head.name_start, item.start + cls.head.name_start + len(cls.name)),
+            first_line=self.lines.position(lines[first].start + shift).line,
+            bases=cls.bases,
+            methods={
+                name: self.lines.span(item.start + head.name_start, item.start + head.name_start + len(name))
+                for name, head in cls.methods.items()
+            },
+            init_parameters=cls.init_parameters,
+            forward_parameters=cls.forward_parameters,
+        )
+
+    @cached_property
+    def _comments(self) -> tuple[list[Directive], dict[int, set[str] | None]]:
+        return read_comments(self.lines, self.logical_line, self.next_logical_line, self._target)
+
+    def _target(self, offset: int) -> str | None:
+        """The class that a directive ending at an index stands directly above, else the innermost one that it stands in."""
+        line = self.lines.position(offset).line + 1
+        while self.lines.line(line).lstrip(" \t\x0c").startswith("#"):
+            line += 1
+        places = [(self._module_class(item, cls), cls) for item in self._around(offset) for cls in item.statement.classes]
+        above = [cls.qualname for cls, _ in places if cls.first_line <= line <= cls.span.line]
+        here = self.lines.position(offset)
+        inside = [cls.qualname for cls, _ in places if cls.span.start <= here and self._ends_after(cls, here)]
+        return above[0] if above else inside[-1] if inside else None
+
+    def _around(self, offset: int) -> tuple[Placed, ...]:
+        found = max(bisect_right(self._starts, offset) - 1, 0)
+        return self.statements.placed[found : found + 2]
+
+    def _ends_after(self, cls: ModuleClass, position: Position) -> bool:
+        return position <= cls.span.end
+
+
+def _moved(line: LogicalLine, shift: int) -> LogicalLine:
+    return line._replace(line_start=line.line_start + shift, start=line.start + shift, end=line.end + shift, next=line.next + shift)

@@ -1,0 +1,145 @@
+"""The top-level statements of a text: which of them changed, and what the others still say."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shapelens.source import syntax
+from shapelens.source.classes import ClassStatement, Names, read, relocated
+from shapelens.source.edits import common_prefix, common_suffix
+from shapelens.source.positions import BYTE_ORDER_MARK
+from shapelens.source.scanner import Chunk, LogicalLine, chunks
+
+
+@dataclass
+class TopLevelStatement:
+    """One top-level statement, parsed once for as long as its text does not change. Indices of `lines` begin at `base`."""
+
+    text: str
+    base: int
+    lines: tuple[LogicalLine, ...]
+    classes: list[ClassStatement]
+    names: Names
+    error: syntax.Unparsable | None = None  # if set, classes and names are those of the last good version, as far as there is one
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A statement and the index in the text at which it starts."""
+
+    start: int
+    statement: TopLevelStatement
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.statement.text)
+
+
+@dataclass(frozen=True)
+class Statements:
+    """All top-level statements of a text, in order.
+
+    held_back: a statement that does not end (an open bracket or string) would swallow those after it; they were kept apart at their old bounds.
+    """
+
+    text: str
+    placed: tuple[Placed, ...]
+    held_back: bool = False
+
+
+def split(text: str, previous: Statements | None) -> Statements:
+    """The top-level statements of a text; those that `previous` has with the same text are not parsed again."""
+    if previous is None:
+        return Statements(text, tuple(_placed(text, chunk, {}) for chunk in chunks(text, _first(text))))
+    known = {item.statement.text: item.statement for item in previous.placed if item.statement.error is None}
+    if previous.held_back:
+        # What was held apart may make sense again as a whole, with the bounds that Python sees.
+        whole = Statements(text, tuple(_placed(text, chunk, known) for chunk in chunks(text, _first(text))))
+        if not _broken(whole.placed):
+            return whole
+    return _after_edit(text, previous, known)
+
+
+def _after_edit(text: str, previous: Statements, known: dict[str, TopLevelStatement]) -> Statements:
+    old = previous.placed
+    head = common_prefix(previous.text, text)
+    tail = common_suffix(previous.text[head:], text[head:])
+    delta = len(text) - len(previous.text)
+    unchanged_from = len(text) - tail  # in the new text
+    # The first words of a statement decide whether it belongs to the one before it (`else`), so that one is looked at again as well.
+    first = max(0, bisect_right([item.start for item in old], head) - 2)
+    begin = old[first].start if first else _first(text)
+    old_at = {item.start + delta: index for index, item in enumerate(old)}
+    fresh: list[Placed] = []
+    last = len(old)
+    for chunk in chunks(text, begin):
+        index = old_at.get(chunk.start)
+        if index is not None and index > first and chunk.start >= unchanged_from and chunk.start > begin:
+            last = index
+            break
+        fresh.append(_placed(text, chunk, known))
+    rest = tuple(Placed(item.start + delta, item.statement) for item in old[last:])
+    held_back = previous.held_back
+    if _broken(fresh):
+        # The old statements that the edit did not touch, but that the new bounds swallowed.
+        untouched = next((index for index in range(first, last) if old[index].start + delta >= unchanged_from and index > first), last)
+        if untouched < last:
+            bound = old[untouched].start + delta
+            fresh = [_placed(text[:bound], chunk, known) for chunk in chunks(text[:bound], begin)]
+            rest = tuple(Placed(item.start + delta, item.statement) for item in old[untouched:])
+            last, held_back = untouched, True
+        _keep_last_good(fresh, old[first:last])
+    return Statements(text, (*old[:first], *fresh, *rest), held_back and _broken([*old[:first], *fresh, *rest]))
+
+
+def _first(text: str) -> int:
+    return 1 if text.startswith(BYTE_ORDER_MARK) else 0
+
+
+def _broken(placed: Sequence[Placed]) -> bool:
+    return any(item.statement.error is not None for item in placed)
+
+
+def _placed(text: str, chunk: Chunk, known: dict[str, TopLevelStatement]) -> Placed:
+    piece = text[chunk.start : chunk.end]
+    found = known.get(piece)
+    if found is None:
+        found = _parsed(piece, chunk)
+        if found.error is None:
+            known[piece] = found
+    return Placed(chunk.start, found)
+
+
+def _parsed(piece: str, chunk: Chunk) -> TopLevelStatement:
+    try:
+        tree = syntax.parse(piece, chunk.lines, chunk.start)
+        classes, names = read(tree, piece, chunk.lines, chunk.start)
+    except syntax.Unparsable as error:
+        return TopLevelStatement(piece, chunk.start, chunk.lines, [], Names(), error)
+    except RecursionError:
+        return TopLevelStatement(
+            piece, chunk.start, chunk.lines, [], Names(), syntax.Unparsable("the statement is nested too deeply", 1, 0, 1, 1)
+        )
+    return TopLevelStatement(piece, chunk.start, chunk.lines, classes, names)
+
+
+def _keep_last_good(fresh: list[Placed], old: Sequence[Placed]) -> None:
+    """Gives statements that do not parse the classes and names of the old ones whose place they took."""
+    alive = {item.statement.text for item in fresh if item.statement.error is None}
+    gone = [item.statement for item in old if item.statement.text not in alive]
+    classes = [cls for statement in gone for cls in statement.classes]
+    for item in fresh:
+        statement = item.statement
+        if statement.error is None:
+            continue
+        statement.classes = relocated(classes, statement.text, statement.lines, statement.base)
+        taken = {id(cls.head) for cls in statement.classes}
+        classes = [cls for cls in classes if cls.qualname not in {kept.qualname for kept in statement.classes}] if taken else classes
+        for lost in gone:
+            statement.names.imported.update(lost.names.imported)
+            statement.names.inner.update(lost.names.inner)
+            statement.names.assigned.update(lost.names.assigned)
+            statement.names.stars += [star for star in lost.names.stars if star not in statement.names.stars]
+            statement.names.modules += [name for name in lost.names.modules if name not in statement.names.modules]
