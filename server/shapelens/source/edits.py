@@ -1,222 +1,81 @@
-"""Edits of a text, and positions moved through them."""
+"""Changes of the code as minimal edits: nothing but the text that changes is touched, so that formatting stays."""
 
 from __future__ import annotations
 
-import difflib
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from shapelens.source.positions import LINE_END, Lines, Position, Span
+from shapelens.source.calls import Argument, Call
+from shapelens.source.position_map import PositionMap, TextEdit, apply
+from shapelens.source.positions import BYTE_ORDER_MARK, LINE_END, Lines, Position, Span
 
+__all__ = ["PositionMap", "TextEdit", "apply", "replace_argument", "set_directive"]
 
-@dataclass(frozen=True)
-class TextEdit:
-    """Replaces the text of a span. Several edits of one text all speak of positions before any of them."""
-
-    span: Span
-    new_text: str
+if TYPE_CHECKING:
+    from shapelens.source.module import Module
 
 
-@dataclass(frozen=True)
-class _Change:
-    """The text between `old_start` and `old_end` gave way to the text between `new_start` and `new_end`."""
+def replace_argument(module: Module, call: Call, argument: Argument | None, keyword: str, new_text: str) -> TextEdit:
+    """The edit that gives a call's argument another value; `keyword=new_text` is added where the argument is missing.
 
-    old_start: Position
-    old_end: Position
-    new_start: Position
-    new_end: Position
-
-
-def apply(text: str, edits: Iterable[TextEdit]) -> str:
-    """The text after all edits. Raises ValueError where two of them overlap."""
-    lines = Lines(text)
-    parts: list[str] = []
-    done = 0
-    for edit in sorted(edits, key=lambda edit: edit.span):
-        start, end = lines.offset(edit.span.start), lines.offset(edit.span.end)
-        if start < done:
-            raise ValueError(f"edits overlap at line {edit.span.line}")
-        parts += [text[done:start], edit.new_text]
-        done = end
-    return "".join([*parts, text[done:]])
-
-
-class PositionMap:
-    """Where the positions of an older text are in a newer one.
-
-    It holds the changed stretches only, sorted, disjoint and merged where they touch, so that many edits in one place stay one stretch.
+    Raises ValueError for a `*` or `**` argument, which stands for several, and where the result would not parse.
     """
-
-    def __init__(self, changes: Sequence[_Change] = ()) -> None:
-        self._changes = list(changes)
-        self._old_starts = [change.old_start for change in self._changes]
-
-    @staticmethod
-    def edit(span: Span, new_text: str) -> PositionMap:
-        """The map of one edit, as `didChange` reports it: the text of `span` is replaced."""
-        return PositionMap([_Change(span.start, span.end, span.start, _after(span.start, new_text))])
-
-    @staticmethod
-    def of(edits: Iterable[TextEdit]) -> PositionMap:
-        """The map of several edits of one text."""
-        found = PositionMap()
-        # From the last one backwards, an edit does not move those that come after it in this loop.
-        for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
-            found = found.then(PositionMap.edit(edit.span, edit.new_text))
-        return found
-
-    @staticmethod
-    def between(old: str, new: str) -> PositionMap:
-        """The map between two texts of which nothing else is known: a difference of lines, then of what changed lines share at their ends."""
-        if old == new:
-            return PositionMap()
-        old_lines, new_lines = Lines(old), Lines(new)
-        changes = []
-        for old_from, old_to, new_from, new_to in _changed_lines(_with_ends(old_lines), _with_ends(new_lines)):
-            a, b = _line_start(old_lines, old_from), _line_start(old_lines, old_to)
-            c, d = _line_start(new_lines, new_from), _line_start(new_lines, new_to)
-            head = common_prefix(old[a:b], new[c:d])
-            tail = common_suffix(old[a + head : b], new[c + head : d])
-            spans = old_lines.span(a + head, b - tail), new_lines.span(c + head, d - tail)
-            changes.append(_Change(spans[0].start, spans[0].end, spans[1].start, spans[1].end))
-        return PositionMap(_merged(changes))
-
-    def map(self, span: Span) -> Span | None:
-        """Where a span is now; None if its text was edited away or changed inside.
-
-        An insertion right before the span moves it, one right after leaves it as it is.
-        """
-        first = bisect_left(self._old_starts, span.start)
-        if first and self._changes[first - 1].old_end > span.start:
-            return None
-        for change in self._changes[first:]:
-            if change.old_start >= span.end:
-                break
-            if change.old_end > span.start:
-                return None
-        start, end = self._forward(span.start, after=True), self._forward(span.end, after=span.start == span.end)
-        return Span.of(start, end)
-
-    def then(self, other: PositionMap) -> PositionMap:
-        """The map through this one's edits and then those of `other`, whose old text is this one's new text."""
-        if not self._changes:
-            return other
-        if not other._changes:
-            return self
-        merged: list[_Change] = []
-        mine, theirs = list(self._changes), list(other._changes)
-        i = j = 0
-        while i < len(mine) or j < len(theirs):
-            # A cluster is what touches in the text between the two maps.
-            if j >= len(theirs) or (i < len(mine) and mine[i].new_start <= theirs[j].old_start):
-                low, high = mine[i].new_start, mine[i].new_end
-            else:
-                low, high = theirs[j].old_start, theirs[j].old_end
-            first_i, first_j = i, j
-            while True:
-                if i < len(mine) and mine[i].new_start <= high:
-                    high = max(high, mine[i].new_end)
-                    i += 1
-                elif j < len(theirs) and theirs[j].old_start <= high:
-                    high = max(high, theirs[j].old_end)
-                    j += 1
-                else:
-                    break
-            old_start = (
-                _moved_back(low, mine[first_i - 1] if first_i else None) if not _starts(mine[first_i:i], low) else mine[first_i].old_start
-            )
-            old_end = mine[i - 1].old_end if i > first_i and mine[i - 1].new_end == high else _moved_back(high, mine[i - 1] if i else None)
-            new_start = (
-                _moved(low, theirs[first_j - 1] if first_j else None) if not _begins(theirs[first_j:j], low) else theirs[first_j].new_start
-            )
-            new_end = theirs[j - 1].new_end if j > first_j and theirs[j - 1].old_end == high else _moved(high, theirs[j - 1] if j else None)
-            merged.append(_Change(old_start, old_end, new_start, new_end))
-        return PositionMap(merged)
-
-    def _forward(self, position: Position, after: bool) -> Position:
-        """A position outside all changes; `after` says on which side of text inserted right there it stays."""
-        index = bisect_right(self._old_starts, position) if after else bisect_left(self._old_starts, position)
-        return _moved(position, self._changes[index - 1] if index else None)
+    if argument is not None:
+        if argument.star:
+            raise ValueError(f"{argument.star}{argument.text} stands for several arguments")
+        edit = TextEdit(argument.span, new_text)
+    else:
+        edit = _added(module.lines, call, f"{keyword}={new_text}")
+    _check(module, edit)
+    return edit
 
 
-def _starts(changes: list[_Change], low: Position) -> bool:
-    return bool(changes) and changes[0].new_start == low
+def set_directive(module: Module, class_name: str, expression: str) -> TextEdit:
+    """The edit that makes an expression the example of a class: its first directive is replaced, or one is added above the class.
+
+    A class without a directive of its own, but with one at the top of the file that begins with its name, has that one replaced.
+    Raises ValueError if there is no such class.
+    """
+    cls = module.class_named(class_name)
+    if cls is None:
+        raise ValueError(f"there is no class {class_name} in the file")
+    one_line = " ".join(line.strip() for line in LINE_END.split(expression)).strip()
+    own = [item for item in module.directives if item.target == cls.qualname]
+    loose = [item for item in module.directives if item.target is None and item.expression.startswith((f"{cls.name}(", f"{cls.qualname}("))]
+    for directive in own or loose:
+        blank = "" if module.lines.text_of(Span.of(directive.span.start, directive.expression_span.start))[-1:] in " \t" else " "
+        return TextEdit(directive.expression_span, blank + one_line)
+    text = module.lines.line(cls.first_line)
+    mark = len(text) - len(text.removeprefix(BYTE_ORDER_MARK)) if cls.first_line == 1 else 0
+    indent = text[mark : len(text) - len(text[mark:].lstrip(" \t")) if text[mark:].strip() else mark]
+    at = Position(cls.first_line, mark)
+    return TextEdit(Span.of(at, at), f"{indent}# shapelens: {one_line}{_line_end(module.lines, cls.first_line)}")
 
 
-def _begins(changes: list[_Change], low: Position) -> bool:
-    return bool(changes) and changes[0].old_start == low
+def _added(lines: Lines, call: Call, argument: str) -> TextEdit:
+    end = call.last_argument_end
+    if end is None:
+        return TextEdit(Span.of(call.open_bracket, call.open_bracket), argument)
+    comma = call.trailing_comma
+    last_line = lines.line(call.span.end_line)
+    closing_alone = not last_line[: call.span.end_column - 1].strip()
+    if comma is not None and closing_alone and comma.line < call.span.end_line:
+        # One argument a line, each with its comma: the new one gets a line of its own, under the last one and the comment behind that.
+        above = lines.line(end.line)
+        indent = above[: len(above) - len(above.lstrip(" \t"))] if call.span.line < end.line else " " * 4
+        at = Position(comma.line + 1, 0)
+        return TextEdit(Span.of(at, at), f"{indent}{argument},{_line_end(lines, comma.line)}")
+    return TextEdit(Span.of(end, end), f", {argument}")
 
 
-def _moved(position: Position, change: _Change | None) -> Position:
-    """A position that follows a change of the old text."""
-    return position if change is None else _shift(position, change.old_end, change.new_end)
+def _check(module: Module, edit: TextEdit) -> None:
+    from shapelens.source.module import parse
+
+    after = parse(apply(module.text, [edit]), module)
+    if len(after.errors) > len(module.errors):
+        raise ValueError(f"the result would not parse: {edit.new_text}")
 
 
-def _moved_back(position: Position, change: _Change | None) -> Position:
-    return position if change is None else _shift(position, change.new_end, change.old_end)
-
-
-def _shift(position: Position, origin: Position, target: Position) -> Position:
-    if position.line == origin.line:
-        return Position(target.line, position.column - origin.column + target.column)
-    return Position(position.line - origin.line + target.line, position.column)
-
-
-def _after(start: Position, text: str) -> Position:
-    ends = [match.end() for match in LINE_END.finditer(text)]
-    return Position(start.line + len(ends), len(text) - ends[-1]) if ends else Position(start.line, start.column + len(text))
-
-
-def _merged(changes: list[_Change]) -> list[_Change]:
-    merged: list[_Change] = []
-    for change in changes:
-        if merged and merged[-1].old_end >= change.old_start:
-            last = merged.pop()
-            change = _Change(last.old_start, change.old_end, last.new_start, change.new_end)
-        merged.append(change)
-    return merged
-
-
-def _with_ends(lines: Lines) -> list[str]:
-    bounds = [*lines.starts, len(lines.text)]
-    return [lines.text[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
-
-
-def _line_start(lines: Lines, index: int) -> int:
-    return lines.starts[index] if index < len(lines.starts) else len(lines.text)
-
-
-def _changed_lines(old: list[str], new: list[str]) -> Iterable[tuple[int, int, int, int]]:
-    # difflib is quadratic at its worst; what is the same at both ends need not go through it.
-    head = common_prefix(old, new)
-    tail = common_suffix(old[head:], new[head:])
-    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, middle_old, middle_new, autojunk=len(middle_old) > 2000).get_opcodes():
-        if tag != "equal":
-            yield head + a, head + b, head + c, head + d
-
-
-def common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many items two texts (or lists of lines) share at their start."""
-    low, high = 0, min(len(a), len(b))
-    # Comparing slices is a memcmp, so that bisecting beats a loop over characters.
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def common_suffix(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many items two texts (or lists of lines) share at their end."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _line_end(lines: Lines, number: int) -> str:
+    """The line end of a line, or of the first line that has one."""
+    found = LINE_END.match(lines.text, lines.offset(Position(number, 1 << 30))) or LINE_END.search(lines.text)
+    return found.group() if found else "\n"

@@ -12,7 +12,7 @@ from shapelens.source.classes import ClassStatement, Parameter
 from shapelens.source.comments import Directive, read_comments
 from shapelens.source.names import NameTable
 from shapelens.source.positions import Lines, Position, Span
-from shapelens.source.rewrites import replace_argument, set_directive
+from shapelens.source.edits import replace_argument, set_directive
 from shapelens.source.scanner import LogicalLine
 from shapelens.source.statements import Placed, Statements, split
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shapelens.source import syntax
 from shapelens.source.classes import ClassStatement, Names, read, relocated
-from shapelens.source.edits import common_prefix, common_suffix
+from shapelens.source.position_map import common_prefix, common_suffix
 from shapelens.source.positions import BYTE_ORDER_MARK
 from shapelens.source.scanner import Chunk, LogicalLine, chunks
 
