@@ -1,12 +1,15 @@
-"""Everything on the meta device: factories make meta tensors whatever device they are asked for, and moves between devices do nothing.
+"""Everything on the meta device, except small values that follow from constants: those stay real, on the CPU.
+
+Parameters, inputs and random numbers are meta tensors. `arange`, `linspace`, `zeros`, `tensor([...])` and what is computed from them alone are
+real, so that `.item()`, `.tolist()`, `if` and boolean masks on them work. Where the two meet, the real one goes to the meta device.
+Whatever device user code names is ignored, and it is told that all tensors are on the CPU.
 
 `Meta` is the one mode of a run. On its way it notes where tensors came from (origins.py), and which operation failed.
 """
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -15,19 +18,41 @@ from . import origins
 
 Tensor = torch.Tensor
 META = torch.device("meta")
+CPU = torch.device("cpu")
+LARGEST_REAL = 1 << 20  # elements; larger constants are meta tensors too
+
+Args = Tuple[Any, ...]
+Kwargs = Dict[str, Any]
+_plainly = torch._C.DisableTorchFunction
+
+
+def _named(owner: Any, names: str) -> Set[Any]:
+    return {getattr(owner, name) for name in names.split() if hasattr(owner, name)}
+
+
+def _getter(name: str) -> Any:
+    return getattr(Tensor, name).__get__
+
+
+# Factories of values that are known, given their arguments; the others (empty, rand, ...) make data.
+KNOWN = _named(
+    torch,
+    "tensor as_tensor asarray from_numpy frombuffer scalar_tensor arange range linspace logspace eye zeros ones full tril_indices triu_indices "
+    "hann_window hamming_window bartlett_window blackman_window kaiser_window",
+)
+KNOWN_NEW = _named(Tensor, "new_tensor new_zeros new_ones new_full")
+KNOWN_LIKE = _named(torch, "zeros_like ones_like full_like")
+DATA_LIKE = _named(torch, "empty_like rand_like randn_like randint_like") | _named(Tensor, "new_empty new_empty_strided")
+RANDOM_IN_PLACE = _named(Tensor, "normal_ uniform_ bernoulli_ random_ exponential_ cauchy_ log_normal_ geometric_")
+RANDOM = _named(torch, "bernoulli multinomial normal poisson") | _named(torch.nn.functional, "dropout dropout1d dropout2d dropout3d alpha_dropout")
+MOVES = _named(Tensor, "cuda cpu xpu ipu pin_memory")
+DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "grad", "ndim", "layout", "is_leaf", "grad_fn")}
 
 
 def _factories() -> Set[Any]:
     from torch.utils._device import _device_constructors
 
     return set(_device_constructors())
-
-
-FACTORIES = _factories()
-LIKE = {torch.empty_like, torch.zeros_like, torch.ones_like, torch.full_like, torch.rand_like, torch.randn_like, torch.randint_like}
-NEW = {Tensor.new_empty, Tensor.new_zeros, Tensor.new_ones, Tensor.new_full, Tensor.new_tensor, Tensor.new_empty_strided}
-FROM_MEMORY = {torch.from_numpy, torch.as_tensor, torch.asarray, torch.frombuffer}
-STAYS = {Tensor.cuda, Tensor.cpu, Tensor.xpu} | ({Tensor.ipu} if hasattr(Tensor, "ipu") else set())
 
 
 class Failure:
@@ -49,90 +74,202 @@ class Meta(TorchFunctionMode):
         self.inside_layer = 0  # inside a layer of torch's own nothing needs to be noted
         self.failure: Optional[Failure] = None
 
-    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Args = (), kwargs: Optional[Kwargs] = None) -> Any:
+        if func in DESCRIBES:
+            return func(*args)
         kwargs = kwargs or {}
-        if func in FACTORIES or func in LIKE or func in NEW:
-            kwargs = {**kwargs, "device": META}
-            if kwargs.get("pin_memory"):
-                kwargs["pin_memory"] = False
-            kwargs.pop("generator", None)
-        elif func is Tensor.to:
-            args, kwargs = _without_device(args, kwargs)
-            if len(args) == 1 and not set(kwargs) - {"non_blocking", "copy"}:
-                return args[0]
-        elif func in STAYS:
-            return args[0]
-        elif func is Tensor.pin_memory or func is Tensor.is_pinned:
-            return args[0] if func is Tensor.pin_memory else False
-        if self.inside_layer:
-            return func(*args, **kwargs)
+        special = SPECIAL.get(func)
         try:
-            result = func(*args, **kwargs)
+            if special is not None:
+                result = special(func, args, kwargs)
+            else:
+                args, kwargs = together(func, args, kwargs)
+                result = func(*args, **kwargs)
         except Exception as error:
-            if self.failure is None or self.failure.error is not error:
-                self.failure = Failure(getattr(func, "__name__", ""), list(origins._tensors([args, kwargs], 0)), error)
+            if not self.inside_layer and (self.failure is None or self.failure.error is not error):
+                self.failure = Failure(getattr(func, "__name__", ""), list(origins.tensors_in([args, kwargs])), error)
             raise
-        if isinstance(result, (Tensor, tuple, list)) and func is not Tensor.shape.__get__:  # type: ignore[attr-defined]
-            if func in FROM_MEMORY and isinstance(result, Tensor) and result.device.type != "meta":
-                result = result.to(META)
+        if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
             origins.observed(func, (args, kwargs), result)
         return result
 
 
-def _without_device(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
-    """The arguments of Tensor.to less the device; another tensor stands for its dtype."""
-    kept = [args[0]]
-    for argument in args[1:]:
-        if isinstance(argument, (torch.device, str, int)) and not isinstance(argument, bool):
-            continue
-        kept.append(argument.dtype if isinstance(argument, Tensor) else argument)
-    if len(kept) > 1 and kept[1] is None:
-        del kept[1]
-    kwargs = {name: value for name, value in kwargs.items() if name != "device"}
-    if isinstance(kwargs.get("other"), Tensor):
-        kwargs["dtype"] = kwargs.pop("other").dtype
-    return tuple(kept), kwargs
+# --- where real and meta tensors meet ---
 
 
-@contextlib.contextmanager
-def harmless() -> Iterator[None]:
-    """Replace, for a while, what compiles, scripts, loads weights or asks for an accelerator."""
+def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args, Kwargs]:
+    """The arguments with all tensors on the meta device, if any of them is there; as they are otherwise."""
+    with _plainly():
+        real = meta = False
+        for tensor in origins.tensors_in((args, kwargs), 64):
+            if tensor.is_meta:
+                meta = True
+            else:
+                real = True
+        if not (real and meta):
+            return args, kwargs
+        changed = _changed_in_place(func, args, kwargs)
+        if changed is not None and not changed.is_meta:
+            become_meta(changed)
+        if func is Tensor.__getitem__ or func is Tensor.__setitem__:
+            # A mask that is known selects a known number of elements: only its positions need to be on the meta device.
+            args = (args[0], _positions(args[1])) + args[2:]
+        return _to_meta(args), _to_meta(kwargs)
 
-    def unchanged(model: Any = None, *args: Any, **kwargs: Any) -> Any:
-        return model if model is not None else lambda function: function
 
-    def nothing(*args: Any, **kwargs: Any) -> Any:
-        return None
+def _changed_in_place(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tensor]:
+    out = kwargs.get("out")
+    if isinstance(out, Tensor):
+        return out
+    name = getattr(func, "__name__", "")
+    in_place = (name.endswith("_") and not name.startswith("_")) or name in ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__")
+    return args[0] if in_place and args and isinstance(args[0], Tensor) else None
 
-    def direct(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        for name in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"):
-            kwargs.pop(name, None)
-        return function(*args, **kwargs)
 
-    import torch.utils.checkpoint
-
-    replaced: List[Tuple[Any, str, Any]] = [
-        (torch, "compile", unchanged),
-        (torch.jit, "script", unchanged),
-        (torch.jit, "script_method", unchanged),
-        (torch.jit, "export", unchanged),
-        (torch.jit, "ignore", unchanged),
-        (torch, "manual_seed", nothing),
-        (torch.cuda, "manual_seed", nothing),
-        (torch.cuda, "manual_seed_all", nothing),
-        (torch.cuda, "synchronize", nothing),
-        (torch.cuda, "empty_cache", nothing),
-        (torch.cuda, "set_device", nothing),
-        (torch.utils.checkpoint, "checkpoint", direct),
-        (torch.nn.Module, "cuda", unchanged),
-        (torch.nn.Module, "cpu", unchanged),
-        (torch.nn.Module, "load_state_dict", nothing),
-    ]
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in replaced]
-    for owner, name, value in replaced:
-        setattr(owner, name, value)
+def become_meta(tensor: Tensor) -> None:
+    """Make a real tensor a meta tensor in place, as its values are no longer known."""
+    swap = getattr(torch.utils, "swap_tensors", None)
+    replacement = torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
+    if tensor.requires_grad and tensor.is_leaf:
+        replacement.requires_grad_()
+    attributes = dict(tensor.__dict__)
     try:
-        yield
-    finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)
+        if swap is None:  # Before torch 2.3.
+            raise RuntimeError
+        swap(tensor, replacement)
+        tensor.__dict__.update(attributes)
+    except RuntimeError:  # It is referenced in a way that forbids the swap: the operation then fails on the mixed devices.
+        pass
+
+
+def _positions(index: Any) -> Any:
+    if isinstance(index, tuple):
+        out: List[Any] = []
+        for part in index:
+            found = _positions(part)
+            out.extend(found) if isinstance(found, tuple) else out.append(found)
+        return tuple(out)
+    if isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8) and not index.is_meta and index.dim():
+        return index.nonzero(as_tuple=True)
+    return index
+
+
+def _to_meta(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value if value.is_meta else value.to(META)
+    if type(value) in (tuple, list):
+        return type(value)([_to_meta(item) for item in value])
+    if type(value) is dict:
+        return {name: _to_meta(item) for name, item in value.items()}
+    return value
+
+
+# --- functions with a rule of their own: (func, args, kwargs) -> result ---
+
+
+def _without(kwargs: Kwargs, device: torch.device) -> Kwargs:
+    kwargs = {**kwargs, "device": device}
+    if kwargs.get("pin_memory"):
+        kwargs["pin_memory"] = False
+    kwargs.pop("generator", None)
+    return kwargs
+
+
+def _data(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    return func(*args, **_without(kwargs, META))
+
+
+def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """A constant: real where it is small."""
+    if func is torch.from_numpy or func is torch.frombuffer:
+        made = func(*args, **{name: value for name, value in kwargs.items() if name != "device"})
+        return made if made.numel() <= LARGEST_REAL else made.to(META)
+    if any(tensor.is_meta for tensor in origins.tensors_in((args, kwargs))):
+        if func in (torch.as_tensor, torch.asarray, torch.tensor) and isinstance(args[0] if args else None, Tensor):
+            dtype = kwargs.get("dtype")
+            return args[0] if dtype is None else args[0].to(dtype)
+        if func not in KNOWN_NEW and func is not torch.full:
+            # A list of meta scalars: the shape is that of the list, the values are data.
+            return _from_meta_scalars(args, kwargs)
+    with _plainly():
+        probe = func(*args, **_without(kwargs, META)) if func not in (torch.tensor, torch.as_tensor, torch.asarray) else None
+        if probe is not None and probe.numel() > LARGEST_REAL:
+            return probe
+        return func(*args, **_without(kwargs, CPU))
+
+
+def _from_meta_scalars(args: Args, kwargs: Kwargs) -> Tensor:
+    shape, first, part = [], None, args[0]
+    while isinstance(part, (list, tuple)):
+        shape.append(len(part))
+        part = part[0] if part else None
+    for tensor in origins.tensors_in(args):
+        first = first or tensor.dtype
+    return torch.empty(shape, dtype=kwargs.get("dtype") or first, device=META, requires_grad=bool(kwargs.get("requires_grad")))
+
+
+def _known_like(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    with _plainly():
+        like = args[0] if args else kwargs["input"]
+        return func(*args, **_without(kwargs, META if like.is_meta else CPU))
+
+
+def _stays(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    return args[0]
+
+
+def _to(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """Tensor.to less the device; another tensor stands for its dtype."""
+    dtype = kwargs.get("dtype")
+    for argument in args[1:] + ((kwargs["other"],) if "other" in kwargs else ()):
+        if isinstance(argument, Tensor):
+            dtype = argument.dtype
+        elif isinstance(argument, torch.dtype):
+            dtype = argument
+    rest = {name: kwargs[name] for name in ("copy", "memory_format") if kwargs.get(name)}
+    with _plainly():
+        return args[0] if dtype in (None, args[0].dtype) and not rest else func(args[0], dtype or args[0].dtype, **rest)
+
+
+def _random_in_place(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    with _plainly():
+        if not args[0].is_meta:
+            become_meta(args[0])
+        kwargs.pop("generator", None)
+        return func(*args, **kwargs)
+
+
+def _random(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    with _plainly():
+        kwargs.pop("generator", None)
+        return func(*_to_meta(args), **_to_meta(kwargs))
+
+
+def _says(answer: Any) -> Callable[..., Any]:
+    return lambda func, args, kwargs: answer
+
+
+def _equal(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """torch.equal on data: the shapes decide where they differ; data is taken to be as the code hopes."""
+    with _plainly():
+        if any(tensor.is_meta for tensor in args):
+            return tuple(args[0].shape) == tuple(args[1].shape)
+        return func(*args, **kwargs)
+
+
+SPECIAL: Dict[Any, Callable[..., Any]] = {}
+for _rule, _functions in (
+    (_data, _factories() | DATA_LIKE),
+    (_known, KNOWN | KNOWN_NEW),
+    (_known_like, KNOWN_LIKE),
+    (_stays, MOVES),
+    (_to, {Tensor.to}),
+    (_random_in_place, RANDOM_IN_PLACE),
+    (_random, RANDOM),
+    (_says(CPU), {_getter("device")}),
+    (_says(False), {_getter("is_meta"), _getter("is_cuda"), Tensor.is_pinned}),
+    (_says(True), {_getter("is_cpu")}),
+    (_says(-1), {Tensor.get_device}),
+    (_equal, {torch.equal, Tensor.equal}),
+):
+    SPECIAL.update(dict.fromkeys(_functions, _rule))

@@ -6,7 +6,7 @@ a layer whose constructor names it (`out_channels` of conv1), or an operation th
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import torch
 
@@ -38,10 +38,10 @@ class Node:
 def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer: Optional[int] = None) -> None:
     """Note on each tensor of a result which operation gave it. `arguments`: whatever it was given, tensors among it."""
     with _plainly():
-        tensors = list(_tensors(result, 0))
+        tensors = list(tensors_in(result))
         if not tensors:
             return
-        parents = [(tensor.__dict__.get(ORIGIN), tuple(tensor.shape)) for tensor in _tensors(arguments, 0)][:4]
+        parents = [(tensor.__dict__.get(ORIGIN), tuple(tensor.shape)) for tensor in tensors_in(arguments)][:4]
         for tensor in tensors:
             if module is None and ORIGIN in tensor.__dict__:
                 continue  # An operation in place, or one that returned its argument.
@@ -50,15 +50,17 @@ def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer:
             tensor.__dict__[ORIGIN] = node
 
 
-def _tensors(value: Any, depth: int) -> Any:
+def tensors_in(value: Any, most: int = 8, depth: int = 0) -> Iterator[Tensor]:
+    """The tensors among arguments or results, at most `most` of each list."""
     if isinstance(value, Tensor):
         yield value
-    elif isinstance(value, (tuple, list)) and depth < 3:
-        for item in value[:8]:
-            yield from _tensors(item, depth + 1)
-    elif isinstance(value, dict) and depth < 3:
-        for item in list(value.values())[:8]:
-            yield from _tensors(item, depth + 1)
+    elif isinstance(value, (tuple, list)):
+        if depth < 4:
+            for item in value[:most]:
+                yield from tensors_in(item, most, depth + 1)
+    elif isinstance(value, dict) and value and depth < 4:
+        for item in list(value.values())[:most]:
+            yield from tensors_in(item, most, depth + 1)
 
 
 def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:

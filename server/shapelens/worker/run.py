@@ -21,8 +21,9 @@ from .confine import DeadlineReached
 from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
 from .frames import Frames
+from .harmless import harmless
 from .loading import DocumentFinder, load, search_path
-from .meta import Meta, harmless
+from .meta import Meta
 from .naming import Sizes, distinct, name_key, steps
 from .recorder import Recorder, Seen
 
