@@ -9,6 +9,7 @@ import {
     ErrorAction,
     LanguageClient,
     RevealOutputChannelOn,
+    State,
     StreamMessageReader,
     StreamMessageWriter,
     type CloseHandlerResult,
@@ -135,22 +136,28 @@ export class Server implements vscode.Disposable {
             void askForPython(problem, 'shapelens.serverInterpreter');
             return;
         }
-        const client = new LanguageClient('shapelens', 'ShapeLens', () => this.spawn(choice.python as string), this.clientOptions());
+        const client: LanguageClient = new QuietClient(
+            'shapelens',
+            'ShapeLens',
+            () => this.spawn(choice.python as string),
+            this.clientOptions(() => this.closed(client)),
+        );
         client.onNotification('shapelens/status', (params: StatusParams) => this.follow(params));
+        client.onDidChangeState(({ newState }) => {
+            void vscode.commands.executeCommand('setContext', 'shapelens.running', newState === State.Running);
+            if (newState === State.Running) {
+                // The server says more as soon as a Python file with a model is open.
+                this.show({ state: 'idle', message: '' });
+            }
+        });
         this.client = client;
         try {
             await client.start();
         } catch (error) {
-            // A server that never got up; the error handler has told the user, unless it is the start itself that failed.
-            this.log.error(`the server did not start: ${String(error)}`);
-            if (this.status.state === 'starting') {
-                this.show({ state: 'error', message: 'the server did not start', detail: this.lastWords || String(error) });
+            // A process that ended has been dealt with in closed(); without one, `python` itself could not be started.
+            if (this.process === undefined) {
+                this.show({ state: 'error', message: 'the server did not start', detail: String(error) });
             }
-            return;
-        }
-        await vscode.commands.executeCommand('setContext', 'shapelens.running', true);
-        if (this.status.state === 'starting') {
-            this.show({ state: 'idle', message: 'ready' });
         }
     }
 
@@ -158,7 +165,6 @@ export class Server implements vscode.Disposable {
         const { client, process } = this;
         this.client = undefined;
         this.process = undefined;
-        await vscode.commands.executeCommand('setContext', 'shapelens.running', false);
         try {
             await client?.dispose(3_000);
         } catch (error) {
@@ -210,7 +216,7 @@ export class Server implements vscode.Disposable {
         });
     }
 
-    private clientOptions(): LanguageClientOptions {
+    private clientOptions(closed: () => Promise<CloseHandlerResult>): LanguageClientOptions {
         return {
             documentSelector: PYTHON_DOCUMENTS as { language: string; scheme: string }[],
             outputChannel: this.log,
@@ -219,7 +225,7 @@ export class Server implements vscode.Disposable {
             initializationFailedHandler: () => false,
             errorHandler: {
                 error: () => ({ action: ErrorAction.Continue }),
-                closed: () => this.closed(),
+                closed,
             },
             middleware: {
                 workspace: {
@@ -240,29 +246,31 @@ export class Server implements vscode.Disposable {
         return settingsThatAreSet(this.extension, scope === undefined ? vscode.workspace.workspaceFolders?.[0] : vscode.Uri.parse(scope));
     }
 
-    /** The connection ended without having been told to. */
-    private async closed(): Promise<CloseHandlerResult> {
+    /** The connection ended without having been told to. It is for us to start again, so the client itself never does. */
+    private async closed(client: LanguageClient): Promise<CloseHandlerResult> {
+        const done = { action: CloseAction.DoNotRestart, message: 'The connection to the server has ended.', handled: true };
+        if (client !== this.client || this.stopped) {
+            return done;
+        }
         const { process } = this;
         const status = process && (await exitOf(process, 1_000));
-        const how = status === undefined ? 'closed its connection' : `ended with ${status}`;
-        this.log.error(`the server ${how}`);
+        this.log.error(`the server ${status === undefined ? 'closed its connection' : `ended (${status})`}`);
         process?.kill('SIGKILL');
         if (status === CANNOT_RUN) {
             this.show({ state: 'error', message: 'the server cannot run', detail: this.lastWords });
             void askForPython(this.lastWords, 'shapelens.serverInterpreter');
-            return { action: CloseAction.DoNotRestart, handled: true };
+            return done;
         }
         const now = Date.now();
         this.ends = [...this.ends.filter((end) => now - end < WINDOW_MS), now];
         if (this.ends.length <= MOST_CRASHES) {
-            this.show({ state: 'starting', message: 'the server stopped and is started again', detail: this.lastWords });
-            return { action: CloseAction.Restart, message: `The server ${how}; starting it again.`, handled: true };
+            void this.restart();
+            return done;
         }
-        await vscode.commands.executeCommand('setContext', 'shapelens.running', false);
         const message = `the server stopped ${this.ends.length} times in three minutes`;
         this.show({ state: 'stopped', message, detail: this.lastWords });
         void askForRestart(`ShapeLens: ${message} and was not started again. ${this.lastWords}`);
-        return { action: CloseAction.DoNotRestart, handled: true };
+        return done;
     }
 
     private follow(params: StatusParams): void {
@@ -277,6 +285,13 @@ export class Server implements vscode.Disposable {
 
     private show(params: StatusParams): void {
         this.status.show(params);
+    }
+}
+
+/** A client whose failures are told by the status item and the log; its own popups name nothing that a user could do. */
+class QuietClient extends LanguageClient {
+    override error(message: string, data?: unknown): void {
+        super.error(message, data, false);
     }
 }
 

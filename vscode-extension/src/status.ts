@@ -29,7 +29,7 @@ const LOOKS: Record<State, { icon: string; busy: boolean; severity: vscode.Langu
     running: { icon: 'loading~spin', busy: true, severity: vscode.LanguageStatusSeverity.Information },
     idle: { icon: 'symbol-ruler', busy: false, severity: vscode.LanguageStatusSeverity.Information },
     untrusted: { icon: 'shield', busy: false, severity: vscode.LanguageStatusSeverity.Information },
-    stopped: { icon: 'circle-slash', busy: false, severity: vscode.LanguageStatusSeverity.Warning },
+    stopped: { icon: 'circle-slash', busy: false, severity: vscode.LanguageStatusSeverity.Error },
     'no-torch': { icon: 'warning', busy: false, severity: vscode.LanguageStatusSeverity.Error },
     error: { icon: 'warning', busy: false, severity: vscode.LanguageStatusSeverity.Error },
 };
