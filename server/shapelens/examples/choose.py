@@ -1,0 +1,94 @@
+"""The examples that a file is run with, and what is wrong with those that it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shapelens.examples import expression as expressions
+from shapelens.examples.settings import Settings
+from shapelens.source.module import Directive, Module
+from shapelens.source.positions import Span
+
+_TOP = Span(1, 0, 1, 0)
+
+
+@dataclass(frozen=True)
+class Example:
+    """An expression to run. evidence: "directive", "settings" or "command line"; where says it more closely ("line 12")."""
+
+    target: str  # the qualified name of the class that it belongs to; "" if the file has none
+    expression: str
+    evidence: str
+    where: str
+
+
+@dataclass(frozen=True)
+class ExampleProblem:
+    """An example that cannot be run, in plain words."""
+
+    span: Span  # in the file; its first character for one that does not come from the file
+    message: str
+    evidence: str = "directive"
+
+
+@dataclass
+class Choice:
+    """The examples to run, in order, and the problems of the others."""
+
+    examples: list[Example] = field(default_factory=list)
+    problems: list[ExampleProblem] = field(default_factory=list)
+
+
+def choose(module: Module, path: str, settings: Settings, extra: Sequence[str] = ()) -> Choice:
+    """The examples of a file: directives in the order of the text, then those of the settings for `path` (absolute).
+
+    `extra` are expressions of the command line; if there are any, they are the only ones. Nothing is raised for what a user wrote.
+    """
+    choice = Choice()
+    if extra:
+        for text in extra:
+            _add(choice, module, text, "command line", "--example")
+        return choice
+    for directive in sorted(module.directives, key=lambda item: item.target is None):
+        _add_directive(choice, module, directive)
+    for text in settings.examples_for(path):
+        _add(choice, module, text, "settings", settings.examples_from)
+    return choice
+
+
+def _add_directive(choice: Choice, module: Module, directive: Directive) -> None:
+    problem = expressions.problem(directive.expression)
+    if problem is None:
+        target = directive.target if directive.target in module.all_class_names else None
+        example = Example(target or _target(module, directive.expression), directive.expression, "directive", f"line {directive.span.line}")
+        _append(choice, example)
+        return
+    span = directive.span
+    if directive.expression.strip():
+        start, last = directive.position(problem.column), directive.position(max(problem.end_column - 1, problem.column))
+        span = Span(start.line, start.column, last.line, last.column + 1)
+    choice.problems.append(ExampleProblem(span, problem.message))
+
+
+def _add(choice: Choice, module: Module, text: str, evidence: str, where: str) -> None:
+    message = expressions.check(text)
+    if message is None:
+        _append(choice, Example(_target(module, text), text.strip(), evidence, where))
+    else:
+        choice.problems.append(ExampleProblem(_TOP, f"example {text!r} of the {evidence}: {message}", evidence))
+
+
+def _append(choice: Choice, example: Example) -> None:
+    if not any(known.target == example.target and known.expression == example.expression for known in choice.examples):
+        choice.examples.append(example)
+
+
+def _target(module: Module, expression: str) -> str:
+    """The first class of the file that the expression names, else the file's first one."""
+    for name in expressions.names(expression):
+        cls = module.class_named(name)
+        if cls is not None:
+            return cls.qualname
+    known = module.classes or module.maybe_modules
+    return known[0].qualname if known else ""

@@ -1,0 +1,222 @@
+"""The syntax of an example: a Python expression in which a subscript on a dtype shorthand makes a tensor.
+
+    Net(num_classes=10)(f32[B:2, 3, H:224, W:224], mask=None)
+
+`name:size` names a dim; a name without a size (`f32[B, 5]`) is one that was named before, or any name of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+SHORTHANDS = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8", "bool", "c64")
+
+_STATEMENTS: dict[type[ast.stmt], str] = {
+    ast.Assign: "an assignment",
+    ast.AnnAssign: "an assignment",
+    ast.AugAssign: "an assignment",
+    ast.Import: "an import",
+    ast.ImportFrom: "an import",
+    ast.FunctionDef: "a function definition",
+    ast.ClassDef: "a class definition",
+    ast.Return: "a return",
+    ast.Delete: "a del statement",
+    ast.Assert: "an assert statement",
+}
+_MODEL = "Net()(f32[2, 3, 32, 32])"
+
+
+@dataclass(frozen=True)
+class ExpressionProblem:
+    """What is wrong with an expression, in plain words, and where: 0-based columns in it, the end exclusive."""
+
+    message: str
+    column: int
+    end_column: int
+
+
+def check(expression: str) -> str | None:
+    """What is wrong with an example expression, with its column (counted from 1), or None if it is fine. Runs nothing and never raises."""
+    found = problem(expression)
+    return f"{found.message} (column {found.column + 1})" if found else None
+
+
+def problem(expression: str) -> ExpressionProblem | None:
+    """The first thing that is wrong with an example expression, or None."""
+    if not expression.strip():
+        return ExpressionProblem(
+            f"the example is empty; write an expression that builds the model and calls it: {_MODEL}", 0, len(expression)
+        )
+    try:
+        tree = _tree(expression)
+    except SyntaxError as error:
+        return _syntax_problem(expression, error)
+    except (ValueError, RecursionError, MemoryError) as error:
+        text = "the example holds a null character" if isinstance(error, ValueError) else "the example is nested too deeply"
+        return ExpressionProblem(text, 0, len(expression))
+    try:
+        found = next(_problems(tree), None)
+    except RecursionError:
+        return ExpressionProblem("the example is nested too deeply", 0, len(expression))
+    if found is None:
+        return None
+    message, node = found
+    start, end = _column(expression, node.lineno, node.col_offset), _column(expression, node.end_lineno, node.end_col_offset)
+    return ExpressionProblem(message, start, max(end, start + 1))
+
+
+def dims(expression: str) -> dict[str, int]:
+    """The named dims whose size the expression itself says, in the order in which they come: {"B": 2, "T": 64}. Empty if it does not parse."""
+    sizes: dict[str, int] = {}
+    try:
+        for node in _shorthands(_tree(expression)):
+            for dim in _dims_of(node):
+                if isinstance(dim, ast.Slice) and isinstance(dim.lower, ast.Name):
+                    size = _size(dim.upper, sizes)
+                    if size is not None:
+                        sizes.setdefault(dim.lower.id, size)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return sizes
+
+
+def names(expression: str) -> list[str]:
+    """The names that an expression reads, in the order in which they come; the first is what it calls. Empty if it does not parse."""
+    try:
+        nodes = [node for node in ast.walk(_tree(expression)) if isinstance(node, ast.Name)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    return [node.id for node in nodes]
+
+
+def _tree(expression: str) -> ast.Expression:
+    with warnings.catch_warnings():
+        # `f32[2](x)` and the like warn at once, as CPython sees that they cannot work; the run says it better.
+        warnings.simplefilter("ignore")
+        return ast.parse(expression.strip(" \t"), mode="eval")
+
+
+def _syntax_problem(expression: str, error: SyntaxError) -> ExpressionProblem:
+    indent = len(expression) - len(expression.lstrip(" \t"))
+    for name in SHORTHANDS:
+        at = expression.replace(" ", "").find(f"{name}[]")
+        if at >= 0:
+            at = expression.find(name)
+            return ExpressionProblem(f"{name}[] needs sizes, as in {name}[2, 3]; a scalar is {name}[()]", at, at + len(name))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            statement = ast.parse(expression.strip()).body[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
+        statement = None
+    if statement is not None and not isinstance(statement, ast.Expr):
+        kind = _STATEMENTS.get(type(statement), "a statement")
+        return ExpressionProblem(f"an example is one expression, such as {_MODEL}; this is {kind}", 0, len(expression))
+    if statement is not None:
+        return ExpressionProblem(f"an example is one expression, such as {_MODEL}", 0, len(expression))
+    line = error.lineno or 1
+    start = _line_start(expression, line) + max((error.offset or 1) - 1, 0) + (indent if line == 1 else 0)
+    start = min(start, max(len(expression.rstrip()) - 1, 0))
+    end = start + 1
+    if error.end_lineno == line and error.end_offset and error.end_offset > (error.offset or 1):
+        end = min(start + error.end_offset - (error.offset or 1), len(expression))
+    return ExpressionProblem(_plain(error.msg), start, max(end, start + 1))
+
+
+def _plain(message: str) -> str:
+    if message.startswith("unexpected EOF") or message == "invalid syntax":
+        return "this is not a valid Python expression"
+    return message.removesuffix(". Perhaps you forgot a comma?") if message.startswith("invalid syntax") else message
+
+
+def _problems(tree: ast.Expression) -> Iterator[tuple[str, ast.expr]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Await | ast.Yield | ast.YieldFrom):
+            yield "await and yield have no meaning in an example", node
+    sizes: dict[str, int] = {}
+    for shorthand in _shorthands(tree):
+        for dim in _dims_of(shorthand):
+            yield from _dim_problems(dim, sizes)
+
+
+def _dim_problems(dim: ast.expr, sizes: dict[str, int]) -> Iterator[tuple[str, ast.expr]]:
+    size: ast.expr | None = dim
+    if isinstance(dim, ast.Slice):
+        if not isinstance(dim.lower, ast.Name):
+            yield "before the colon stands the name of a dim, as in B:2", dim.lower or dim
+            return
+        name = dim.lower.id
+        if dim.step is not None:
+            yield f"a dim is name:size, as in {name}:2", dim
+            return
+        if dim.upper is None:
+            yield f"dim {name} has no size; write {name}:2", dim
+            return
+        size = dim.upper
+        known = _size(size, sizes)
+        if known is not None and sizes.setdefault(name, known) != known:
+            yield f"dim {name} is {sizes[name]} before and {known} here", dim
+    if isinstance(size, ast.Constant) and (type(size.value) is not int):
+        text = "..." if size.value is Ellipsis else repr(size.value)
+        yield f"a size is a whole number, not {text}", size
+    elif isinstance(size, ast.UnaryOp) and (_size(size, sizes) or 0) < 0:
+        yield f"a size cannot be negative: {ast.unparse(size)}", size
+
+
+def _shorthands(tree: ast.Expression) -> list[ast.Subscript]:
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in SHORTHANDS
+    ]
+    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _dims_of(node: ast.Subscript) -> list[ast.expr]:
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _size(node: ast.expr | None, sizes: dict[str, int]) -> int | None:
+    """The value of a size made of numbers and of dims named before; None for anything else."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.Name):
+        return sizes.get(node.id)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _size(node.operand, sizes)
+        return None if value is None else -value
+    if isinstance(node, ast.BinOp):
+        left, right = _size(node.left, sizes), _size(node.right, sizes)
+        if left is None or right is None:
+            return None
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if isinstance(node.op, ast.FloorDiv) and right:
+            return left // right
+        if isinstance(node.op, ast.Pow) and 0 <= right < 64 and abs(left) < 1 << 16:
+            return int(left**right)
+    return None
+
+
+def _column(expression: str, line: int | None, byte_column: int | None) -> int:
+    """The index into the expression of a place in the terms of `ast`."""
+    start = _line_start(expression, line or 1)
+    indent = len(expression) - len(expression.lstrip(" \t")) if (line or 1) == 1 else 0
+    return (
+        start + indent + len(expression[start + indent :].encode("utf-8", "surrogatepass")[: byte_column or 0].decode("utf-8", "replace"))
+    )
+
+
+def _line_start(expression: str, line: int) -> int:
+    start = 0
+    for _ in range(line - 1):
+        start = expression.find("\n", start) + 1
+    return start

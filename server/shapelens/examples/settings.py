@@ -1,0 +1,182 @@
+"""The settings: their names, types and defaults in one table, and what a project and an editor say about them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SEVERITIES = ("error", "warning", "information", "hint")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. type: "string", "boolean", "number", "string[]", "string-map" or "examples", in the words of package.json where it has them."""
+
+    name: str  # the editor's: "hints.placement"; in pyproject.toml each part is kebab-case
+    attribute: str  # of Settings
+    type: str
+    default: Any
+    description: str
+    choices: tuple[str, ...] = ()  # of a string, or of the values of a map
+    factor: int = 1  # from the unit that the user writes to that of the attribute
+
+    @property
+    def pyproject_name(self) -> str:
+        """The dotted path below `[tool.shapelens]`."""
+        return "".join("-" + letter.lower() if letter.isupper() else letter for letter in self.name)
+
+
+SETTINGS = (
+    Setting("interpreter", "interpreter", "string", "", "The Python interpreter that has your torch."),
+    Setting("examples", "examples", "examples", {}, "Example inputs by file: each a list of expressions that build a model and call it."),
+    Setting("hints.layers", "hints_layers", "boolean", True, "Show the output shapes of a layer beside the line that constructs it."),
+    Setting("hints.values", "hints_values", "boolean", True, "Show the shape of a tensor beside the assignment or `return` that makes it."),
+    Setting("hints.parameters", "hints_parameters", "boolean", True, "Show the shapes of a method's parameters."),
+    Setting("hints.placement", "hints_placement", "string", "endOfLine", "Where hints stand.", ("endOfLine", "afterName")),
+    Setting("dims", "dims", "string", "names", "Whether dims that the example names are shown by name.", ("names", "numbers")),
+    Setting("findings.severity", "findings_severity", "string-map", {}, "The severity of findings by code.", SEVERITIES),
+    Setting("ignore", "ignore", "string[]", [], "Codes of findings that are never shown."),
+    Setting("deadline", "deadline", "number", 10, "The seconds after which a run is stopped."),
+    Setting("memoryLimit", "memory_limit", "number", 4096, "The memory that a run may take, in MiB.", factor=1 << 20),
+    Setting("serverInterpreter", "server_interpreter", "string", "", "The Python that runs the language server, 3.10 or newer."),
+    Setting("log.level", "log_level", "string", "info", "How much the log holds.", ("debug", "info", "warning", "error")),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings. What is wrong with those that were given is in `problems`, as text; the default or the weaker source holds for them."""
+
+    interpreter: str | None = None
+    examples: dict[str, list[str]] = field(default_factory=dict)  # by absolute path, with "/"
+    hints_layers: bool = True
+    hints_values: bool = True
+    hints_parameters: bool = True
+    hints_placement: str = "endOfLine"
+    dims: str = "names"
+    findings_severity: dict[str, str] = field(default_factory=dict)  # by code
+    ignore: list[str] = field(default_factory=list)  # codes
+    deadline: float = 10.0  # seconds
+    memory_limit: int = 4096 << 20  # bytes
+    server_interpreter: str | None = None
+    log_level: str = "info"
+    folder: str = ""  # of the pyproject.toml that was read, else the one that was asked for
+    examples_from: str = "settings"
+    problems: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def from_pyproject(folder: str) -> Settings:
+        """The settings of `[tool.shapelens]` in the nearest pyproject.toml that has it, from a folder upwards. Never raises for what is in it."""
+        start = Path(folder).absolute()
+        for place in (start, *start.parents):
+            file = place / "pyproject.toml"
+            try:
+                content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except (OSError, ValueError) as error:
+                return Settings(folder=str(place), problems=[f"{file}: {error}"])
+            tool = content.get("tool")
+            table = tool.get("shapelens") if isinstance(tool, dict) else None
+            if table is None:
+                continue
+            own = Settings(folder=str(place), examples_from="pyproject.toml")
+            if not isinstance(table, dict):
+                return replace(own, problems=[f"{file}: tool.shapelens must be a table"])
+            return own._with(table, lambda setting: setting.pyproject_name, str(place), f"{file}: ")
+        return Settings(folder=str(start))
+
+    def merged(self, editor: Mapping[str, Any], root: str | None = None) -> Settings:
+        """These settings with the editor's on top: its section `shapelens`, nested or with dotted keys.
+
+        Relative paths in its examples start at `root`, which is the pyproject's folder if not given. A map is merged key by key. A value that
+        equals the default is no choice of the user: an editor sends all settings, those that nobody has touched too.
+        """
+        defaults = {setting.name: setting.default for setting in SETTINGS}
+        touched = {name: value for name, value in _flat(editor, defaults) if name not in defaults or value != defaults[name]}
+        return self._with(touched, lambda setting: setting.name, root or self.folder or str(Path.cwd()), "")
+
+    def examples_for(self, path: str) -> list[str]:
+        """The expressions for a file."""
+        return self.examples.get(_key(path), [])
+
+    def _with(self, table: Mapping[str, Any], name_of: Callable[[Setting], str], folder: str, source: str) -> Settings:
+        known = {name_of(setting): setting for setting in SETTINGS}
+        values: dict[str, Any] = {}
+        problems = list(self.problems)
+        for name, value in _flat(table, known):
+            setting = known.get(name)
+            if setting is None:
+                problems.append(f"{source}there is no setting {name}")
+            elif value is not None:  # An editor's null: not set.
+                read = _read(setting, value)
+                if read is None:
+                    problems.append(f"{source}{name} must be {_wanted(setting)}, not {value!r}")
+                else:
+                    values[setting.attribute] = read
+        if "examples" in values:
+            given = {_key(os.path.join(folder, os.path.expanduser(file))): texts for file, texts in values["examples"].items()}  # noqa: PTH111, PTH118
+            values["examples"] = {**self.examples, **given}
+        if "findings_severity" in values:
+            values["findings_severity"] = {**self.findings_severity, **values["findings_severity"]}
+        return replace(self, problems=problems, **values)
+
+
+def _flat(table: Mapping[str, Any], known: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The dotted names and values of a table, down to the settings and no further."""
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if name not in known and isinstance(value, Mapping) and any(item.startswith(f"{name}.") for item in known):
+            yield from _flat(value, known, f"{name}.")
+        else:
+            yield name, value
+
+
+def _read(setting: Setting, value: Any) -> Any:
+    """The value for the attribute; None if it is of the wrong kind."""
+    if setting.type == "boolean":
+        return value if isinstance(value, bool) else None
+    if setting.type == "number":
+        right = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+        return None if not right else int(value * setting.factor) if setting.factor > 1 else float(value)
+    if setting.type == "string":
+        if not isinstance(value, str) or (setting.choices and value not in setting.choices):
+            return None
+        return value if value or setting.default else ""
+    if setting.type == "string[]":
+        return list(value) if _texts(value) else None
+    if not isinstance(value, Mapping):
+        return None
+    if setting.type == "examples":
+        lists = {key: [item] if isinstance(item, str) else item for key, item in value.items()}
+        return lists if all(_texts(item) for item in lists.values()) else None
+    return dict(value) if _texts(list(value.values())) and all(item in setting.choices for item in value.values()) else None
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+
+
+def _wanted(setting: Setting) -> str:
+    choices = ", ".join(setting.choices)
+    return {
+        "boolean": "true or false",
+        "number": "a number above 0",
+        "string": f"one of {choices}" if choices else "a text",
+        "string[]": "a list of texts",
+        "string-map": f"a table of codes, each with one of {choices}",
+        "examples": "a table of files, each with a list of expressions",
+    }[setting.type]
+
+
+def _key(path: str) -> str:
+    return os.path.normcase(os.path.normpath(os.path.abspath(path))).replace(os.sep, "/")  # noqa: PTH100
