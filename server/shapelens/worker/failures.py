@@ -14,6 +14,11 @@ from .frames import Frames
 from .meta import Failure, Meta
 from .recorder import LAYER, key_of, value_of
 
+# What the meta device says where real data would be needed: no mistake of the user.
+NEEDS_DATA = re.compile(
+    r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|on device meta|device meta"
+    r"|Cannot copy out of meta|aten::\S+ .* 'Meta' backend|incompatible tensor type"
+)
 # What eager says -> the code of the finding. The first that fits counts.
 MESSAGES: List[Tuple[str, str]] = [
     (r"must match the size of tensor|are not broadcastable|not broadcastable|doesn't match the broadcast shape|shape mismatch: .* broadcast", "broadcast"),
@@ -47,6 +52,8 @@ def one_line(error: BaseException, limit: int = 500) -> str:
 def code_of(error: BaseException, failure: Optional[Failure]) -> str:
     """The finding's code; "exception" for anything that is not torch's complaint."""
     text = str(error)
+    if NEEDS_DATA.search(text):
+        return "data-dependent"
     ours = failure is not None and failure.error is error
     if ours or isinstance(error, (RuntimeError, IndexError)):
         for pattern, code in MESSAGES:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterator, List, Tuple
 import torch
 import torch.utils.checkpoint
 
+from . import legacy
 from .meta import META
 
 
@@ -66,7 +67,7 @@ def _replacements() -> List[Tuple[Any, str, Any]]:
         (torch.nn.Module, "cpu", _unchanged),
         (torch.nn.Module, "to", _module_to),
         (torch.nn.Module, "load_state_dict", _nothing),
-    ]
+    ] + legacy.replacements()
 
 
 @contextlib.contextmanager

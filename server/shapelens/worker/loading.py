@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .definitions import Definitions
+from .meta import assumed
 from .recorder import Recorder
-from .rewrite import NAMES, VALUE, rewrite
+from .rewrite import ASSUMED, NAMES, VALUE, rewrite
 
 OnFailure = Callable[[str, ast.stmt, BaseException], None]
 
@@ -80,6 +81,7 @@ class DocumentFinder(importlib.abc.MetaPathFinder):
             self.recorder.files.append((len(self.recorder.sites), file))
             rewrite(tree, self.recorder.sites)
         module.__dict__[VALUE] = self.recorder.value
+        module.__dict__[ASSUMED] = assumed
         module.__dict__[NAMES] = self.recorder.names
         definitions = Definitions(module, file, lambda node, error: self.on_failure(file, node, error))
         module.__dict__["__shapelens_definitions__"] = definitions
@@ -94,32 +96,43 @@ def parse(text: str, file: str) -> ast.Module:
         raise SyntaxError(str(error)) from error
 
 
-def package_of(file: str) -> Tuple[str, str]:
-    """(import root, dotted module name) of a file: the folders above it that have an `__init__.py` are its packages."""
+def package_of(file: str, root: str = "", levels: int = 0) -> Tuple[str, str]:
+    """(import root, dotted module name) of a file: the folders above it that have an `__init__.py` are its packages.
+
+    A folder without one is a package too where its parent has one, or where relative imports of `levels` dots reach above it.
+    """
     folder, base = os.path.split(file)
     parts = [] if base == "__init__.py" else [os.path.splitext(base)[0]]
-    while os.path.isfile(os.path.join(folder, "__init__.py")):
+    while folder not in (root, os.path.dirname(folder)):
         parent, name = os.path.split(folder)
-        if parent == folder or not name.isidentifier():
+        is_package = any(os.path.isfile(os.path.join(place, "__init__.py")) for place in (folder, parent))
+        if not name.isidentifier() or not (is_package or len(parts) < levels):
             break
         folder = parent
         parts.insert(0, name)
     return folder, ".".join(parts)
 
 
-def search_path(file: str, root: str) -> List[str]:
+def relative_levels(tree: ast.Module) -> int:
+    """How many packages the relative imports of a module climb: 1 for `from . import x`, 2 for `from .. import x`."""
+    return max([node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)] or [0])
+
+
+def search_path(file: str, root: str, levels: int = 0) -> List[str]:
     """What goes in front of sys.path: where the file's own imports start, then the workspace and its `src`."""
-    folders = [package_of(file)[0], root, os.path.join(root, "src") if root else "", os.path.dirname(file)]
+    folders = [package_of(file, root, levels)[0], root, os.path.join(root, "src") if root else "", os.path.dirname(file)]
     return [folder for index, folder in enumerate(folders) if folder and os.path.isdir(folder) and folder not in folders[:index]]
 
 
-def load(file: str, finder: DocumentFinder) -> ModuleType:
+def load(file: str, root: str, finder: DocumentFinder) -> ModuleType:
     """Load the document. Its package comes first, as for any import; a package that fails to load is replaced by a bare one.
 
     Raises SyntaxError; what definitions raise goes to `on_failure`.
     """
-    finder.trees[file] = parse(finder.texts[file], file)
-    name = package_of(file)[1]
+    tree = finder.trees[file] = parse(finder.texts[file], file)
+    levels = relative_levels(tree)
+    sys.path[:0] = search_path(file, root, levels)
+    name = package_of(file, root, levels)[1]
     if "." not in name and (not name.isidentifier() or _is_taken(name, file)):
         name = "__shapelens_document__"
     parent = name.rpartition(".")[0]

@@ -9,6 +9,8 @@ Whatever device user code names is ignored, and it is told that all tensors are 
 
 from __future__ import annotations
 
+import linecache
+import sys
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
@@ -164,6 +166,12 @@ def _to_meta(value: Any) -> Any:
     return value
 
 
+def assumed(value: Any) -> Any:
+    """An asserted value; True where it is data, so that its truth is not known."""
+    with _plainly():
+        return True if isinstance(value, Tensor) and value.is_meta else value
+
+
 # --- functions with a rule of their own: (func, args, kwargs) -> result ---
 
 
@@ -257,6 +265,17 @@ def _equal(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         return func(*args, **kwargs)
 
 
+def _bool(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """The truth of data is not known, but what code asserts of it is taken to hold (in libraries too, which are not rewritten)."""
+    with _plainly():
+        if not args[0].is_meta:
+            return func(*args)
+    frame = sys._getframe(2)
+    if linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("assert"):
+        return True
+    return func(*args)
+
+
 SPECIAL: Dict[Any, Callable[..., Any]] = {}
 for _rule, _functions in (
     (_data, _factories() | DATA_LIKE),
@@ -270,6 +289,7 @@ for _rule, _functions in (
     (_says(False), {_getter("is_meta"), _getter("is_cuda"), Tensor.is_pinned}),
     (_says(True), {_getter("is_cpu")}),
     (_says(-1), {Tensor.get_device}),
+    (_bool, {Tensor.__bool__}),
     (_equal, {torch.equal, Tensor.equal}),
 ):
     SPECIAL.update(dict.fromkeys(_functions, _rule))

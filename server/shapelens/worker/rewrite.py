@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Iterator, List, Optional, Set, Tuple
 
 VALUE = "__shapelens_value__"  # (k, value) -> value
+ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
 NAMES = "__shapelens_names__"  # (k, *values): values of sites k, k + 1, ...
 
 Place = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes
@@ -110,6 +111,10 @@ class Rewriter(ast.NodeTransformer):
             node.value = self.visit(node.value)
             out.append(node)
             out.extend(self._report_targets([node.target], node))
+        elif isinstance(node, ast.Assert):
+            # What an assertion says of data cannot be known: it is taken to hold.
+            node.test = ast.copy_location(ast.Call(ast.copy_location(ast.Name(ASSUMED, ast.Load()), node.test), [self.visit(node.test)], []), node.test)
+            out.append(node)
         elif isinstance(node, ast.Return):
             if node.value is not None:
                 place = place_of(node.value)

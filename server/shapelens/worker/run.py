@@ -22,7 +22,7 @@ from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
 from .frames import Frames
 from .harmless import harmless
-from .loading import DocumentFinder, load, search_path
+from .loading import DocumentFinder, load
 from .meta import Meta
 from .naming import Sizes, distinct, name_key, steps
 from .recorder import Recorder, Seen
@@ -79,8 +79,7 @@ class Job:
     @contextlib.contextmanager
     def _environment(self) -> Iterator[None]:
         run = self.run
-        before = list(sys.path), list(sys.argv), set(sys.modules)
-        sys.path[:0] = search_path(run.file, run.root)
+        before = list(sys.path), list(sys.argv)
         sys.argv = [run.file]
         sys.meta_path.insert(0, self.finder)
         folder = run.root or os.path.dirname(run.file)
@@ -97,7 +96,7 @@ class Job:
 
     def _load(self) -> Optional[Dict[str, Any]]:
         try:
-            module = load(self.run.file, self.finder)
+            module = load(self.run.file, self.run.root, self.finder)
         except SyntaxError as error:
             # The server knows better where; a run of such a text happens only in a race.
             self._all_failed("syntax", "%s (line %s)" % (error.msg, error.lineno))
@@ -155,6 +154,8 @@ class Job:
             self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
             raise
         except BaseException as raised:  # Whatever user code raises.
+            if "can't allocate memory" in str(raised):  # What torch says where Python says MemoryError.
+                raise MemoryError from raised
             error = raised
         example.seconds = time.perf_counter() - start
         self.trace.mismatches += self.calls.mismatches

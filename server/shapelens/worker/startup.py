@@ -26,9 +26,10 @@ def start(fork: bool) -> None:
     _write(outgoing, encode(hello))
     if error is not None:
         return
-    from . import run, warm  # noqa: F401  `run` is for the children: they fork with it loaded.
+    from . import initialisers, run, warm  # noqa: F401  `run` is for the children: they fork with it loaded.
 
     warm.load_kernels()
+    initialisers.make_free()
     _write(outgoing, encode(Ready(time.perf_counter() - started)))
     if fork:
         from .host import Host
