@@ -108,14 +108,14 @@ class Batch:
         settings = Settings.from_pyproject(str(path.absolute().parent))
         module = parse(text)
         choice = choose(module, file, settings, examples or [])
-        if only is not None:
+        if only is not None and not examples:
             choice.examples[:] = [example for example in choice.examples if example.target == only]
-        analysed = Analysed(file, module, settings, choice, protocol.Trace(file))
-        if choice.examples:
+        analysed = Analysed(file, module, settings, choice, protocol.Trace(file), findings=_of_text(file, module, choice))
+        if choice.examples and not module.errors:
             await self.start()
             analysed.trace, finished = await self._run(file, text, choice, settings)
             analysed.hints = hints(module, analysed.trace, settings)
-            analysed.findings = findings(module, analysed.trace, settings, _parsed)
+            analysed.findings += findings(module, analysed.trace, settings, _parsed)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in analysed.trace.examples):
                 analysed.findings += failure(module, file, finished.outcome, finished.detail, settings)
         return analysed
@@ -141,6 +141,12 @@ class Batch:
         if finished.outcome == "unavailable":
             raise Unavailable(finished.detail, "")
         return newest, finished
+
+
+def _of_text(file: str, module: Module, choice: Choice) -> list[Finding]:
+    """What is wrong before anything runs."""
+    problems = [Finding("syntax", "error", problem.message, problem.span, file) for problem in module.errors]
+    return problems + [Finding("example", "error", problem.message, problem.span, file) for problem in choice.problems]
 
 
 def _parsed(file: str) -> Module | None:
