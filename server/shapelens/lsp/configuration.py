@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,23 @@ logger = logging.getLogger(__name__)
 class Configuration:
     """Read once for each folder, until the editor or the project says something else."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Callable[[Document], str]) -> None:
+        self._root = root  # the workspace folder of a document
         self._editor: dict[str, Any] = {}
-        self._by_folder: dict[str, Settings] = {}
+        self._by_folder: dict[tuple[str, str], Settings] = {}
 
     def of(self, document: Document) -> Settings:
         """The settings for one document."""
-        return self.of_folder(str(Path(document.path).parent))
+        return self._of_folder(str(Path(document.path).parent), self._root(document))
 
-    def of_folder(self, folder: str) -> Settings:
-        """The settings for the files of one folder. What is wrong with them is logged, and their defaults hold."""
-        if folder not in self._by_folder:
-            settings = Settings.from_pyproject(folder).merged(self._editor)
+    def _of_folder(self, folder: str, root: str) -> Settings:
+        # What is wrong with the settings is logged, and the defaults hold instead.
+        if (folder, root) not in self._by_folder:
+            settings = Settings.from_pyproject(folder).merged(self._editor, root or None)
             for problem in settings.problems:
                 logger.warning("settings: %s", problem)
-            self._by_folder[folder] = settings
-        return self._by_folder[folder]
+            self._by_folder[(folder, root)] = settings
+        return self._by_folder[(folder, root)]
 
     def set_editor(self, section: dict[str, Any]) -> bool:
         """The editor's settings (the section `shapelens`). Returns whether anything has changed."""
@@ -44,4 +46,4 @@ class Configuration:
         """The project's settings may have changed on disk. Returns whether they have."""
         before = dict(self._by_folder)
         self._by_folder.clear()
-        return any(self.of_folder(folder) != settings for folder, settings in before.items())
+        return any(self._of_folder(*where) != settings for where, settings in before.items())

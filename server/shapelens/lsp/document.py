@@ -16,8 +16,7 @@ from shapelens.analysis.findings import Finding
 from shapelens.analysis.hints import Hint, hints
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
-from shapelens.source import edits
-from shapelens.source.edits import PositionMap, TextEdit
+from shapelens.source.edits import PositionMap, TextEdit, apply
 from shapelens.source.module import Module, parse
 from shapelens.source.positions import Lines, Position, Span
 
@@ -55,7 +54,7 @@ class Document:
         self.seconds = 0.0  # that the last run took
         self._module: Module | None = None
         self._lines: Lines | None = None
-        self._maps: dict[tuple[int, int], PositionMap] = {}
+        self._since = PositionMap()
 
     @property
     def module(self) -> Module:
@@ -75,37 +74,40 @@ class Document:
         """Apply the editor's changes in their order."""
         for where, new_text in changes:
             if where is None:
-                self.text = new_text
-                continue
-            start, end = self.lines.from_lsp(where[0], where[1], encoding), self.lines.from_lsp(where[2], where[3], encoding)
-            self.text = edits.apply(self.text, [TextEdit(Span(start.line, start.column, end.line, end.column), new_text)])
+                moved, self.text = PositionMap.between(self.text, new_text), new_text
+            else:
+                span = Span.of(self.lines.from_lsp(where[0], where[1], encoding), self.lines.from_lsp(where[2], where[3], encoding))
+                moved, self.text = PositionMap.edit(span, new_text), apply(self.text, [TextEdit(span, new_text)])
+            self._since = self._since.then(moved)
         self.version = version
         self.saved = False
 
-    def since(self, analysis: Analysis) -> PositionMap:
-        """From the positions of the analysed version to those of the newest."""
-        return self._map(analysis, forward=True)
+    def adopt(self, analysis: Analysis) -> None:
+        """Show this from now on. It must be of the newest version, or of the same version as the one before."""
+        if self.analysis is None or analysis.module is not self.analysis.module:
+            self._since = PositionMap() if analysis.module.text == self.text else PositionMap.between(analysis.module.text, self.text)
+        self.analysis = analysis
 
-    def before(self, analysis: Analysis) -> PositionMap:
-        """From the positions of the newest version to those of the analysed one."""
-        return self._map(analysis, forward=False)
+    @property
+    def since(self) -> PositionMap:
+        """From the positions of what is shown to those of the newest text."""
+        return self._since
 
-    def _map(self, analysis: Analysis, *, forward: bool) -> PositionMap:
-        key = (analysis.version, self.version) if forward else (self.version, analysis.version)
-        if key not in self._maps:
-            self._maps = {known: map_ for known, map_ in self._maps.items() if self.version in known}
-            texts = (analysis.module.text, self.text) if forward else (self.text, analysis.module.text)
-            self._maps[key] = PositionMap.between(*texts)
-        return self._maps[key]
+    def before(self, position: Position) -> Position | None:
+        """Where a position of the newest text was in the text that was analysed; None where that is not known."""
+        if self.analysis is None:
+            return None
+        span = PositionMap.between(self.text, self.analysis.module.text).map(Span.of(position, position))
+        return span.start if span is not None else None
 
     def hints(self) -> list[tuple[int, Hint, Position]]:
         """The newest hints, each with its number in the analysis and the place where it belongs in the text as it is now."""
         analysis = self.analysis
         if analysis is None:
             return []
-        since, found = self.since(analysis), []
+        found = []
         for number, hint in enumerate(analysis.hints):
-            place = since.map(Span(hint.position.line, hint.position.column, hint.position.line, hint.position.column))
+            place = self._since.map(Span.of(hint.position, hint.position))
             if place is None:
                 continue
             column = place.column
@@ -117,7 +119,7 @@ class Document:
 
 
 def path_of(uri: str) -> str:
-    """The absolute path of a document. One that has none on this machine (unsaved, remote, from another system) gets one that no file has."""
+    """The absolute path of a document. One without (unsaved, remote, of another system) gets one that no file has."""
     path = uris.to_fs_path(uri)
     if path is not None and Path(path).is_absolute():
         return path

@@ -20,7 +20,7 @@ def moved_findings(found: Iterable[Finding], since: PositionMap) -> list[Finding
             continue
         related = [each for one in finding.related if (each := _moved_related(one, since)) is not None]
         fix = _moved_fix(finding.fix, finding.file, since) if finding.fix is not None else None
-        alternatives = [each for one in finding.alternatives if (each := _moved_fix(one, finding.file, since)) is not None]
+        alternatives = [other for one in finding.alternatives if (other := _moved_fix(one, finding.file, since)) is not None]
         moved.append(replace(finding, span=span, related=related, fix=fix, alternatives=alternatives))
     return moved
 

@@ -14,7 +14,7 @@ LARGEST_FILE = 2 << 20  # bytes
 
 
 class OtherModules:
-    """The module of a file by its absolute path: from the editor where the file is open, else from disk, parsed once for each state of it."""
+    """The module of a file by its absolute path: as the editor has it, else from disk, parsed once for each state of it."""
 
     def __init__(self, documents: Mapping[str, Document]) -> None:
         self._documents = documents

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 # A run that takes longer shows progress; for shorter ones the status would only flicker.
 PROGRESS_AFTER = 0.3
-# The hints of the run before stay this long while the names of the dims of a new one are being found: else each edit would show numbers first.
+# The hints of the run before stay this long while the names of a new one's dims are being found: else each edit would show numbers first.
 NAMES_WITHIN = 0.3
 
 
@@ -58,7 +58,7 @@ class Runs:
         shown = document.analysis
         if module.errors and shown is not None and shown.trace is not None:
             # Nothing can run now. What was seen before stays, at the places where it has gone.
-            self._client.publish(document, moved_findings(shown.findings, document.since(shown)))
+            self._client.publish(document, moved_findings(shown.findings, document.since))
         elif module.errors or not choice.examples:
             self._show(document, analysis)
         else:
@@ -125,17 +125,14 @@ class Runs:
 
     def adopt(self, document: Document, analysis: Analysis) -> None:
         """Take hints, hovers and lenses from this analysis from now on."""
-        document.analysis = analysis
+        document.adopt(analysis)
         self._client.refresh()
 
     def _show(self, document: Document, analysis: Analysis) -> None:
-        nothing_new = document.analysis is None and not analysis.module.classes and not analysis.module.directives
-        if self.is_current(document, analysis):
-            self.publish(document, analysis.findings)
-        else:
-            self.publish(document, moved_findings(analysis.findings, document.since(analysis)))
-        document.analysis = analysis
-        if not nothing_new:
+        had_something = document.analysis is not None
+        document.adopt(analysis)
+        self.publish(document, moved_findings(analysis.findings, document.since))
+        if had_something or analysis.module.classes:
             self._client.refresh()
 
 

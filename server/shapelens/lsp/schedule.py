@@ -22,9 +22,9 @@ def debounce(document: Document) -> float:
 
 
 class Schedule:
-    """`run` is awaited for one document after the other; True from it means that the run was cancelled. `cancel` stops the one under way."""
+    """`run` is awaited for one document after the other; `cancel` makes it return early."""
 
-    def __init__(self, run: Callable[[Document], Awaitable[bool]], cancel: Callable[[Document], None]) -> None:
+    def __init__(self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None]) -> None:
         self._run = run
         self._cancel = cancel
         self._queue: list[Document] = []  # the last one is next

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
+import threading
 from collections.abc import Generator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lsprotocol import types
 from pygls import uris
+from pygls.io_ import StdinAsyncReader, StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
 from shapelens import __version__
 from shapelens.lsp import log, to_lsp
 from shapelens.lsp.actions import code_actions
-from shapelens.lsp.commands import Commands
+from shapelens.lsp.commands import register_commands
 from shapelens.lsp.editor import Editor
 from shapelens.lsp.session import Session
+
+if TYPE_CHECKING:
+    from pygls.io_ import AsyncReader, Writer
 
 logger = logging.getLogger(__name__)
 Handled = Generator[Any, Any, None]
@@ -61,11 +68,7 @@ def make(interpreter: str | None) -> Server:
     _handle_text(server)
     _handle_settings(server)
     _handle_features(server)
-    commands = Commands(server.session, server.editor)
-    server.command("shapelens.restartWorker")(commands.restart_worker)
-    server.command("shapelens.checkExample")(commands.check_example)
-    server.command("shapelens.applyExample")(commands.apply_example)
-    server.command("shapelens.annotated")(commands.annotated)
+    register_commands(server, server.session, server.editor)
     return server
 
 
@@ -224,22 +227,50 @@ def _configure(server: Server, section: dict[str, Any]) -> None:
     server.session.configure(section)
 
 
+async def _serve(server: Server, reader: AsyncReader, writer: Writer) -> None:
+    """Handle messages until the client says `exit` or goes away, then leave no process behind."""
+    server.protocol.set_writer(writer)
+    try:
+        await run_async(threading.Event(), reader, server.protocol, logging.getLogger("pygls"), server.report_server_error)
+    finally:
+        await server.session.stop()
+
+
+async def _serve_stdio(server: Server, stdout: BinaryIO) -> None:
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="stdin") as pool:
+        await _serve(server, StdinAsyncReader(sys.stdin.buffer, pool), StdoutWriter(stdout))
+
+
+async def _serve_tcp(server: Server, port: int) -> None:
+    ended = asyncio.Event()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await _serve(server, reader, writer)
+        except SystemExit:
+            pass  # How pygls answers `exit`; the status is the caller's.
+        finally:
+            ended.set()
+
+    listener = await asyncio.start_server(connected, "127.0.0.1", port)
+    logger.info("listening on 127.0.0.1:%d", listener.sockets[0].getsockname()[1])
+    await ended.wait()
+    listener.close()
+
+
 def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
-    """Serve one client, over stdio or on a port of localhost, until it says goodbye or goes away. Ends the process.
+    """Serve one client, over stdio or on a port of localhost (0: any that is free), until it says goodbye or goes away. Ends the process.
 
     The exit status is 0 after `shutdown`, else 1, as LSP asks.
     """
     log.log_to_stderr(log_level)
     server = make(interpreter)
+    # Whatever prints in this process must not get between the messages.
+    stdout, sys.stdout = sys.stdout.buffer, sys.stderr
     try:
-        if tcp is not None:
-            logger.info("listening on 127.0.0.1:%d", tcp)
-            server.start_tcp("127.0.0.1", tcp)
-        else:
-            stdout = sys.stdout.buffer
-            # Whatever prints in this process must not get between the messages.
-            sys.stdout = sys.stderr
-            server.start_io(sys.stdin.buffer, stdout)
+        asyncio.run(_serve_tcp(server, tcp) if tcp is not None else _serve_stdio(server, stdout))
+    except (KeyboardInterrupt, SystemExit, BrokenPipeError):
+        pass
     finally:
         server.session.kill()
     sys.exit(0 if server.said_goodbye else 1)

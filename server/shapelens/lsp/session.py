@@ -36,7 +36,7 @@ class Session:
         self.folders: list[str] = []  # absolute paths of the workspace folders
         self._client = client
         self._interpreter = interpreter_option  # what the editor or the command line said; None: find one
-        self._configuration = Configuration()
+        self._configuration = Configuration(self.root)
         self._workers = Workers(self._tell_state)
         self._runs = Runs(self.documents, self._configuration, self._workers, client, self._place)
         self._schedule = Schedule(self._runs.run, self._runs.cancel)
@@ -103,11 +103,11 @@ class Session:
         analysis = document.analysis if document is not None else None
         if document is None or analysis is None or analysis.trace is None:
             return None
-        place = document.before(analysis).map(Span(position.line, position.column, position.line, position.column))
+        place = document.before(position)
         if place is None:
             return None
-        found: Hover | None = hover(analysis.module, analysis.trace, Position(place.line, place.column), analysis.settings)
-        span = document.since(analysis).map(found.span) if found is not None else None
+        found: Hover | None = hover(analysis.module, analysis.trace, place, analysis.settings)
+        span = document.since.map(found.span) if found is not None else None
         return (found.markdown, span) if found is not None and span is not None else None
 
     def lenses(self, uri: str) -> list[Lens]:
@@ -116,7 +116,7 @@ class Session:
         analysis = document.analysis if document is not None else None
         if document is None or analysis is None:
             return []
-        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace), document.since(analysis))
+        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace), document.since)
 
     def check_example(self, expression: str) -> str | None:
         """What is wrong with the syntax of an example; None if nothing is."""

@@ -54,7 +54,8 @@ def diagnostic(finding: Finding, uri: str, version: int, lines: Lines, lines_of:
         text = lines if where == uri else lines_of(where)
         if text is not None:
             related.append(types.DiagnosticRelatedInformation(types.Location(where, range_(text, each.span, encoding)), each.message))
-    fixes = [each for each in (finding.fix, *finding.alternatives) if each is not None]
+    fixes = [fix for fix in (finding.fix, *finding.alternatives) if fix is not None]
+    data = [plain for fix in fixes if (plain := fix_data(fix, uri, lines, lines_of, encoding)) is not None]
     return types.Diagnostic(
         range=range_(lines, finding.span, encoding),
         message=finding.message,
@@ -62,7 +63,7 @@ def diagnostic(finding: Finding, uri: str, version: int, lines: Lines, lines_of:
         code=finding.code,
         source=SOURCE,
         related_information=related,
-        data={"version": version, "fixes": [each for fix in fixes if (each := fix_data(fix, uri, lines, lines_of, encoding)) is not None]},
+        data={"version": version, "fixes": data},
     )
 
 

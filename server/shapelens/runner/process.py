@@ -82,7 +82,7 @@ class Process:
         if self.returncode is None:
             _kill_group(self.pid)
 
-    async def stop(self, patience: float = 1.0) -> None:
+    async def stop(self, patience: float = 0.5) -> None:
         """Ask it to end, and after `patience` seconds make it. Returns when it is gone and its pipes are closed."""
         self.send(protocol.Stop())
         self._stdin.close()
@@ -165,22 +165,14 @@ async def spawn(
     if problem is not None:
         return Failure("failed", problem, "Choose another interpreter.")
     flags = ["--no-fork"] if fork is False else []
-    loop = asyncio.get_running_loop()
+    creation = asyncio.create_task(_create(interpreter, root, flags))
     try:
-        transport, streams = await loop.subprocess_exec(
-            lambda: _Streams(loop),
-            interpreter,
-            "-X",
-            "utf8",
-            str(WORKER),
-            *flags,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=root if root and Path(root).is_dir() else None,
-            start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-        )
+        # asyncio (3.11, 3.12) hangs if it is cancelled while it connects the pipes of a new process, so that part is always let finish.
+        transport, streams = await asyncio.shield(creation)
+    except asyncio.CancelledError:
+        transport, streams = await creation
+        transport.kill()
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return Failure("failed", f"The Python interpreter {interpreter} cannot be started: {reason}.", "Choose another interpreter.")
@@ -189,7 +181,26 @@ async def spawn(
         return await _handshake(process, handshake_seconds)
     except asyncio.CancelledError:
         process.kill()
+        await process.ended.wait()
         raise
+
+
+async def _create(interpreter: str, root: str, flags: list[str]) -> tuple[asyncio.SubprocessTransport, _Streams]:
+    loop = asyncio.get_running_loop()
+    return await loop.subprocess_exec(
+        lambda: _Streams(loop),
+        interpreter,
+        "-X",
+        "utf8",
+        str(WORKER),
+        *flags,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=root if root and Path(root).is_dir() else None,
+        start_new_session=True,
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )
 
 
 async def _handshake(process: Process, seconds: float) -> Process | Failure:
@@ -211,7 +222,7 @@ async def _handshake(process: Process, seconds: float) -> Process | Failure:
             f"The worker under {process.interpreter} speaks protocol version {hello.version}, the server {protocol.VERSION}.",
             "Reinstall ShapeLens: its files are of different versions.",
         )
-    if hello.torch is None:
+    if hello.torch is None or hello.error is not None:
         await process.stop()
         return no_torch(process.interpreter, hello.python, hello.error)
     return process
@@ -246,11 +257,11 @@ async def python_version(interpreter: str) -> tuple[int, int] | None:
     assert child.stdout is not None
     try:
         answer = await asyncio.wait_for(child.stdout.read(100), 10)
-        words = answer.decode(errors="replace").split()
-        return (int(words[1]), int(words[2])) if len(words) == 3 and words[0] == "version" else None
-    except (asyncio.TimeoutError, ValueError):
-        return None
-    finally:
+        await asyncio.wait_for(child.wait(), 10)
+    except asyncio.TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
         await child.wait()
+        return None
+    words = answer.decode(errors="replace").split()
+    return (int(words[1]), int(words[2])) if len(words) == 3 and words[0] == "version" and words[1].isdigit() else None

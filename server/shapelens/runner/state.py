@@ -34,7 +34,7 @@ class Failure:
 
 def no_torch(interpreter: str, python: str, error: str | None) -> Failure:
     """torch cannot be imported: `error` is what the import said, None where there is no torch at all."""
-    absent = error is None or "No module named 'torch'" in error
+    absent = error is None or "No module named 'torch'" in error or error.startswith("torch is not installed")
     if absent:
         message = f"PyTorch is not installed for {interpreter} (Python {python})."
         action = f"Install it with `{interpreter} -m pip install torch`, or choose another interpreter."
