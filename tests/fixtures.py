@@ -20,20 +20,18 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
+import shutil
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shapelens import protocol
-from shapelens.analysis.findings import Finding, failure, findings
+from shapelens.analysis.findings import Finding
 from shapelens.analysis.fixes import Fix
-from shapelens.analysis.hints import hints
 from shapelens.analysis.hovers import hover
-from shapelens.examples.choose import choose
-from shapelens.examples.settings import Settings
-from shapelens.runner.worker import Worker
+from shapelens.batch import Analysed, Batch
 from shapelens.source import edits
-from shapelens.source.module import Module, parse
+from shapelens.source.module import Module
 from shapelens.source.positions import Position, Span
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
@@ -50,18 +48,13 @@ class Expected:
     hovers: list[str] = field(default_factory=list)
 
 
-@dataclass
-class Analysed:
-    """What ShapeLens says about a text."""
-
-    module: Module
-    trace: protocol.Trace
-    findings: list[Finding]
-
-
 def names() -> list[str]:
     """The fixtures, by their path inside the folder; those that are only parts of others, or hold no expectation, left out."""
-    found = [path for path in sorted(FOLDER.rglob("*.py")) if not path.with_suffix("").with_suffix(".expected.py").exists() or ".expected" in path.name]
+    found = [
+        path
+        for path in sorted(FOLDER.rglob("*.py"))
+        if not path.with_suffix("").with_suffix(".expected.py").exists() or ".expected" in path.name
+    ]
     return [str(path.relative_to(FOLDER)) for path in found if not path.name.startswith("_")]
 
 
@@ -74,66 +67,38 @@ def read(path: Path) -> tuple[str, dict[int, Expected]]:
         if first is not None:
             here = expected[number] = Expected()
             for kind, text in _COMMENT.findall(code):
-                {">": here.hints, "!": here.findings, "?": here.hovers}[kind] += text.strip().split(" | ") if kind == ">" else [text.strip()]
+                {">": here.hints, "!": here.findings, "?": here.hovers}[kind] += (
+                    text.strip().split(" | ") if kind == ">" else [text.strip()]
+                )
             code = code[: first.start()]
         kept.append(code + end)
     return "\n".join(kept), expected
 
 
-async def analyse(worker: Worker, path: Path, text: str, overlays: dict[str, str] | None = None) -> Analysed:
-    """Run a text as if it were the file at this path."""
-    overlays = overlays or {}
-    module = parse(text)
-    settings = Settings()
-    chosen = choose(module, str(path), settings)
-    requests = [protocol.ExampleRequest(example.target, example.expression) for example in chosen.examples]
-    traces = [protocol.Trace(str(path))]
-    run = protocol.Run(_next_run(), str(path), text, str(path.parent), requests, overlays)
-    finished = await worker.submit(run, lambda traced: traces.append(traced.trace))
-
-    def other(file: str) -> Module | None:
-        return parse(overlays[file] if file in overlays else Path(file).read_bytes().decode())
-
-    found = findings(module, traces[-1], settings, other)
-    if finished.outcome != "ok":
-        found += failure(module, str(path), finished.outcome, finished.detail, settings)
-    return Analysed(module, traces[-1], found)
-
-
-_runs = 0
-
-
-def _next_run() -> int:
-    global _runs
-    _runs += 1
-    return _runs
-
-
-async def check(worker: Worker, name: str) -> None:
+async def check(batch: Batch, name: str) -> None:
     """Compare a fixture with what ShapeLens says; an AssertionError shows the difference as a diff of the file."""
     path = FOLDER / name
     text, expected = read(path)
     shown = path.with_name(path.name.replace(".expected.py", ".py"))
     if shown != path:
         assert shown.read_bytes().decode() == text, f"{shown.name} is not {path.name} without its comments"
-    said = await analyse(worker, shown, text)
+    said = await batch.analyse(shown, text)
     old, new = path.read_bytes().decode(), annotated(text, expected, said)
     assert expected, f"{name} expects nothing"
     assert old == new, "\n" + "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), "expected", "said", lineterm=""))
     for finding in said.findings:
         for fix in [finding.fix, *finding.alternatives]:
             if fix is not None:
-                await _check_fix(worker, shown, text, said, finding, fix)
+                await _check_fix(batch, shown, text, said, finding, fix)
 
 
 def annotated(text: str, expected: dict[int, Expected], said: Analysed) -> str:
     """The text with what ShapeLens says in comments; an expectation that holds stands as it was written."""
     lines = text.split("\n")
-    shown = hints(said.module, said.trace, Settings())
     for number, line in enumerate(lines, start=1):
         here = expected.get(number, Expected())
         code, end = (line[:-1], "\r") if line.endswith("\r") else (line, "")
-        labels = [hint.label for hint in shown if hint.position.line == number]
+        labels = [hint.label for hint in said.hints if hint.position.line == number]
         comments = [f"#> {' | '.join(labels)}"] if labels else []
         found = [finding for finding in said.findings if finding.span.line == number]
         comments += ["#! " + _finding_comment(finding, said.module, here.findings) for finding in found]
@@ -160,7 +125,7 @@ def _hover_comment(wanted: str, line: int, said: Analysed) -> str:
         return f"{name}: is not on this line"
     # On the last part of a dotted name, as one would point at `conv1` of `self.conv1`.
     position = Position(line, column + len(name) - len(name.rpartition(".")[2]))
-    shown = hover(said.module, said.trace, position, Settings())
+    shown = hover(said.module, said.trace, position, said.settings)
     if shown is None:
         return f"{name}: no hover"
     flat = " ".join(shown.markdown.replace("\u202f", " ").split())
@@ -173,27 +138,26 @@ def text_of(module: Module, span: Span) -> str:
     return line[span.column : span.end_column] if span.end_line == span.line else line[span.column :] + "…"
 
 
-async def _check_fix(worker: Worker, path: Path, text: str, said: Analysed, finding: Finding, fix: Fix) -> None:
+async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, finding: Finding, fix: Fix) -> None:
     """The finding is gone when the fix is made, and none has come that was not there."""
-    overlays = {}
-    if fix.file == str(path):
-        text = edits.apply(text, fix.edits)
-    else:
-        overlays[fix.file] = edits.apply(Path(fix.file).read_bytes().decode(), fix.edits)
-    left = [(found.code, found.message) for found in (await analyse(worker, path, text, overlays)).findings]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(shutil.copytree(path.parent, Path(folder) / path.parent.name))
+        fixed = copy / Path(fix.file).name
+        before = text if fix.file == str(path) else fixed.read_bytes().decode()
+        fixed.write_bytes(edits.apply(before, fix.edits).encode())
+        left = await batch.analyse(copy / path.name, fixed.read_bytes().decode() if fix.file == str(path) else text)
     others = [(found.code, found.message) for found in said.findings if found is not finding]
-    surplus = [found for found in left if found not in others]
+    surplus = [found.message for found in left.findings if (found.code, found.message) not in others]
     assert not surplus, f"{fix.title!r} leaves {surplus}"
 
 
 async def _print_differences(paths: list[str]) -> None:
-    worker = Worker(sys.executable, root=str(FOLDER))
-    for path in paths or [str(FOLDER / name) for name in names()]:
-        try:
-            await check(worker, str(Path(path).resolve().relative_to(FOLDER)))
-        except AssertionError as difference:
-            print(path, difference)
-    await worker.stop()
+    async with Batch(sys.executable, root=FOLDER) as batch:
+        for path in paths or [str(FOLDER / name) for name in names()]:
+            try:
+                await check(batch, str(Path(path).resolve().relative_to(FOLDER)))
+            except AssertionError as difference:
+                print(path, difference)
 
 
 if __name__ == "__main__":

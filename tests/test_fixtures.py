@@ -8,17 +8,16 @@ from collections.abc import AsyncIterator
 import fixtures
 import pytest
 import pytest_asyncio
-from shapelens.runner.worker import Worker
+from shapelens.batch import Batch
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def worker() -> AsyncIterator[Worker]:
+async def batch() -> AsyncIterator[Batch]:
     """One worker for all files, as an editor has."""
-    worker = Worker(sys.executable, root=str(fixtures.FOLDER))
-    yield worker
-    await worker.stop()
+    async with Batch(sys.executable, root=fixtures.FOLDER) as batch:
+        yield batch
 
 
 @pytest.mark.parametrize("name", fixtures.names())
-async def test_fixture(worker: Worker, name: str) -> None:
-    await fixtures.check(worker, name)
+async def test_fixture(batch: Batch, name: str) -> None:
+    await fixtures.check(batch, name)

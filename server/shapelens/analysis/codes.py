@@ -137,8 +137,8 @@ _ALL = (
         "`# shapelens: Nett()(f32[B:2, 3])`",
     ),
     Code(
-        "definitions",
-        "The file's definitions (imports, classes, functions, assignments) could not be run, so no example could be.",
+        "definition",
+        "A definition of the file (a class, a function's default, an assignment that a model needs) raised an exception.",
         "`class Net(nn.Modul):`",
     ),
     Code("syntax", "The file is not valid Python, so nothing was run.", "`def forward(self, x:`"),

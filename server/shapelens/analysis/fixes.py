@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..protocol import LayerSeen, Mismatch, Value
 from ..source.edits import TextEdit, replace_argument
-from .layers import fits
+from .layers import fits, normalized_shape
 from .places import ArgumentPlace, Places, layer_name
 
 _COUNTED_FROM_THE_FRONT = ("num_features", "num_channels")  # dim 1, whatever the number of dims; all else counts from the back
@@ -55,6 +55,8 @@ def producer_fix(places: Places, mismatches: Sequence[Mismatch]) -> Fix | None:
         return None  # The size is twice the argument, or another argument's.
     if not fits(producer, origin.argument, first.need):
         return None
+    if sum(call.count for call in producer.calls) > 1:
+        return None  # What else it gives its result to would no longer fit.
     built = {layer.path for layer in places.trace.layers if layer.span == producer.span and layer.example == producer.example}
     if len(built) > 1:
         return None
@@ -94,16 +96,15 @@ def _argument_text(place: ArgumentPlace, layer: LayerSeen, mismatch: Mismatch) -
     """What to write for the argument: the size, or the list of sizes where `normalized_shape` is one."""
     if mismatch.argument != "normalized_shape" or place.argument is None:
         return str(mismatch.got)
-    described = re.search(r"\(\(([^)]*)\)", layer.description)
-    count = len([part for part in described.group(1).split(",") if part.strip()]) if described else 1
-    brackets = {"[": "]", "(": ")"}
-    opening = place.argument.text.strip()[:1]
-    if count == 1 and opening not in brackets:
+    count = len(normalized_shape(layer))
+    text = place.argument.text.strip()
+    closing = {"[": "]", "(": ")"}.get(text[:1], "") if "," in text or text.startswith("[") else ""
+    if count == 1 and not closing:
         return str(mismatch.got)
     shape = (mismatch.inputs[0].shape or [])[-count:] if mismatch.inputs else []
-    if opening not in brackets or len(shape) != count or None in shape:
+    if not closing or len(shape) != count or None in shape:
         return None
-    return opening + ", ".join(map(str, shape)) + ("," if opening == "(" and count == 1 else "") + brackets[opening]
+    return text[0] + ", ".join(map(str, shape)) + ("," if closing == ")" and count == 1 else "") + closing
 
 
 def _number(text: str) -> int | None:

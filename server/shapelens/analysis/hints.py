@@ -165,7 +165,7 @@ def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: 
     by_line: dict[int, list[LayerSeen]] = defaultdict(list)
     for seen in _own(trace, ("assign",)):
         line = (seen.statement or seen.span).line
-        if line not in done:
+        if line not in done and _is_attribute_assignment(module, seen):
             known = {layer.index for layer in by_line[line]}
             layers = [trace.layers[value.layer] for value in seen.values if value.kind == "layer" and value.layer is not None]
             by_line[line] += [layer for layer in layers if _outputs(layer, settings.dims) and layer.index not in known]
@@ -174,6 +174,12 @@ def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: 
         for line, layers in by_line.items()
         if layers
     ]
+
+
+def _is_attribute_assignment(module: Module, seen: Observation) -> bool:
+    """`self.layer1 = ...`, as opposed to `for block in self.blocks`: where a model keeps a layer rather than uses it."""
+    starts_it = seen.statement is not None and (seen.statement.line, seen.statement.column) == (seen.span.line, seen.span.column)
+    return starts_it and "." in module.lines.text_of(module.lines.span_from_bytes(seen.span))
 
 
 def _outputs(layer: LayerSeen, dims: str) -> list[str]:

@@ -104,6 +104,12 @@ def setting(layer: LayerSeen, argument: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
+def normalized_shape(layer: LayerSeen) -> list[int]:
+    """The sizes that the repr of a LayerNorm or RMSNorm shows: [6, 8, 12] of `LayerNorm((6, 8, 12), eps=1e-05, ...)`; [] for other layers."""
+    described = re.match(r"\w+\(\(([\d, ]*)\)", layer.description)
+    return [int(part) for part in described.group(1).split(",") if part.strip()] if described else []
+
+
 def fits(layer: LayerSeen, argument: str, size: int) -> bool:
     """Whether the constructor would take this size with the layer's other arguments as they are (channels divisible by groups, say)."""
     divisor = setting(layer, _DIVISOR[argument]) if argument in _DIVISOR else None

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from ..protocol import Mismatch, Origin, Value
-from .layers import noun
+from .layers import normalized_shape, noun
 from .places import Places, layer_name
-from .shapes import dims_text, has_tensor, shape_text
+from .shapes import dims_text, has_tensor, shape_text, sizes_text
 
 _VERBS = {
     "flatten": "flattened",
@@ -24,6 +24,8 @@ _VERBS = {
     "expand": "expanded",
     "repeat": "repeated",
     "unfold": "unfolded",
+    "__getitem__": "indexed",
+    "einsum": "from an einsum",
     "interpolate": "resized",
     "pad": "padded",
     "chunk": "split",
@@ -42,8 +44,12 @@ def in_size_message(places: Places, mismatches: Sequence[Mismatch]) -> str:
     counted = noun(layer, first.argument)
     if counted and got == "1":
         counted = counted.replace("features", "feature", 1).replace("channels", "channel", 1)
-    units = f"{got} {counted}" if counted else f"a size of {got}"
+    units = f"{got} {counted}" if counted else f"a last dim of {got}" if first.argument == "normalized_shape" else f"a size of {got}"
     origin = origin_words(places, first) if "," not in got else ""
+    last_dims = normalized_shape(layer)
+    if len(last_dims) > 1 and first.inputs:
+        arrived = sizes_text((first.inputs[0].shape or [])[-len(last_dims) :])
+        units, need = f"last dims of {arrived}", sizes_text(last_dims)
     return f"{name} gets {units}{origin and f' ({origin})'} but {first.argument} is {need}"
 
 
@@ -106,7 +112,7 @@ def operation_message(places: Places, mismatch: Mismatch) -> str:
     words = special(tensors) if special is not None else ""
     if not words:
         words = message
-        if mismatch.code in ("exception", "example", "definitions") and mismatch.exception and not message.startswith(mismatch.exception):
+        if mismatch.code in ("exception", "definition") and mismatch.exception and not message.startswith(mismatch.exception):
             words = f"{mismatch.exception}: {message}"
         elif any(has_tensor(value) for value in mismatch.inputs) and mismatch.code != "exception":
             words += " (given " + ", ".join(shape_text(value) for value in mismatch.inputs[:4] if has_tensor(value)) + ")"
