@@ -8,9 +8,9 @@ A fixture is a Python file with its expectations in comments at line ends:
                                                              `(no fix)` at the end where no quick fix is offered
     x = self.fc1(x)                 #? self.fc1: 48 120 parameters     part of the hover on the first `self.fc1` of the line
 
-All hints and findings of the file have to be there, and no others. Every fix is applied, and the result run again: the finding has to be gone,
-and no new one may have come. What runs is the file without these comments. `x.expected.py` holds the expectations of `x.py`, for files that
-are to be shown without them.
+All hints and findings of the file have to be there, and no others. Every fix is applied, and the result run again: the finding has to be
+gone, and no new one may have come. What runs is the file without these comments. `x.expected.py` holds the expectations of `x.py`, for
+files that are to be shown without them.
 
 `python tests/fixtures.py FILE...` prints how the files differ from what ShapeLens says.
 """
@@ -156,7 +156,7 @@ async def _print_differences(paths: list[str]) -> None:
         for path in paths or [str(FOLDER / name) for name in names()]:
             try:
                 await check(batch, str(Path(path).resolve().relative_to(FOLDER)))
-            except AssertionError as difference:
+            except AssertionError as difference:  # noqa: PERF203
                 print(path, difference)
 
 

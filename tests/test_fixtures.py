@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 
-import fixtures
 import pytest
 import pytest_asyncio
+
+import fixtures
 from shapelens.batch import Batch
 
 

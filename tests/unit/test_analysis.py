@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from shapelens.analysis import codes, layers
+
+from shapelens.analysis import layers
 from shapelens.analysis.hints import joined
 from shapelens.analysis.messages import product
 from shapelens.analysis.shapes import count_text, memory_text, shape_text
@@ -94,8 +93,3 @@ def test_recurrent_weights_in_words() -> None:
     assert layers.parameter_meaning(both, "weight_ih_l0") == "[4·hidden, input]"
     assert layers.parameter_meaning(both, "weight_ih_l1_reverse") == "[4·hidden, 2·hidden]"
     assert layers.parameter_meaning(layer("GRU", "16, 20"), "bias_hh_l0") == "[3·hidden]"
-
-
-def test_the_readme_documents_every_code() -> None:
-    readme = Path(__file__).parents[2] / "README.md"
-    assert codes.table() in readme.read_text(encoding="utf-8")

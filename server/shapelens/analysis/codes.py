@@ -160,9 +160,3 @@ CODES: dict[str, Code] = {code.name: code for code in _ALL}
 def severity(code: str) -> str:
     """The severity of a code without settings; "error" for one that is not registered."""
     return CODES[code].severity if code in CODES else "error"
-
-
-def table() -> str:
-    """The table of all codes as it stands in the README, in Markdown."""
-    rows = [f"| `{code.name}` | {code.meaning} | {code.example} |" for code in _ALL]
-    return "\n".join(["| code | meaning | example |", "|---|---|---|", *rows])

@@ -105,7 +105,7 @@ def setting(layer: LayerSeen, argument: str) -> int | None:
 
 
 def normalized_shape(layer: LayerSeen) -> list[int]:
-    """The sizes that the repr of a LayerNorm or RMSNorm shows: [6, 8, 12] of `LayerNorm((6, 8, 12), eps=1e-05, ...)`; [] for other layers."""
+    """The sizes that the repr of a LayerNorm or RMSNorm shows: [6, 8, 12] of `LayerNorm((6, 8, 12), eps=1e-05)`; [] for others."""
     described = re.match(r"\w+\(\(([\d, ]*)\)", layer.description)
     return [int(part) for part in described.group(1).split(",") if part.strip()] if described else []
 
