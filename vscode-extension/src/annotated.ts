@@ -25,14 +25,14 @@ export class AnnotatedFiles implements vscode.TextDocumentContentProvider, vscod
         );
     }
 
-    /** Open the annotated text of a document beside it. */
+    /** Open the annotated text of a document, in a tab next to it: the margin needs the width. */
     async show(source: vscode.Uri): Promise<void> {
         const { dir, name, ext } = path.posix.parse(source.path);
         const uri = source.with({ scheme: SCHEME, authority: '', path: path.posix.join('/', dir, `${name} (shapes)${ext || '.py'}`), query: source.toString() });
         const document = await vscode.workspace.openTextDocument(uri);
         // What was shown before may be older than the last run.
         this.changed.fire(uri);
-        await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Beside, preview: true });
+        await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Active, preview: false });
     }
 
     async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {

@@ -50,7 +50,6 @@ async function setExample(server: Server, given: string[]): Promise<void> {
     const expression = await vscode.window.showInputBox({
         title: `Example input of ${className}`,
         prompt: `Build the model and call it. f32[B:2, 3, 32, 32] is a float32 tensor of that shape whose first dim is called B.`,
-        placeHolder: `${className}()(f32[B:2, 3, 32, 32])`,
         value: current || `${className}()(f32[])`,
         // With no example yet, the cursor goes where the shape is to be typed.
         ...(current ? {} : { valueSelection: [className.length + 7, className.length + 7] as [number, number] }),
