@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 import torch
 
 from .frames import EXAMPLE_FILE
+from .recorder import ORIGIN
 
 SHORTHANDS = {
     "f32": torch.float32,
@@ -93,7 +94,9 @@ class Maker:
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
                 raise ValueError("a size in %s[...] has to be a whole number, not %r" % (shorthand, size))
             shape.append(size)
-        return torch.empty(shape, dtype=SHORTHANDS[shorthand], device="meta")
+        made = torch.empty(shape, dtype=SHORTHANDS[shorthand], device="meta")
+        made.__dict__.pop(ORIGIN, None)  # An input comes from nowhere.
+        return made
 
 
 def evaluate(code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str, int]) -> Dict[str, int]:

@@ -21,7 +21,7 @@ NEEDS_DATA = re.compile(
 )
 # What eager says -> the code of the finding. The first that fits counts.
 MESSAGES: List[Tuple[str, str]] = [
-    (r"must match the size of tensor|are not broadcastable|not broadcastable|doesn't match the broadcast shape|shape mismatch: .* broadcast", "broadcast"),
+    (r"must match the size of tensor|are not broadcastable|not broadcastable|doesn't match the broadcast shape|Attempting to broadcast a dimension|shape mismatch: .* broadcast", "broadcast"),
     (r"mat1 and mat2 shapes|size mismatch, got|Expected size for first two dimensions of batch2|batch1|inconsistent tensor size", "matmul"),
     (r"same dtype|expected scalar type|dtypes? .* (must|should) (be|match)|to have the same dtype|dtype but got", "dtype"),
     (r"shape '.*' is invalid for input|view size is not compatible|cannot be reshaped|is invalid for input of size", "view"),
@@ -55,13 +55,21 @@ def code_of(error: BaseException, failure: Optional[Failure]) -> str:
     if NEEDS_DATA.search(text):
         return "data-dependent"
     ours = failure is not None and failure.error is error
-    if ours or isinstance(error, (RuntimeError, IndexError)):
+    if ours or isinstance(error, (RuntimeError, IndexError)) or _raised_by_torch(error):
         for pattern, code in MESSAGES:
             if re.search(pattern, text):
                 return code
     if ours and failure is not None:
         return OPERATIONS.get(failure.operation, "shape" if isinstance(error, (RuntimeError, IndexError, ValueError)) else "exception")
     return "exception"
+
+
+def _raised_by_torch(error: BaseException) -> bool:
+    """Whether torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback is not None and str(traceback.tb_frame.f_globals.get("__name__", "")).startswith("torch.")
 
 
 def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, calls: Calls) -> Mismatch:
