@@ -64,12 +64,13 @@ async def doctor(folder: Path, python: str | None) -> int:
 
 
 def _settings(report: _Report, root: Path) -> None:
-    file = root / "pyproject.toml"
     settings = Settings.from_pyproject(str(root))
-    if not file.is_file():
-        report.say("note", f"no pyproject.toml in {root}: all settings have their defaults")
+    if settings.problems:
+        report.say("note", f"settings of {settings.folder}:")
+    elif settings.examples_from == "settings":
+        report.say("note", f"no [tool.shapelens] in a pyproject.toml of {root} or above it: all settings have their defaults")
     else:
-        report.say("ok" if not settings.problems else "note", f"settings: [tool.shapelens] of {file}")
+        report.say("ok", f"settings: [tool.shapelens] of {Path(settings.folder, 'pyproject.toml')}")
     for problem in settings.problems:
         report.say("note", f"settings: {problem}", "it is ignored until it is mended")
 
