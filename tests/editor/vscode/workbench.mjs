@@ -59,7 +59,7 @@ export class Workbench {
   /** Waits for a line that has `code` and, after it, `hint`, and hands it back. */
   async lineWith(code, hint = "", patience = PATIENCE) {
     const fits = (line) => line.includes(code) && line.indexOf(hint, line.indexOf(code) + code.length) >= 0;
-    const seen = async () => (await this.lines()).join("\n");
+    const seen = async () => [...(await this.lines()), ...(await this.toasts())].join("\n");
     return eventually(`a line with ${JSON.stringify(code)} and ${JSON.stringify(hint)}`, async () => (await this.lines()).find(fits), patience, seen);
   }
 
