@@ -69,7 +69,7 @@ def problem(expression: str) -> ExpressionProblem | None:
 
 
 def dims(expression: str) -> dict[str, int]:
-    """The named dims whose size the expression itself says, in the order in which they come: {"B": 2, "T": 64}. Empty if it does not parse."""
+    """The named dims whose size the expression itself says, in their order: {"B": 2, "T": 64}. Empty if it does not parse."""
     sizes: dict[str, int] = {}
     try:
         for node in _shorthands(_tree(expression)):

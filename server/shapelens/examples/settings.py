@@ -19,7 +19,7 @@ SEVERITIES = ("error", "warning", "information", "hint")
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. type: "string", "boolean", "number", "string[]", "string-map" or "examples", in the words of package.json where it has them."""
+    """One setting. type: "string", "boolean", "number", "string[]", "string-map" or "examples"."""
 
     name: str  # the editor's: "hints.placement"; in pyproject.toml each part is kebab-case
     attribute: str  # of Settings
@@ -75,7 +75,10 @@ class Settings:
 
     @staticmethod
     def from_pyproject(folder: str) -> Settings:
-        """The settings of `[tool.shapelens]` in the nearest pyproject.toml that has it, from a folder upwards. Never raises for what is in it."""
+        """The settings of `[tool.shapelens]` in the nearest pyproject.toml that has it, from a folder upwards.
+
+        Never raises for what is in the file.
+        """
         start = Path(folder).absolute()
         for place in (start, *start.parents):
             file = place / "pyproject.toml"
@@ -98,8 +101,8 @@ class Settings:
     def merged(self, editor: Mapping[str, Any], root: str | None = None) -> Settings:
         """These settings with the editor's on top: its section `shapelens`, nested or with dotted keys.
 
-        Relative paths in its examples start at `root`, which is the pyproject's folder if not given. A map is merged key by key. A value that
-        equals the default is no choice of the user: an editor sends all settings, those that nobody has touched too.
+        Relative paths in its examples start at `root`, which is the pyproject's folder if not given. A map is merged key by key.
+        A value that equals the default is no choice of the user: an editor sends all settings, those that nobody has touched too.
         """
         defaults = {setting.name: setting.default for setting in SETTINGS}
         touched = {name: value for name, value in _flat(editor, defaults) if name not in defaults or value != defaults[name]}

@@ -97,7 +97,7 @@ class StatementReader:
         index: int | None = 0
         end: Position | None = None
         for item in node.args:
-            span = Span(*self._statement.place(item.value))
+            span = self._value_span(item.value)
             keyword = item.keyword.value if item.keyword else None
             plain = not keyword and not item.star
             arguments.append(Argument(span, self._lines.text_of(span), keyword, index if plain else None, item.star))
@@ -118,6 +118,12 @@ class StatementReader:
             last_argument_end=end,
             trailing_comma=self._behind_comma(comma) if isinstance(comma, cst.Comma) else None,
         )
+
+    def _value_span(self, node: cst.BaseExpression) -> Span:
+        if isinstance(node, cst.Tuple | cst.GeneratorExp) and node.lpar:
+            # Its innermost parentheses belong to a tuple; `ast` sees it so, libcst does not.
+            return Span.of(Span(*self._statement.place(node.lpar[-1])).start, Span(*self._statement.place(node.rpar[0])).end)
+        return Span(*self._statement.place(node))
 
     def _open_bracket(self, node: cst.Call) -> Position:
         brackets = node.func.rpar

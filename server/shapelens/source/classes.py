@@ -210,14 +210,13 @@ def _blocks(node: cst.CSTNode) -> Iterable[cst.BaseSuite]:
         body = getattr(item, "body", None)
         if isinstance(body, cst.BaseSuite):
             yield body
-        for clause in (
+        clauses = (
             *getattr(item, "handlers", ()),
             *getattr(item, "cases", ()),
             getattr(item, "orelse", None),
             getattr(item, "finalbody", None),
-        ):
-            if clause is not None:
-                pending.append(clause)
+        )
+        pending += [clause for clause in clauses if clause is not None]
 
 
 def _functions(node: cst.ClassDef) -> Iterable[cst.FunctionDef]:

@@ -8,17 +8,27 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shapelens.source.calls import Argument, Call, Expression, StatementReader
-from shapelens.source.classes import ClassStatement, Parameter
+from shapelens.source.classes import ClassStatement, Head, Parameter
 from shapelens.source.comments import Directive, read_comments
+from shapelens.source.edits import replace_argument, set_directive
 from shapelens.source.names import NameTable
 from shapelens.source.positions import Lines, Position, Span
-from shapelens.source.edits import replace_argument, set_directive
 from shapelens.source.scanner import LogicalLine
 from shapelens.source.statements import Placed, Statements, split
 
 __all__ = [
-    "Argument", "Call", "Directive", "Expression", "Module", "ModuleClass", "Parameter", "SyntaxProblem", "parse", "replace_argument", "set_directive",
-]  # fmt: skip
+    "Argument",
+    "Call",
+    "Directive",
+    "Expression",
+    "Module",
+    "ModuleClass",
+    "Parameter",
+    "SyntaxProblem",
+    "parse",
+    "replace_argument",
+    "set_directive",
+]
 
 
 @dataclass(frozen=True)
@@ -45,8 +55,9 @@ class ModuleClass:
 
 
 def parse(text: str, previous: Module | None = None) -> Module:
-    """Reads a text. Only the top-level statements that `previous` does not have are parsed; one that does not parse keeps its last good version.
+    """Reads a text. Only the top-level statements that `previous` does not have are parsed.
 
+    One that does not parse keeps its last good version: its classes stay, moved to where they are now.
     Never raises for what a text says: what does not parse is listed in `errors`.
     """
     if previous is not None and previous.text == text:
@@ -114,7 +125,7 @@ class Module:
         return next((cls for cls in known if cls.qualname == name), None) or next((cls for cls in known if cls.name == name), None)
 
     def call_at(self, span: Span) -> Call | None:
-        """The call whose span is exactly this, or else the innermost call that starts there; None if there is none or its line does not parse."""
+        """The call whose span is exactly this, or else the innermost call that starts there; None if its line does not parse."""
         calls = [call for call in self._calls(span.start) if call.span.start == span.start]
         exact = [call for call in calls if call.span == span]
         return exact[0] if exact else min(calls, key=lambda call: call.span.end, default=None)
@@ -142,18 +153,18 @@ class Module:
                         yield from reader.calls()
 
     def logical_line(self, offset: int) -> LogicalLine | None:
-        """The logical line that an index into the text lies in or trails behind on the same physical line; its indices are those of the text."""
-        found = bisect_right(self._starts, offset) - 1
-        if found < 0 or offset >= max(self.statements.placed[found].end, self.statements.placed[found].start + 1):
-            if found < 0 or offset != self.statements.placed[found].end or offset != len(self.text):
-                return None
+        """The logical line that an index lies in, or trails behind on the same physical line. All indices are those of the text."""
+        # At the end of a text without a last line end, the index behind the last character belongs to the last line.
+        at = min(offset, len(self.text) - 1) if self.text[-1:] not in ("\n", "\r") else offset
+        found = bisect_right(self._starts, at) - 1
+        if found < 0 or at >= self.statements.placed[found].end:
+            return None
         item = self.statements.placed[found]
         shift = item.start - item.statement.base
-        lines = item.statement.lines
-        index = bisect_right(lines, offset - shift, key=lambda line: line.line_start) - 1
-        if index < 0 or (offset - shift >= lines[index].next and offset < len(self.text)):
+        index = bisect_right(item.statement.lines, at - shift, key=lambda line: line.line_start) - 1
+        if index < 0 or at - shift >= item.statement.lines[index].next:
             return None
-        return _moved(lines[index], shift)
+        return _moved(item.statement.lines[index], shift)
 
     def next_logical_line(self, offset: int) -> LogicalLine | None:
         """The first logical line that starts at an index into the text or after it."""
@@ -179,13 +190,9 @@ class Module:
 
     @cached_property
     def _all_classes(self) -> list[tuple[ModuleClass, str]]:
-        found = []
         kinds = self.names.class_kinds()
-        for item in self.statements.placed:
-            for cls in item.statement.classes:
-                if kind := kinds[id(cls)]:
-                    found.append((self._module_class(item, cls), kind))
-        return found
+        found = ((item, cls, kinds[id(cls)]) for item in self.statements.placed for cls in item.statement.classes)
+        return [(self._module_class(item, cls), kind) for item, cls, kind in found if kind]
 
     def _module_class(self, item: Placed, cls: ClassStatement) -> ModuleClass:
         lines, shift = item.statement.lines, item.start - item.statement.base
@@ -196,16 +203,16 @@ class Module:
             name=cls.name,
             qualname=cls.qualname,
             span=self.lines.span(lines[cls.head.line].start + shift, lines[cls.last_line].end + shift),
-            name_span=self.lines.span(item.start + cls.head.name_start, item.start + cls.head.name_start + len(cls.name)),
+            name_span=self._name_span(item, cls.head),
             first_line=self.lines.position(lines[first].start + shift).line,
             bases=cls.bases,
-            methods={
-                name: self.lines.span(item.start + head.name_start, item.start + head.name_start + len(name))
-                for name, head in cls.methods.items()
-            },
+            methods={name: self._name_span(item, head) for name, head in cls.methods.items()},
             init_parameters=cls.init_parameters,
             forward_parameters=cls.forward_parameters,
         )
+
+    def _name_span(self, item: Placed, head: Head) -> Span:
+        return self.lines.span(item.start + head.name_start, item.start + head.name_start + len(head.name))
 
     @cached_property
     def _comments(self) -> tuple[list[Directive], dict[int, set[str] | None]]:
@@ -219,15 +226,12 @@ class Module:
         places = [(self._module_class(item, cls), cls) for item in self._around(offset) for cls in item.statement.classes]
         above = [cls.qualname for cls, _ in places if cls.first_line <= line <= cls.span.line]
         here = self.lines.position(offset)
-        inside = [cls.qualname for cls, _ in places if cls.span.start <= here and self._ends_after(cls, here)]
+        inside = [cls.qualname for cls, _ in places if cls.span.start <= here and here <= cls.span.end]
         return above[0] if above else inside[-1] if inside else None
 
     def _around(self, offset: int) -> tuple[Placed, ...]:
         found = max(bisect_right(self._starts, offset) - 1, 0)
         return self.statements.placed[found : found + 2]
-
-    def _ends_after(self, cls: ModuleClass, position: Position) -> bool:
-        return position <= cls.span.end
 
 
 def _moved(line: LogicalLine, shift: int) -> LogicalLine:

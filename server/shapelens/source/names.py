@@ -47,7 +47,7 @@ class NameTable:
             self._imported.setdefault(name, meaning)
 
     def qualified(self, name: str) -> str | None:
-        """The fully qualified name of a dotted name, aliases resolved; None if it is none of the file's imports (a local name, `self.x`)."""
+        """The fully qualified name of a dotted name, aliases resolved; None for what the file does not import (a local, `self.x`)."""
         seen: set[str] = set()
         while name.partition(".")[0] not in seen:
             root, dot, rest = name.partition(".")
@@ -63,7 +63,8 @@ class NameTable:
                 return _USUAL[root] + dot + rest
             if not dot and root[:1].isupper() and not hasattr(builtins, root):
                 star = next((star for star in self._stars if star in _TORCH_NN_STARS), None)
-                return f"{star}.{root}" if star and len(self._stars) == 1 or root == "Module" and star else None
+                # With more stars than one only the name that matters most is taken to be torch's.
+                return f"{star}.{root}" if star and (len(self._stars) == 1 or root == "Module") else None
             return None
         return None
 

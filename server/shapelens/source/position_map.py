@@ -6,6 +6,7 @@ import difflib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from shapelens.source.positions import LINE_END, Lines, Position, Span
 
@@ -49,7 +50,8 @@ class PositionMap:
     """
 
     def __init__(self, changes: Sequence[_Change] = ()) -> None:
-        self._changes = list(changes)
+        # Text that was inserted and deleted again leaves no trace.
+        self._changes = [change for change in changes if change.old_start != change.old_end or change.new_start != change.new_end]
         self._old_starts = [change.old_start for change in self._changes]
 
     @staticmethod
@@ -68,7 +70,7 @@ class PositionMap:
 
     @staticmethod
     def between(old: str, new: str) -> PositionMap:
-        """The map between two texts of which nothing else is known: a difference of lines, then of what changed lines share at their ends."""
+        """The map between two texts of which nothing else is known: by their lines, then by what changed lines share at their ends."""
         if old == new:
             return PositionMap()
         old_lines, new_lines = Lines(old), Lines(new)
@@ -123,29 +125,25 @@ class PositionMap:
                     j += 1
                 else:
                     break
-            old_start = (
-                _moved_back(low, mine[first_i - 1] if first_i else None) if not _starts(mine[first_i:i], low) else mine[first_i].old_start
+            own, foreign = mine[first_i:i], theirs[first_j:j]
+            my_last = own[-1] if own else mine[first_i - 1] if first_i else None
+            their_last = foreign[-1] if foreign else theirs[first_j - 1] if first_j else None
+            merged.append(
+                _Change(
+                    own[0].old_start if own and own[0].new_start == low else _moved_back(low, mine[first_i - 1] if first_i else None),
+                    own[-1].old_end if own and own[-1].new_end == high else _moved_back(high, my_last),
+                    foreign[0].new_start
+                    if foreign and foreign[0].old_start == low
+                    else _moved(low, theirs[first_j - 1] if first_j else None),
+                    foreign[-1].new_end if foreign and foreign[-1].old_end == high else _moved(high, their_last),
+                )
             )
-            old_end = mine[i - 1].old_end if i > first_i and mine[i - 1].new_end == high else _moved_back(high, mine[i - 1] if i else None)
-            new_start = (
-                _moved(low, theirs[first_j - 1] if first_j else None) if not _begins(theirs[first_j:j], low) else theirs[first_j].new_start
-            )
-            new_end = theirs[j - 1].new_end if j > first_j and theirs[j - 1].old_end == high else _moved(high, theirs[j - 1] if j else None)
-            merged.append(_Change(old_start, old_end, new_start, new_end))
         return PositionMap(merged)
 
     def _forward(self, position: Position, after: bool) -> Position:
         """A position outside all changes; `after` says on which side of text inserted right there it stays."""
         index = bisect_right(self._old_starts, position) if after else bisect_left(self._old_starts, position)
         return _moved(position, self._changes[index - 1] if index else None)
-
-
-def _starts(changes: list[_Change], low: Position) -> bool:
-    return bool(changes) and changes[0].new_start == low
-
-
-def _begins(changes: list[_Change], low: Position) -> bool:
-    return bool(changes) and changes[0].old_start == low
 
 
 def _moved(position: Position, change: _Change | None) -> Position:
@@ -180,7 +178,7 @@ def _merged(changes: list[_Change]) -> list[_Change]:
 
 def _with_ends(lines: Lines) -> list[str]:
     bounds = [*lines.starts, len(lines.text)]
-    return [lines.text[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [lines.text[start:end] for start, end in pairwise(bounds)]
 
 
 def _line_start(lines: Lines, index: int) -> int:

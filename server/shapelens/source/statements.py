@@ -41,7 +41,7 @@ class Placed:
 class Statements:
     """All top-level statements of a text, in order.
 
-    held_back: a statement that does not end (an open bracket or string) would swallow those after it; they were kept apart at their old bounds.
+    held_back: a statement that does not end (an open bracket or string) would swallow those after it; they keep their old bounds.
     """
 
     text: str
@@ -56,9 +56,11 @@ def split(text: str, previous: Statements | None) -> Statements:
     known = {item.statement.text: item.statement for item in previous.placed if item.statement.error is None}
     if previous.held_back:
         # What was held apart may make sense again as a whole, with the bounds that Python sees.
-        whole = Statements(text, tuple(_placed(text, chunk, known) for chunk in chunks(text, _first(text))))
-        if not _broken(whole.placed):
-            return whole
+        found = list(chunks(text, _first(text)))
+        if all(line.closed for chunk in found for line in chunk.lines):
+            whole = Statements(text, tuple(_placed(text, chunk, known) for chunk in found))
+            if not _broken(whole.placed):
+                return whole
     return _after_edit(text, previous, known)
 
 
@@ -135,8 +137,8 @@ def _keep_last_good(fresh: list[Placed], old: Sequence[Placed]) -> None:
         if statement.error is None:
             continue
         statement.classes = relocated(classes, statement.text, statement.lines, statement.base)
-        taken = {id(cls.head) for cls in statement.classes}
-        classes = [cls for cls in classes if cls.qualname not in {kept.qualname for kept in statement.classes}] if taken else classes
+        kept = {cls.qualname for cls in statement.classes}
+        classes = [cls for cls in classes if cls.qualname not in kept]
         for lost in gone:
             statement.names.imported.update(lost.names.imported)
             statement.names.inner.update(lost.names.inner)
