@@ -19,6 +19,8 @@ Module = torch.nn.Module
 Tensor = torch.Tensor
 
 MOST_MISMATCHES = 100
+# Layers whose result has the shape of their input, by the code of what they refuse.
+KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape", "attention-embed-dim"}
 
 
 class Calls:
@@ -69,7 +71,7 @@ class Calls:
             trail = self.frames.trail()
             self.call_spans[index] = trail[-1] if trail else None
         given = args, kwargs
-        args, kwargs = self._fitting(module, args, kwargs)
+        args, kwargs, arrived = self._fitting(module, args, kwargs)
         inner = is_torch_layer(module)
         self.depth += 1
         self.meta.inside_layer += inner
@@ -78,6 +80,8 @@ class Calls:
         finally:
             self.depth -= 1
             self.meta.inside_layer -= inner
+        if arrived is not None:
+            result = _with_shape(result, arrived)
         self._record(module, given[0], given[1], result)
         return result
 
@@ -95,11 +99,19 @@ class Calls:
 
     # --- what does not fit ---
 
-    def _fitting(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
-        """The arguments, with a stand-in of the right size or dtype in the place of those that the layer cannot take."""
+    def _fitting(
+        self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]
+    ) -> Tuple[Tuple[Any, ...], Dict[str, Any], Optional[List[int]]]:
+        """The arguments, with a stand-in of the right size or dtype in the place of those that the layer cannot take.
+
+        Then the shape that the result has to be given, for a layer whose result has the shape of its input: the right layer would keep it.
+        """
+        arrived: Optional[List[int]] = None
         failed = unmet(module, args, kwargs)
         if failed:
             self._mismatch(module, failed[0])
+            if failed[0].code in KEEPS_SHAPE and failed[0].position in (0, "input", "query", "src", "tgt"):
+                arrived = list(failed[0].tensor.shape)
             by_position: Dict[Any, List[Expectation]] = {}
             for expected in failed:
                 by_position.setdefault(expected.position, []).append(expected)
@@ -113,7 +125,7 @@ class Calls:
             position, tensor, dtype = wrong
             self._wrong_dtype(module, tensor, dtype)
             args, kwargs = _replaced(args, kwargs, position, stand_in(tensor.to(dtype), list(tensor.shape)))
-        return args, kwargs
+        return args, kwargs, arrived
 
     def _mismatch(self, module: Any, expected: Expectation) -> None:
         tensor, dim = expected.tensor, expected.dim
@@ -217,6 +229,13 @@ def stand_in(like: Tensor, shape: List[int]) -> Tensor:
     made = torch.empty(shape, dtype=like.dtype, device="meta", requires_grad=like.requires_grad)
     setattr(made, STAND_IN, True)
     return made
+
+
+def _with_shape(result: Any, shape: List[int]) -> Any:
+    """A layer's result with another shape; of a tuple, its first tensor."""
+    if isinstance(result, Tensor):
+        return stand_in(result, shape)
+    return (stand_in(result[0], shape),) + tuple(result[1:]) if isinstance(result, tuple) and result else result
 
 
 def _replaced(args: Tuple[Any, ...], kwargs: Dict[str, Any], position: Any, value: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:

@@ -78,10 +78,10 @@ def compile_expression(expression: str) -> CodeType:
 class Maker:
     """Makes the tensors of one evaluation; `sizes` overrides the sizes of named dims, for a probe."""
 
-    def __init__(self, namespace: Namespace, sizes: Mapping[str, int]) -> None:
+    def __init__(self, namespace: Namespace, sizes: Mapping[str, int], dims: Dict[str, int]) -> None:
         self.namespace = namespace
         self.sizes = sizes
-        self.dims: Dict[str, int] = {}
+        self.dims = dims
 
     def __call__(self, shorthand: str, dims: Tuple[Dim, ...]) -> torch.Tensor:
         shape = []
@@ -99,11 +99,9 @@ class Maker:
         return made
 
 
-def evaluate(code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str, int]) -> Dict[str, int]:
-    """Evaluate an example; returns its named dims and their sizes. Raises whatever user code raises."""
+def evaluate(code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str, int], dims: Dict[str, int]) -> None:
+    """Evaluate an example; its named dims and their sizes are put into `dims` as they come. Raises whatever user code raises."""
     namespace = Namespace(module_names)
-    maker = Maker(namespace, sizes)
-    namespace[MAKE] = maker
+    namespace[MAKE] = Maker(namespace, sizes, dims)
     namespace["__builtins__"] = __builtins__
     eval(code, namespace)
-    return maker.dims

@@ -84,10 +84,23 @@ def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, 
     if failure is not None:
         with torch._C.DisableTorchFunction():
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
-            for tensor in failure.arguments[:4]:
-                if tensor.dim():
-                    found.origins += origins.trace_back(tensor, tensor.dim() - 1, calls.recorder)[:1]
+            for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
+                found.origins += origins.trace_back(tensor, dim, calls.recorder)[:1]
     return found
+
+
+def _dims_to_blame(code: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.Tensor, int]]:
+    """The dims, counted from the front, of the arguments of a failed operation whose sizes do not fit; the last ones where that is not known."""
+    tensors = [tensor for tensor in tensors if tensor.dim()]
+    if len(tensors) > 1 and code == "matmul":
+        first, second = tensors[:2]
+        return [(first, first.dim() - 1), (second, max(second.dim() - 2, 0))]
+    if len(tensors) > 1 and code in ("broadcast", "cat"):
+        first, second = tensors[:2]
+        for back in range(1, min(first.dim(), second.dim()) + 1):
+            if first.shape[-back] != second.shape[-back] and (code == "cat" or 1 not in (first.shape[-back], second.shape[-back])):
+                return [(tensor, tensor.dim() - back) for tensor in (first, second)]
+    return [(tensor, tensor.dim() - 1) for tensor in tensors]
 
 
 def _layer_in(error: BaseException) -> Any:

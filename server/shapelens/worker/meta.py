@@ -265,6 +265,22 @@ def _equal(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         return func(*args, **kwargs)
 
 
+def _same_dtype(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """Products whose factors have different dtypes: eager refuses them, the meta device does not."""
+    args, kwargs = together(func, args, kwargs)
+    with _plainly():
+        tensors = [part for part in (*args, *kwargs.values()) if isinstance(part, Tensor)]
+        dtypes = [tensor.dtype for tensor in tensors[:2]]
+        if len(dtypes) == 2 and dtypes[0] != dtypes[1] and not torch.is_autocast_enabled():
+            words = tuple(_SCALAR_TYPES.get(dtype, str(dtype)[6:]) for dtype in dtypes)
+            raise RuntimeError("expected m1 and m2 to have the same dtype, but got: %s != %s" % words)
+    return func(*args, **kwargs)
+
+
+# eager's (C++) names of dtypes, where they differ from Python's.
+_SCALAR_TYPES = {torch.float32: "float", torch.float64: "double", torch.float16: "c10::Half", torch.bfloat16: "c10::BFloat16", torch.int64: "long"}
+
+
 def _bool(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """The truth of data is not known, but what code asserts of it is taken to hold (in libraries too, which are not rewritten)."""
     with _plainly():
@@ -289,6 +305,7 @@ for _rule, _functions in (
     (_says(False), {_getter("is_meta"), _getter("is_cuda"), Tensor.is_pinned}),
     (_says(True), {_getter("is_cpu")}),
     (_says(-1), {Tensor.get_device}),
+    (_same_dtype, _named(torch, "matmul mm bmm mv dot") | _named(Tensor, "matmul mm bmm mv dot __matmul__ __rmatmul__") | {torch.nn.functional.linear}),
     (_bool, {Tensor.__bool__}),
     (_equal, {torch.equal, Tensor.equal}),
 ):

@@ -90,15 +90,20 @@ def name_key(keys: Sequence[Key], sizes: Sequence[Sizes]) -> Optional[Any]:
         shapes = [key[1] for key in keys]
         if len({len(shape) for shape in shapes}) > 1:
             return None
-        names = []
-        for dims in zip(*shapes):
-            name = "?" if None in dims else formula(dims, sizes)
-            names.append(str(dims[0]) if name is None else name)
-        return tuple(names)
+        return name_shape(shapes, sizes)
     parts = [key[-1] for key in keys]
     if len({len(part) for part in parts}) > 1:
         return None
     return tuple([name_key(part, sizes) for part in zip(*parts)])
+
+
+def name_shape(shapes: Sequence[Any], sizes: Sequence[Sizes]) -> Tuple[str, ...]:
+    """The names of the dims of a tensor that had shapes[i] in the run with sizes[i]: formulas, numbers, or "?"."""
+    names = []
+    for dims in zip(*shapes):
+        name = "?" if None in dims else formula(dims, sizes)
+        names.append(str(dims[0]) if name is None else name)
+    return tuple(names)
 
 
 def distinct(seen: Seen, probes: Sequence[Optional[Seen]], sizes: Sequence[Sizes]) -> List[Tuple[Key, Optional[Any]]]:

@@ -15,7 +15,7 @@ import traceback
 from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced
+from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced, Value
 from .calls import Calls, watching
 from .confine import DeadlineReached
 from .example import compile_expression, evaluate
@@ -24,7 +24,7 @@ from .frames import Frames
 from .harmless import harmless
 from .loading import DocumentFinder, load
 from .meta import Meta
-from .naming import Sizes, distinct, name_key, steps
+from .naming import Sizes, distinct, name_key, name_shape, steps
 from .recorder import Recorder, Seen
 
 Send = Callable[[Any], None]
@@ -35,10 +35,12 @@ MOST_NAMED_DIMS = 6  # each costs a probe
 class Sight:
     """What one evaluation of an example saw: by site, and by layer."""
 
-    def __init__(self, sites: Dict[int, Seen], layers: Dict[int, Seen], sizes: Sizes) -> None:
+    def __init__(self, sites: Dict[int, Seen], layers: Dict[int, Seen], sizes: Sizes, end: Any = None) -> None:
         self.sites = sites
         self.layers = layers
         self.sizes = sizes
+        self.end = end  # where an exception ended it
+        self.refused: List[List[Value]] = []  # what failed operations were given
 
 
 class Job:
@@ -148,7 +150,7 @@ class Job:
         start = time.perf_counter()
         error: Optional[BaseException] = None
         try:
-            example.dims = evaluate(code, names, {})
+            evaluate(code, names, {}, example.dims)
         except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
             example.error = one_line(stop) or type(stop).__name__
             self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
@@ -167,7 +169,9 @@ class Job:
                 example.parameter_count = sum(parameter.numel() for parameter in model.parameters())
                 tensors = list(model.parameters()) + list(model.buffers())
                 example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-        return Sight(self.recorder.seen, self.calls.seen, example.dims)
+        sight = Sight(self.recorder.seen, self.calls.seen, example.dims, self._end_of(error))
+        sight.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
+        return sight
 
     def _failed(self, example: ExampleRun, index: int, error: BaseException) -> None:
         found = mismatch_of(error, index, self.frames, self.meta, self.calls)
@@ -177,6 +181,7 @@ class Job:
             # Raised by the expression itself: a name that does not exist, arguments that do not fit.
             example.error_kind = "example"
             return
+        _shift(found, len(self.trace.layers))
         example.error_kind = "exception" if found.code == "exception" else "mismatch"
         self.trace.mismatches.append(found)
 
@@ -205,6 +210,11 @@ class Job:
         if not probes:
             for mismatch in watched.mismatches:
                 _shift(mismatch, first_layer)
+        for given, *others in zip(sight.refused, *[probe.refused for probe in probes]) if probes else ():
+            for value, *same in zip(given, *others):
+                shapes = [part.shape for part in [value] + same]
+                if all(shape is not None and len(shape) == len(value.shape or []) for shape in shapes):
+                    value.named = list(name_shape(shapes, sizes))
         self.trace.observations = [item for item in self.trace.observations if item.example != index] + observations
         self.trace.layers[first_layer : first_layer + len(layers)] = layers
 
@@ -215,17 +225,17 @@ class Job:
             if not sight.sizes or len(sight.sizes) > MOST_NAMED_DIMS:
                 continue
             index = calls.example
-            probes = self._probes(code, sight, names)
+            probes = self._probes(code, sight, names, [_what(mismatch) for mismatch in calls.mismatches])
             if probes:
                 self._record(sight, probes, index, first_layer, calls)
 
-    def _probes(self, code: CodeType, sight: Sight, names: Dict[str, Any]) -> List[Sight]:
+    def _probes(self, code: CodeType, sight: Sight, names: Dict[str, Any], mismatches: List[Any]) -> List[Sight]:
         """One run for each name with that name alone changed, and one with all changed; [] where some size cannot be changed."""
         probes: List[Sight] = []
         changed: Sizes = {}
         for name, size in sight.sizes.items():
             for other in steps(size):
-                probe = self._probe(code, names, {**sight.sizes, name: other})
+                probe = self._probe(code, names, {**sight.sizes, name: other}, sight.end, mismatches)
                 if probe is not None:
                     # Together with the others each name gets a third size where one is left, so that one name alone is checked too.
                     changed[name] = other
@@ -237,23 +247,36 @@ class Job:
         for name, size in sight.sizes.items():
             left = [other for other in steps(size) if (other > size) == (changed[name] > size) and other != changed[name]]
             together[name] = left[0] if left else changed[name]
-        last = self._probe(code, names, together) or self._probe(code, names, changed)
+        last = self._probe(code, names, together, sight.end, mismatches) or self._probe(code, names, changed, sight.end, mismatches)
         return probes + [last] if last is not None else []
 
-    def _probe(self, code: CodeType, names: Dict[str, Any], sizes: Sizes) -> Optional[Sight]:
+    def _probe(self, code: CodeType, names: Dict[str, Any], sizes: Sizes, end: Any, mismatches: List[Any]) -> Optional[Sight]:
+        """The example with other sizes; None where it goes another way than the run did."""
         self._start(0)
+        found: Sizes = {}
+        error: Optional[BaseException] = None
         try:
-            found = evaluate(code, names, sizes)
+            evaluate(code, names, sizes, found)
         except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt):
             raise
-        except BaseException:  # A size that the model cannot take.
+        except BaseException as raised:
+            error = raised
+        # A size that the model cannot take ends the probe elsewhere than the run, or brings other mismatches.
+        if found != sizes or self._end_of(error) != end or [_what(mismatch) for mismatch in self.calls.mismatches] != mismatches:
             return None
-        if found != sizes or any(mismatch.need is not None for mismatch in self.calls.mismatches) != self._mismatched():
-            return None
-        return Sight(self.recorder.seen, self.calls.seen, dict(sizes))
+        probe = Sight(self.recorder.seen, self.calls.seen, dict(sizes))
+        failed = list(self.calls.mismatches)
+        if error is not None and end[1] is not None:
+            failed.append(mismatch_of(error, 0, self.frames, self.meta, self.calls))
+        probe.refused = [mismatch.inputs for mismatch in failed]
+        return probe
 
-    def _mismatched(self) -> bool:
-        return any(mismatch.need is not None for mismatch in self.trace.mismatches)
+    def _end_of(self, error: Optional[BaseException]) -> Any:
+        """Where an exception ended an example; None where it ran to its end."""
+        if error is None:
+            return None
+        trail = self.frames.trail_of(error.__traceback__)
+        return type(error).__name__, trail[-1] if trail else None
 
     # --- early ends ---
 
@@ -288,6 +311,11 @@ def _named_calls(sight: Sight, probes: List[Sight], sizes: List[Sizes], seen: Se
                 inputs = tuple([name_key(parts, sizes) for parts in zip(*[key[0] for key in keys])])
                 named[keys[0]] = (inputs, name_key([key[1] for key in keys], sizes))
     return [((key, named.get(key)), count) for key, count in seen.counts.items()]
+
+
+def _what(mismatch: Mismatch) -> Any:
+    """What stays the same of a mismatch when free sizes change."""
+    return mismatch.code, mismatch.span, mismatch.argument, mismatch.need
 
 
 def _shift(mismatch: Mismatch, first_layer: int) -> None:
