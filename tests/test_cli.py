@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+import pytest_asyncio
 
 from real_tensors import replay
 from shapelens import __version__
-from shapelens.report.document import schema
+from shapelens.batch import Batch, read
+from shapelens.report.document import document, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "fixtures" / "recipe" / "recipe.py"
@@ -54,12 +57,23 @@ def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
     )
 
 
-def shown(*arguments: str | Path, cwd: Path = ROOT) -> dict[str, Any]:
-    done = run("show", *arguments, "--format", "json", cwd=cwd)
-    assert not done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
+def validated(document: dict[str, Any]) -> dict[str, Any]:
     jsonschema.Draft202012Validator(schema()).validate(document)
     return document
+
+
+Shown = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shown() -> AsyncIterator[Shown]:
+    """The JSON of a file, as `show` makes it; one worker for all of the tests."""
+    async with Batch(sys.executable, root=ROOT) as batch:
+
+        async def show(file: Path, *examples: str) -> dict[str, Any]:
+            return validated(document(await batch.analyse(file, read(file), examples=list(examples))))
+
+        yield show
 
 
 # --- show ---
@@ -98,18 +112,18 @@ def test_show_fits_a_narrow_coloured_terminal_without_cutting_anything() -> None
 
 
 @pytest.mark.parametrize("model", ["recipe", "attention"])
-def test_json_says_what_real_tensors_hold(model: str, tmp_path: Path) -> None:
+async def test_json_says_what_real_tensors_hold(model: str, tmp_path: Path, shown: Shown) -> None:
     file = RECIPE
     if model == "attention":
         file = tmp_path / "attention.py"
         file.write_text(ATTENTION)
-    document = shown(file)
-    assert (document["version"], document["file"], document["findings"]) == (1, str(file), [])
-    (example,) = document["examples"]
+    seen_of = await shown(file)
+    assert (seen_of["version"], seen_of["file"], seen_of["findings"]) == (1, str(file), [])
+    (example,) = seen_of["examples"]
     assert example["error"] is None and example["evidence"] == "directive"
     truth = replay(file, example["expression"])
     said: dict[tuple[str, int, str], Any] = {}
-    for seen in document["observations"]:
+    for seen in seen_of["observations"]:
         line = 0 if seen["kind"] == "layer" else seen["line"]
         said[seen["kind"], line, seen["name"]] = seen["shapes"]
         text = file.read_text().splitlines()[seen["line"] - 1]
@@ -123,16 +137,18 @@ def test_json_says_what_real_tensors_hold(model: str, tmp_path: Path) -> None:
 
 
 def test_an_example_on_the_command_line_replaces_the_files_own() -> None:
-    document = shown(RECIPE, "--example", "Net()(f32[N:3, 3, 32, 32])")
-    assert [(example["evidence"], example["dims"]) for example in document["examples"]] == [("command line", {"N": 3})]
-    layers = {seen["name"]: seen for seen in document["observations"] if seen["kind"] == "layer"}
+    done = run("show", RECIPE, "--format", "json", "--example", "Net()(f32[N:3, 3, 32, 32])")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = validated(json.loads(done.stdout))
+    assert [(example["evidence"], example["dims"]) for example in said["examples"]] == [("command line", {"N": 3})]
+    layers = {seen["name"]: seen for seen in said["observations"] if seen["kind"] == "layer"}
     assert layers["pool"]["shapes"] == [[3, 6, 14, 14], [3, 16, 5, 5]]
     assert layers["pool"]["named"] == ["[N, 6, 14, 14]", "[N, 16, 5, 5]"]
     assert (layers["pool"]["count"], layers["pool"]["dtype"]) == (2, "float32")
 
 
-def test_json_has_the_finding_with_a_fix_that_mends_it(tmp_path: Path) -> None:
-    (finding,) = shown(WRONG)["findings"]
+async def test_json_has_the_finding_with_a_fix_that_mends_it(tmp_path: Path, shown: Shown) -> None:
+    (finding,) = (await shown(WRONG))["findings"]
     assert (finding["code"], finding["severity"]) == ("linear-in-features", "error")
     lines = WRONG.read_text().splitlines(keepends=True)
     (edit,) = finding["fix"]["edits"]
@@ -141,7 +157,7 @@ def test_json_has_the_finding_with_a_fix_that_mends_it(tmp_path: Path) -> None:
     lines[edit["line"] - 1] = line[: edit["column"]] + edit["new_text"] + line[edit["end_column"] :]
     mended = tmp_path / "mended.py"
     mended.write_text("".join(lines))
-    assert shown(mended)["findings"] == []
+    assert (await shown(mended))["findings"] == []
 
 
 # --- what cannot be done ---
