@@ -75,16 +75,21 @@ class StatementReader:
 
     def expression_at(self, position: Position) -> Expression | None:
         """The innermost name, attribute or call around a position; one that ends right there counts if there is no other."""
-        best: tuple[bool, int, Expression] | None = None
+        found: list[tuple[bool, bool, int, Span, str]] = []
         for node, kind in self._expressions:
             span = self._span(node)
-            if span is None or not span.contains(position) or (kind == "call" and position == span.end):
+            if span is None or not span.contains(position):
                 continue
-            size = self._lines.offset(span.end) - self._lines.offset(span.start)
-            key = (position == span.end, size)
-            if best is None or key < best[:2]:
-                best = (*key, Expression(span, self._lines.text_of(span), kind))
-        return best[2] if best else None
+            at_end = position == span.end
+            if kind == "call" and at_end:
+                continue
+            if isinstance(node, cst.Attribute) and position < Span(*self._statement.place(node.attr)).start:
+                continue  # It is on what the attribute is looked up on.
+            found.append((kind == "call", at_end, self._lines.offset(span.end) - self._lines.offset(span.start), span, kind))
+        if not found:
+            return None
+        *_, span, kind = min(found)
+        return Expression(span, self._lines.text_of(span), kind)
 
     def _span(self, node: cst.CSTNode) -> Span | None:
         try:

@@ -48,8 +48,8 @@ def read_comments(
 ) -> tuple[list[Directive], dict[int, set[str] | None]]:
     """The directives of a text, and for each line number the codes that are silenced on it (None: all).
 
-    line_at gives the logical line that an index lies in or trails behind, next_line the first one at or after an index (all indices are those
-    of the text), target_of the class for a directive that ends at an index.
+    line_at gives the logical line that an index lies in or trails behind, next_line the first one at or after an index, target_of the class
+    for a directive that ends at an index. All indices are those of the text.
     """
     directives: list[Directive] = []
     ignores: dict[int, set[str] | None] = {}

@@ -31,9 +31,10 @@ _SINGLE = {
     '"': re.compile(r'[^"\\\r\n]*(?:\\(?:\r\n|[\s\S])[^"\\\r\n]*)*'),
     "'": re.compile(r"[^'\\\r\n]*(?:\\(?:\r\n|[\s\S])[^'\\\r\n]*)*"),
 }
+_DEEPEST_FORMAT = 100  # CPython allows 150 levels of f-strings in f-strings
 _FORMAT_PREFIX = re.compile(r"(?:[fFtT][rR]?|[rR][fFtT])\Z")
 _IN_FORMAT = re.compile(r"\\(?:\r\n|[\s\S])|\{\{|\}\}|[{\"'\r\n]")
-_IN_FIELD = re.compile(r"[\"'()\[\]{}:#\r\n]|!=")
+_IN_FIELD = re.compile(r"[\"'()\[\]{}:\r\n]|#[^\r\n]*")
 _IN_SPEC = re.compile(r"[{}\"'\r\n]")
 
 
@@ -150,28 +151,40 @@ def depth_at_end(text: str) -> int:
 
 def _string_end(text: str, quote_at: int) -> tuple[int, bool]:
     """The end of the string whose first quote is at an index, and whether it is closed; an open one ends with its line or with the text."""
-    quote = text[quote_at]
-    triple = text.startswith(quote * 3, quote_at)
-    mark = quote * 3 if triple else quote
+    mark = _mark(text, quote_at)
     inside = quote_at + len(mark)
-    prefix = text[max(0, quote_at - 3) : quote_at]
-    if prefix[-1:] in tuple("fFtTrR") and (found := _FORMAT_PREFIX.search(prefix)) and not (prefix[: found.start()][-1:].isalnum()):
-        end = _format_end(text, inside, mark)
+    if _is_format(text, quote_at):
+        end = _format_end(text, inside, mark, 0)
         if end >= 0:
             return end, True
-    body = (_TRIPLE if triple else _SINGLE)[quote].match(text, inside)
+    return _plain_end(text, inside, mark)
+
+
+def _mark(text: str, quote_at: int) -> str:
+    quote = text[quote_at]
+    return quote * 3 if text.startswith(quote * 3, quote_at) else quote
+
+
+def _is_format(text: str, quote_at: int) -> bool:
+    prefix = text[max(0, quote_at - 3) : quote_at]
+    found = _FORMAT_PREFIX.search(prefix)
+    return found is not None and not prefix[: found.start()][-1:].isalnum()
+
+
+def _plain_end(text: str, inside: int, mark: str) -> tuple[int, bool]:
+    body = (_TRIPLE if len(mark) == 3 else _SINGLE)[mark[0]].match(text, inside)
     assert body is not None
     end = body.end()
     return (end + len(mark), True) if text.startswith(mark, end) else (end, False)
 
 
-def _format_end(text: str, at: int, mark: str) -> int:
+def _format_end(text: str, at: int, mark: str, depth: int) -> int:
     """The end of an f-string or t-string, from behind its opening quotes; -1 if it has none."""
-    while (token := _IN_FORMAT.search(text, at)) is not None:
+    while depth < _DEEPEST_FORMAT and (token := _IN_FORMAT.search(text, at)) is not None:
         begin, at = token.span()
         character = text[begin]
         if character == "{" and at - begin == 1:
-            at = _field_end(text, at, mark)
+            at = _field_end(text, at, mark, depth + 1)
             if at < 0:
                 return -1
         elif character in "\"'" and text.startswith(mark, begin):
@@ -181,41 +194,43 @@ def _format_end(text: str, at: int, mark: str) -> int:
     return -1
 
 
-def _field_end(text: str, at: int, mark: str) -> int:
+def _field_end(text: str, at: int, mark: str, depth: int) -> int:
     """The end of a replacement field, from behind its opening brace; -1 if it has none."""
-    depth = 0
+    brackets = 0
     while (token := _IN_FIELD.search(text, at)) is not None:
         begin, at = token.span()
         character = text[begin]
         if character in "\"'":
-            at, complete = _string_end(text, begin)
-            if not complete:
+            # No second try as a plain string in here: each level would have two, and all of them together too many to count.
+            inner = _mark(text, begin)
+            inside = begin + len(inner)
+            at, closed = (_format_end(text, inside, inner, depth), True) if _is_format(text, begin) else _plain_end(text, inside, inner)
+            if at < 0 or not closed:
                 return -1
         elif character in "([{":
-            depth += 1
-        elif character == "}" and not depth:
+            brackets += 1
+        elif character == "}" and not brackets:
             return at
         elif character in ")]}":
-            depth -= 1
-            if depth < 0:
+            brackets -= 1
+            if brackets < 0:
                 return -1
-        elif character == "#":
-            at = len(text) if (end := re.compile(r"[\r\n]").search(text, at)) is None else end.start()
-        elif character in "\r\n":
-            if _NEVER_IN_BRACKETS.match(text, at):
-                return -1
-        elif character == ":" and not depth:
-            return _spec_end(text, at, mark)
+        elif character in "\r\n" and _NEVER_IN_BRACKETS.match(text, at):
+            return -1
+        elif character == ":" and not brackets:
+            return _spec_end(text, at, mark, depth)
     return -1
 
 
-def _spec_end(text: str, at: int, mark: str) -> int:
+def _spec_end(text: str, at: int, mark: str, depth: int) -> int:
     """The end of the replacement field whose format specification begins here; -1 if it has none."""
     while (token := _IN_SPEC.search(text, at)) is not None:
         begin, at = token.span()
         character = text[begin]
         if character == "{":
-            at = _field_end(text, at, mark)
+            if depth >= _DEEPEST_FORMAT:
+                return -1
+            at = _field_end(text, at, mark, depth + 1)
             if at < 0:
                 return -1
         elif character == "}":

@@ -71,7 +71,9 @@ def _after_edit(text: str, previous: Statements, known: dict[str, TopLevelStatem
     delta = len(text) - len(previous.text)
     unchanged_from = len(text) - tail  # in the new text
     # The first words of a statement decide whether it belongs to the one before it (`else`), so that one is looked at again as well.
-    first = max(0, bisect_right([item.start for item in old], head) - 2)
+    touched = max(0, bisect_right([item.start for item in old], head) - 1)
+    before = max(0, touched - 1)
+    first = before if not previous.held_back or old[before].statement.error is None else touched
     begin = old[first].start if first else _first(text)
     old_at = {item.start + delta: index for index, item in enumerate(old)}
     fresh: list[Placed] = []

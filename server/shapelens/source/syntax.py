@@ -107,6 +107,8 @@ def _surroundings(piece: str) -> list[tuple[str, str]]:
         return [("if 1: pass\n", body), ("if 1: pass\n", "\n")]
     if start in ("except", "finally"):
         return [("try: pass\n", body), ("try: pass\n", "\n")]
+    if start == "try":
+        return [("", "\nfinally: pass\n"), ("", f"{body}finally: pass\n")]
     if start == "case":
         return [("match 1:\n ", "\n  pass\n"), ("match 1:\n ", "\n"), ("", "\n")]
     if piece.endswith(":"):
