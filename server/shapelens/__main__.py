@@ -1,0 +1,5 @@
+"""`python -m shapelens` is the command `shapelens`."""
+
+from .cli import main
+
+main()
