@@ -7,18 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .. import protocol
 from ..examples.settings import Settings
 from ..protocol import ExampleRun, LayerSeen, Mismatch, Note, Trace
 from ..source.module import Module
 from ..source.positions import Span
 from . import codes
-from .fixes import Fix, in_size_fix, producer_fix
-from .messages import in_size_message, operation_message, product
-from .places import ArgumentPlace, OtherModules, Place, Places, layer_name
-from .shapes import shape_text
+from .fixes import Fix, broadcast_fixes, in_size_fix, producer_fix
+from .messages import in_size_message, operation_message
+from .places import OtherModules, Place, Places
+from .related import Related, calls, constructor, distinct_places, makers, origins, related_place
 
-MOST_CALLERS = 4  # of a mismatch deep in calls that are shown as related places
+__all__ = ["Finding", "Fix", "Related", "failure", "findings"]
 
 _FAILURES = {
     "deadline": "the run did not end within the deadline",
@@ -26,15 +25,6 @@ _FAILURES = {
     "exit": "the code ended the Python process",
     "crash": "the Python process that ran the code crashed",
 }
-
-
-@dataclass(frozen=True)
-class Related:
-    """A place that has to do with a finding. file: None for the finding's own file."""
-
-    file: str | None
-    span: Span
-    message: str
 
 
 @dataclass(frozen=True)
@@ -114,65 +104,13 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
     else:
         span = (call or places.of_example(first.example)).span
     fix = in_size_fix(places, group, argument) if argument is not None else None
-    related = [*_calls(places, first, span), *_constructor(places, layer, argument, first, span), *_origins(places, first)]
+    related = [*calls(places, first, span), *constructor(places, layer, argument, first, span), *origins(places, first)]
     produced = producer_fix(places, group)
     message = in_size_message(places, group)
     severity = codes.severity(first.code)
-    return Finding(first.code, severity, message, span, places.trace.file, _distinct(related, span), fix, [produced] if produced else [])
-
-
-def _calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
-    """The call that the size arrived in, then its callers, from the inside out."""
-    arrived = ", ".join(shape_text(value) for value in mismatch.inputs[:3] if value.kind == "tensor")
-    for number, span in enumerate(_from_inside(mismatch)):
-        place = places.locate(span)
-        if place is None or number > MOST_CALLERS:
-            continue
-        words = (f"gets {arrived} here" if arrived else "fails here") if number == 0 else "called from here"
-        related = _related(places, place, words)
-        if related.file is not None or related.span != primary:
-            yield related
-
-
-def _from_inside(mismatch: Mismatch) -> list[protocol.Span]:
-    spans = [mismatch.span] if mismatch.span is not None else []
-    return spans + [span for span in reversed(mismatch.trail) if span not in spans]
-
-
-def _constructor(places: Places, layer: LayerSeen, argument: ArgumentPlace | None, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
-    if argument is not None:
-        related = _related(places, argument, f"{mismatch.argument} of {layer_name(layer)} is {mismatch.need} here")
-        if related.file is not None or related.span != primary:
-            yield related
-
-
-def _origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
-    """Where the size that arrived came from; a layer's argument rather than its call, as that is what one would change."""
-    for number, origin in enumerate(mismatch.origins):
-        if origin.layer is not None and origin.argument:
-            producer = places.trace.layers[origin.layer]
-            place: Place | ArgumentPlace | None = places.argument(producer, origin.argument) or places.locate(producer.span)
-            words = f"{origin.argument} of {layer_name(producer)}"
-            words = f"the size comes from {words}" if number == 0 else f"a factor of it comes from {words}"
-        else:
-            place = places.locate(origin.span)
-            factors = product(origin, mismatch.got)
-            words = f"{mismatch.got} is {factors} here" if factors else f"the size comes from {origin.operation}"
-        if place is not None:
-            yield _related(places, place, words)
-
-
-def _related(places: Places, place: Place | ArgumentPlace, message: str) -> Related:
-    return Related(None if place.file == places.trace.file else place.file, place.span, message)
-
-
-def _distinct(related: Iterable[Related], primary: Span) -> list[Related]:
-    """Each place once, with the first thing that is said of it; the finding's own place left out."""
-    kept: dict[tuple[str | None, Span], Related] = {}
-    for each in related:
-        if each.file is not None or each.span != primary:
-            kept.setdefault((each.file, each.span), each)
-    return list(kept.values())
+    return Finding(
+        first.code, severity, message, span, places.trace.file, distinct_places(related, span), fix, [produced] if produced else []
+    )
 
 
 # --- all other mismatches ---
@@ -186,8 +124,11 @@ def _operations(places: Places) -> list[Finding]:
             continue
         place = places.here(mismatch) or places.of_example(mismatch.example)
         message = operation_message(places, mismatch)
-        related = _distinct([*_calls(places, mismatch, place.span), *_origins(places, mismatch)], place.span)
-        finding = Finding(mismatch.code, codes.severity(mismatch.code), message, place.span, places.trace.file, related)
+        around = [*calls(places, mismatch, place.span), *origins(places, mismatch), *makers(places, mismatch)]
+        related = distinct_places(around, place.span)
+        fixes = broadcast_fixes(places, mismatch)
+        fix = fixes[0] if fixes else None
+        finding = Finding(mismatch.code, codes.severity(mismatch.code), message, place.span, places.trace.file, related, fix, fixes[1:])
         found.setdefault((place.span, mismatch.code), finding)
     return list(found.values())
 
@@ -218,7 +159,7 @@ def _failed_example(places: Places, number: int, run: ExampleRun) -> Finding:
         message = f"the example {run.expression} cannot be run: {message}"
     related = []
     if error is not None and error.file != places.trace.file and (elsewhere := places.locate(error)) is not None:
-        related.append(_related(places, elsewhere, "it fails here"))
+        related.append(related_place(places, elsewhere, "it fails here"))
     return Finding(code, codes.severity(code), message, place.span, places.trace.file, related)
 
 

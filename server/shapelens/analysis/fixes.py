@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..protocol import LayerSeen, Mismatch, Value
 from ..source.edits import TextEdit, replace_argument
+from .expressions import Sizes, replacement
 from .layers import fits, normalized_shape
 from .places import ArgumentPlace, Places, layer_name
 
@@ -24,16 +25,14 @@ class Fix:
 
 
 def in_size_fix(places: Places, mismatches: Sequence[Mismatch], place: ArgumentPlace) -> Fix | None:
-    """Sets the argument to the size that arrived; None where layers of this constructor call need different sizes, or the layer's other
-    arguments forbid the size."""
+    """Sets the argument to the size that arrived; None where no one text is right for all layers of this constructor call, or the layers'
+    other arguments forbid the size."""
     first = mismatches[0]
     layers = [places.trace.layers[each.layer] for each in mismatches if each.layer is not None]
-    sizes = {each.got for each in mismatches}
-    if first.got is None or len(sizes) != 1 or place.hidden or not all(fits(layer, first.argument, first.got) for layer in layers):
+    sizes = _sizes(places, mismatches)
+    if not sizes or place.hidden or not all(fits(layer, first.argument, wanted) for layer in layers for _, wanted in sizes):
         return None
-    if not _all_need(places, layers[0], first):
-        return None
-    text = _argument_text(place, layers[0], first)
+    text = _argument_text(place, layers[0], first, sizes)
     if text is None:
         return None
     edit = replace_argument(place.module, place.call, place.argument, first.argument, text)
@@ -42,41 +41,76 @@ def in_size_fix(places: Places, mismatches: Sequence[Mismatch], place: ArgumentP
 
 def producer_fix(places: Places, mismatches: Sequence[Mismatch]) -> Fix | None:
     """Sets the size that the layer before gives (its `out_features`, `out_channels`) to the one that is needed; None where the size did not
-    come straight out of a layer that is built once."""
-    first = mismatches[0]
-    origin = first.origins[0] if first.origins else None
-    if origin is None or origin.layer is None or not origin.argument or first.need is None or len({each.need for each in mismatches}) != 1:
+    come straight out of a layer, or other layers of the same constructor call are right as they are."""
+    nearest = [each.origins[0] for each in mismatches if each.origins]
+    if len(nearest) != len(mismatches) or any(origin.layer is None or origin.argument == "" for origin in nearest):
         return None
-    producer = places.trace.layers[origin.layer]
-    place = places.argument(producer, origin.argument)
-    if place is None or place.argument is None or place.argument.star or _number(place.argument.text) not in (None, first.got):
+    sizes = {origin.layer: (each.got, each.need) for origin, each in zip(nearest, mismatches, strict=True) if origin.layer is not None}
+    producer = places.trace.layers[next(iter(sizes))]
+    if any(places.trace.layers[index].span != producer.span for index in sizes):
         return None
-    if origin.argument == "hidden_size" and re.search("bidirectional=True|proj_size", producer.description):
+    if any(layer.span == producer.span and layer.calls and layer.index not in sizes for layer in places.trace.layers):
+        return None
+    wanted = [(got, need) for got, need in sizes.values() if got is not None and need is not None]
+    return _out_size_fix(places, producer, nearest[0].argument, wanted)
+
+
+def broadcast_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
+    """For two tensors that do not broadcast: the layers that gave them set to give the other one's size. One whose argument is an
+    expression with the right size in it comes first; where neither is, nobody knows which of the two is wrong."""
+    tensors = [value.shape for value in mismatch.inputs if value.kind == "tensor" and value.shape]
+    if mismatch.code != "broadcast" or len(tensors) != 2 or tensors[0][-1] == tensors[1][-1]:
+        return []
+    found: list[Fix] = []
+    for origin in mismatch.origins:
+        for own, other in (tensors, tensors[::-1]):
+            if origin.layer is None or not origin.argument or origin.result[-1:] != own[-1:] or own[-1] is None or other[-1] is None:
+                continue
+            producer = places.trace.layers[origin.layer]
+            if any(layer.span == producer.span and layer.description != producer.description for layer in places.trace.layers):
+                continue
+            fix = _out_size_fix(places, producer, origin.argument, [(own[-1], other[-1])])
+            if fix is not None:
+                found.append(fix)
+    return sorted(found, key=lambda fix: fix.edits[0].new_text.isdecimal())
+
+
+def _out_size_fix(places: Places, producer: LayerSeen, argument: str, sizes: Sizes) -> Fix | None:
+    """Sets a layer's out-size. None where the layer is called more than once: what else it gives its result to would no longer fit."""
+    if argument == "hidden_size" and re.search("bidirectional=True|proj_size", producer.description):
         return None  # The size is twice the argument, or another argument's.
-    if not fits(producer, origin.argument, first.need):
+    place = places.argument(producer, argument)
+    if place is None or place.argument is None or place.argument.star or sum(call.count for call in producer.calls) > 1:
         return None
-    if sum(call.count for call in producer.calls) > 1:
-        return None  # What else it gives its result to would no longer fit.
-    built = {layer.path for layer in places.trace.layers if layer.span == producer.span and layer.example == producer.example}
-    if len(built) > 1:
+    text = replacement(place.argument.text, sizes)
+    if text is None or not all(fits(producer, argument, wanted) for _, wanted in sizes):
         return None
-    edit = replace_argument(place.module, place.call, place.argument, origin.argument, str(first.need))
-    return Fix(f"Change {origin.argument} of {layer_name(producer)} to {first.need}", [edit], place.file)
+    edit = replace_argument(place.module, place.call, place.argument, argument, text)
+    return Fix(f"Change {argument} of {layer_name(producer)} to {text}", [edit], place.file)
 
 
-def _all_need(places: Places, layer: LayerSeen, mismatch: Mismatch) -> bool:
-    """Whether all that ever went into layers of this constructor call has the size of the mismatch."""
-    size_at = _dim(mismatch)
-    if size_at is None:
-        return True
-    for other in places.trace.layers:
-        if other.span != layer.span:
-            continue
-        for call in other.calls:
-            value = call.inputs[0] if call.inputs else None
-            if value is not None and value.kind == "tensor" and _size(value, size_at) not in (None, mismatch.got):
-                return False
-    return True
+def _sizes(places: Places, mismatches: Sequence[Mismatch]) -> Sizes:
+    """What the argument was and should be for each layer of the constructor call; [] where a layer gets several sizes."""
+    first = mismatches[0]
+    size_at = _dim(first)
+    needs = {each.layer: each.need for each in mismatches}
+    arrived: dict[int, set[int]] = {}
+    for each in mismatches:
+        if each.layer is not None and each.got is not None:
+            arrived.setdefault(each.layer, set()).add(each.got)
+    span = places.trace.layers[first.layer].span if first.layer is not None else None
+    for layer in places.trace.layers if size_at is not None else []:
+        for call in layer.calls if layer.span == span else []:
+            size = _size(call.inputs[0], size_at) if size_at is not None and call.inputs and call.inputs[0].kind == "tensor" else None
+            if size is not None:
+                arrived.setdefault(layer.index, set()).add(size)
+    if any(len(sizes) > 1 for sizes in arrived.values()):
+        return []
+    found = []
+    for index, sizes in arrived.items():
+        (wanted,) = sizes
+        found.append((needs.get(index) or wanted, wanted))
+    return found
 
 
 def _dim(mismatch: Mismatch) -> int | None:
@@ -92,20 +126,18 @@ def _size(value: Value, dim: int) -> int | None:
     return shape[dim] if -len(shape) <= dim < len(shape) else None
 
 
-def _argument_text(place: ArgumentPlace, layer: LayerSeen, mismatch: Mismatch) -> str | None:
+def _argument_text(place: ArgumentPlace, layer: LayerSeen, mismatch: Mismatch, sizes: Sizes) -> str | None:
     """What to write for the argument: the size, or the list of sizes where `normalized_shape` is one."""
-    if mismatch.argument != "normalized_shape" or place.argument is None:
-        return str(mismatch.got)
+    text = place.argument.text.strip() if place.argument is not None else ""
+    if mismatch.argument != "normalized_shape":
+        return replacement(text, sizes)
     count = len(normalized_shape(layer))
-    text = place.argument.text.strip()
     closing = {"[": "]", "(": ")"}.get(text[:1], "") if "," in text or text.startswith("[") else ""
     if count == 1 and not closing:
-        return str(mismatch.got)
+        return replacement(text, sizes)
+    if len({wanted for _, wanted in sizes}) != 1:
+        return None
     shape = (mismatch.inputs[0].shape or [])[-count:] if mismatch.inputs else []
     if not closing or len(shape) != count or None in shape:
         return None
     return text[0] + ", ".join(map(str, shape)) + ("," if closing == ")" and count == 1 else "") + closing
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.strip().isdecimal() else None
