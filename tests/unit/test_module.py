@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from shapelens.source import statements
 from shapelens.source.edits import TextEdit, apply
 from shapelens.source.module import Module, Parameter, parse
@@ -73,7 +74,11 @@ def test_a_module_class_in_full() -> None:
     [
         ("from torch.nn import Module as M\nclass A(M): pass", ["A"], []),
         ("import torch.nn as tnn\nclass A(tnn.Module): pass\nclass B(tnn.modules.conv.Conv2d): pass", ["A", "B"], []),
-        ("import torch\nclass A(torch.nn.Module): pass\nclass P(torch.nn.Parameter): pass\nclass F(torch.autograd.Function): pass", ["A"], []),
+        (
+            "import torch\nclass A(torch.nn.Module): pass\nclass P(torch.nn.Parameter): pass\nclass F(torch.autograd.Function): pass",
+            ["A"],
+            [],
+        ),
         ("from torch import nn\nBase = nn.Module\nAgain = Base\nclass A(Again): pass", ["A"], []),
         ("from torch.nn import *\nclass A(Module): pass\nclass B(Linear): pass\nclass C(Exception): pass", ["A", "B"], []),
         ("class A(nn.Module): pass", ["A"], []),  # a snippet without its imports
@@ -89,7 +94,11 @@ def test_a_module_class_in_full() -> None:
         ("from six import with_metaclass\nimport torch.nn as nn\nclass A(with_metaclass(M, nn.Module)): pass", ["A"], []),
         ("from torch import nn\nfrom typing import Generic\nclass A(nn.Module, Generic[T]): pass\nclass B(A[int]): pass", ["A", "B"], []),
         ("try:\n    import torch.nn as n\nexcept ImportError:\n    n = None\nclass A(n.Module): pass", ["A"], []),
-        ("def f():\n    import torch.nn as n\n    class A(n.Module):\n        class B(n.Module): pass\n", ["f.<locals>.A", "f.<locals>.A.B"], []),
+        (
+            "def f():\n    import torch.nn as n\n    class A(n.Module):\n        class B(n.Module): pass\n",
+            ["f.<locals>.A", "f.<locals>.A.B"],
+            [],
+        ),
         ("if a:\n    class A(nn.Module): pass\nelse:\n    class B(nn.Module): pass\n", ["A", "B"], []),
         ("for a in b:\n    with c:\n        match d:\n            case 1:\n                class A(nn.Module): pass\n", ["A"], []),
         ("class A[T: int](nn.Module):\n    def forward[U](self, x: U = (y := 1)): pass\n", ["A"], []),
@@ -106,7 +115,11 @@ def test_a_call_and_its_arguments() -> None:
     module = parse(NET)
     call = module.call_at(at(module, "nn.Conv2d(channels, 6, kernel_size=5)"))
     assert call is not None and (call.function, call.qualified) == ("nn.Conv2d", "torch.nn.Conv2d")
-    assert [(item.text, item.keyword, item.index) for item in call.arguments] == [("channels", None, 0), ("6", None, 1), ("5", "kernel_size", None)]
+    assert [(item.text, item.keyword, item.index) for item in call.arguments] == [
+        ("channels", None, 0),
+        ("6", None, 1),
+        ("5", "kernel_size", None),
+    ]
     found = module.argument(call, ["kernel_size"], 2)
     assert found is not None and module.lines.text_of(found.span) == "5"
     assert module.argument(call, ["stride"], 3) is None

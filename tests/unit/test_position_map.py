@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from shapelens.source.edits import PositionMap, TextEdit, apply
 from shapelens.source.positions import Lines, Position, Span
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+
 from shapelens import protocol
 from shapelens.source.positions import Lines, Position, Span
 

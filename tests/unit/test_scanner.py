@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 
 import pytest
+
 from shapelens.source.scanner import chunks, depth_at_end, logical_lines
 
 ODD_TEXTS = {
-    "triple quotes": 'x = """\nclass A:\n#\'\'\'"""\ny = \'\'\'a\\\'\'\'\'\nz = r"\\""\n',
+    "triple quotes": "x = \"\"\"\nclass A:\n#'''\"\"\"\ny = '''a\\''''\nz = r\"\\\"\"\n",
     "prefixes": "a = rb'\\''\nb = f'{x!r:>{w}}'\nc = Rb\"'\"\nd = u'#('\n",
     "f-string with quotes in its specification": 'a = f"{x:\'>10}"\nb = f"{x:{y}}(" f"}}{{"\nc = 1\n',
     "f-string over lines": 'a = f"""{\n    f(x)\n}\nclass B: """\nb = 1\n',
