@@ -13,6 +13,7 @@ const extension = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 process.chdir(extension);
 const { name, version } = JSON.parse(fs.readFileSync('package.json', 'utf8'));
 const vsix = `${name}-${version}.vsix`;
+const unfinished = path.join('out', 'unfinished.vsix');
 const stamp = path.join('out', 'package.stamp');
 
 const built = await esbuild.build({
@@ -36,11 +37,13 @@ if (!process.argv.includes('--unpacked')) {
     if (fs.existsSync(vsix) && fs.existsSync(stamp) && fs.readFileSync(stamp, 'utf8') === state) {
         console.log(`${vsix} is up to date`);
     } else {
-        for (const old of fs.readdirSync('.').filter((file) => file.endsWith('.vsix'))) {
+        // The project has no public address yet, which vsce would otherwise want for the links of the README.
+        run(process.execPath, [path.join('node_modules', '@vscode', 'vsce', 'vsce'), 'package', '--no-dependencies', '--allow-missing-repository', '--no-rewrite-relative-links', '--out', unfinished]);
+        // In one step, so that nobody installs half a package.
+        fs.renameSync(unfinished, vsix);
+        for (const old of fs.readdirSync('.').filter((file) => file.endsWith('.vsix') && file !== vsix)) {
             fs.rmSync(old);
         }
-        // The project has no public address yet, which vsce would otherwise want for the links of the README.
-        run(process.execPath, [path.join('node_modules', '@vscode', 'vsce', 'vsce'), 'package', '--no-dependencies', '--allow-missing-repository', '--no-rewrite-relative-links', '--out', vsix]);
         fs.writeFileSync(stamp, state);
         console.log(`${vsix}: ${(fs.statSync(vsix).size / 1e6).toFixed(1)} MB`);
     }
