@@ -14,7 +14,7 @@ ODD_TEXTS = {
     "f-string with quotes in its specification": 'a = f"{x:\'>10}"\nb = f"{x:{y}}(" f"}}{{"\nc = 1\n',
     "f-string over lines": 'a = f"""{\n    f(x)\n}\nclass B: """\nb = 1\n',
     "nested f-strings": "a = f\"{f'{x}('}\"\nb = rf'{d[\"[\"]}'\nc = 2\n",
-    "clauses": "if a:\n    pass\n# c\nelif b:\n    pass\nelse:\n    pass\ntry:\n    a\nexcept E:\n    b\nelse:\n    c\nfinally:\n    d\nelse_ = 1\n",
+    "clauses": "if a:\n    pass\n# c\nelif b:\n    pass\nelse:\n    pass\ntry:\n    a\nexcept E:\n    b\nelse: c\nfinally: d\nelse_ = 1\n",
     "loops with else": "for a in b:\n    c\nelse:\n    d\nwhile a: b\nelse: c\n",
     "decorators": "@a\n# between\n@b(\n    1,\n)\nclass C:\n    @d\n    def e(): pass\n\n@a\nasync def f(): pass\n",
     "continuation": "a = 1 + \\\n2\nb = \\\n\\\n3\nassert a, \\\n'b'\n",

@@ -91,12 +91,14 @@ def test_the_nearest_project_with_settings_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_the_editors_settings_win(tmp_path: Path, flat: bool) -> None:
-    project = Settings.from_pyproject(
-        written(
-            tmp_path,
-            "[tool.shapelens]\ndims = 'numbers'\nhints.layers = false\nfindings.severity = {a = 'hint', b = 'hint'}\nexamples = {'a.py' = ['A()']}",
-        )
-    )
+    text = """
+        [tool.shapelens]
+        dims = "numbers"
+        hints.layers = false
+        findings.severity = {a = "hint", b = "hint"}
+        examples = {"a.py" = ["A()"]}
+    """
+    project = Settings.from_pyproject(written(tmp_path, text))
     nested: dict[str, Any] = {
         "hints": {"values": False, "placement": "afterName"},
         "findings": {"severity": {"b": "error"}},
