@@ -58,6 +58,9 @@ flow("half-typed code keeps the hints of the rest", {}, async ({ vscode }) => {
   await vscode.page.keyboard.press("Enter");
   await vscode.page.keyboard.type("def half(");
   await vscode.lineWith("def half(");
+  // The first editor's hints may be moved by VS Code itself; a second editor has none yet and asks the server.
+  await vscode.command("View: Split Editor Right");
+  await vscode.page.locator(".editor-group-container").nth(1).waitFor({ timeout: 10_000 });
   await vscode.lineWith("self.conv1 = nn.Conv2d(3, 6, 5)", "→ [B, 6, 28, 28]");
   await vscode.squiggles(0);
 });

@@ -22,7 +22,7 @@ flow("a missing torch is said once, with what to do about it", { settings: { "sh
   for (const action of ["Select Interpreter", "Copy Install Command", "Show Log"]) {
     await toast.locator(".monaco-button", { hasText: action }).waitFor({ timeout: 5_000 });
   }
-  await vscode.status("torch");
+  await vscode.status("PyTorch is not installed");
   assert.equal((await vscode.toasts()).length, 1);
   assert.ok(!(await vscode.lines()).some((line) => line.includes("→")));
 
