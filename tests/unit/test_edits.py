@@ -93,7 +93,7 @@ def test_a_directive_is_added_or_replaced(before: str, name: str, after: str) ->
 
 def test_an_expression_over_lines_becomes_one_line() -> None:
     module = parse(CLASS)
-    assert apply(CLASS, [set_directive(module, "Net", "Net(\r\n    1)(\n    f32[2])\n")]) == "# shapelens: Net( 1)( f32[2])\n" + CLASS
+    assert apply(CLASS, [set_directive(module, "Net", "Net(\r\n    1)(\n    f32[2],\n3)\n")]) == "# shapelens: Net(1)(f32[2], 3)\n" + CLASS
 
 
 def test_there_is_no_directive_for_a_class_that_is_not_there() -> None:

@@ -102,6 +102,11 @@ def _add(ignores: dict[int, set[str] | None], number: int, codes: set[str] | Non
     ignores[number] = None if known is None or codes is None else known | codes
 
 
+def between(before: str, after: str) -> str:
+    """What joins two lines of an expression into one: a blank, and nothing inside a bracket."""
+    return "" if not before or before[-1] in "([{" or after[:1] in tuple(")]}") else " "
+
+
 def _directive(lines: Lines, found: _Found, own_line: bool) -> tuple[Directive, int]:
     """The directive that begins at a mark, and the index at which its last comment ends."""
     text = lines.text
@@ -120,7 +125,7 @@ def _directive(lines: Lines, found: _Found, own_line: bool) -> tuple[Directive, 
         piece = following[comment.end() :].rstrip()
         line_start = lines.starts[number - 1]
         if piece:
-            expression += "" if expression[-1:] in "([{" or piece[0] in ")]}" else " "
+            expression += between(expression, piece)
             pieces.append((len(expression), Position(number, comment.end())))
             expression += piece
             end = line_start + comment.end() + len(piece)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shapelens.source.calls import Argument, Call
+from shapelens.source.comments import between
 from shapelens.source.position_map import PositionMap, TextEdit, apply
 from shapelens.source.positions import BYTE_ORDER_MARK, LINE_END, Lines, Position, Span
 
@@ -38,7 +39,9 @@ def set_directive(module: Module, class_name: str, expression: str) -> TextEdit:
     cls = module.class_named(class_name)
     if cls is None:
         raise ValueError(f"there is no class {class_name} in the file")
-    one_line = " ".join(line.strip() for line in LINE_END.split(expression)).strip()
+    one_line = ""
+    for line in LINE_END.split(expression):
+        one_line += between(one_line, line.strip()) + line.strip() if line.strip() else ""
     own = [item for item in module.directives if item.target == cls.qualname]
     loose = [item for item in module.directives if item.target is None and item.expression.startswith((f"{cls.name}(", f"{cls.qualname}("))]
     for directive in own or loose:
