@@ -60,8 +60,9 @@ def choose(module: Module, path: str, settings: Settings, extra: Sequence[str] =
 def _add_directive(choice: Choice, module: Module, directive: Directive) -> None:
     problem = expressions.problem(directive.expression)
     if problem is None:
-        target = directive.target if directive.target in module.all_class_names else None
-        example = Example(target or _target(module, directive.expression), directive.expression, "directive", f"line {directive.span.line}")
+        example = Example(
+            directive.target or _target(module, directive.expression), directive.expression, "directive", f"line {directive.span.line}"
+        )
         _append(choice, example)
         return
     span = directive.span
