@@ -1,23 +1,23 @@
 // The few messages that pop up: only where nothing works until the user does something.
 import * as vscode from 'vscode';
+import { installCommand } from './installCommand.ts';
 
 const LOG = 'Show Log';
 const asked = new Set<string>();
 
-/** torch is missing from an interpreter. Asked once for each interpreter. */
-export async function askForTorch(interpreter: string, message: string): Promise<void> {
-    if (asked.has(interpreter)) {
+/** torch is missing from an interpreter, which `message` names. `advice` holds the command that installs it. Asked once for each interpreter. */
+export async function askForTorch(message: string, advice: string): Promise<void> {
+    if (asked.has(message)) {
         return;
     }
-    asked.add(interpreter);
+    asked.add(message);
     const [select, copy] = ['Select Interpreter', 'Copy Install Command'];
-    const chosen = await vscode.window.showWarningMessage(message || `ShapeLens: ${interpreter} has no torch.`, select, copy, LOG);
+    const command = installCommand(advice, process.platform === 'win32');
+    const chosen = await vscode.window.showWarningMessage(message, ...[select, ...(command ? [copy] : []), LOG]);
     if (chosen === select) {
         await vscode.commands.executeCommand('shapelens.selectInterpreter');
-    } else if (chosen === copy) {
-        const command = /[^\w./\\:-]/.test(interpreter) ? `"${interpreter}"` : interpreter;
-        // PowerShell runs a quoted path only after the call operator.
-        await vscode.env.clipboard.writeText(`${command.startsWith('"') && process.platform === 'win32' ? '& ' : ''}${command} -m pip install torch`);
+    } else if (chosen === copy && command) {
+        await vscode.env.clipboard.writeText(command);
         void vscode.window.setStatusBarMessage('$(check) Copied', 3_000);
     } else if (chosen === LOG) {
         await vscode.commands.executeCommand('shapelens.showLog');

@@ -58,6 +58,7 @@ export class Server implements vscode.Disposable {
             interpreters.onDidChange((interpreter) => {
                 status.setInterpreter(interpreter);
                 if (this.client?.isRunning() && interpreter) {
+                    this.sendSettings();
                     void this.client.sendNotification('shapelens/interpreter', { path: interpreter.path });
                 } else {
                     void this.restart();
@@ -66,8 +67,8 @@ export class Server implements vscode.Disposable {
             vscode.workspace.onDidChangeConfiguration((event) => {
                 if (event.affectsConfiguration('shapelens.serverInterpreter')) {
                     void this.restart();
-                } else if (event.affectsConfiguration('shapelens') && this.client?.isRunning()) {
-                    void this.client.sendNotification('workspace/didChangeConfiguration', { settings: { shapelens: this.settings() } });
+                } else if (event.affectsConfiguration('shapelens')) {
+                    this.sendSettings();
                 }
             }),
         );
@@ -196,9 +197,8 @@ export class Server implements vscode.Disposable {
 
     private spawn(python: string): Promise<MessageTransports> {
         const cwd = workspaceFolders()[0]?.path ?? os.homedir();
-        const interpreter = this.interpreters.current?.path;
         // -I: nothing of the user's environment variables, user site or working directory gets into the server.
-        const parameters = ['-I', '-X', 'utf8', this.launcher(), ...(interpreter ? ['--interpreter', interpreter] : [])];
+        const parameters = ['-I', '-X', 'utf8', this.launcher()];
         this.log.info(`server: ${[python, ...parameters].join(' ')}`);
         this.lastWords = '';
         return new Promise((resolve, reject) => {
@@ -242,8 +242,18 @@ export class Server implements vscode.Disposable {
         return items.map((item, index) => (item.section === 'shapelens' ? this.settings(item.scopeUri) : answers[index]));
     }
 
+    private sendSettings(): void {
+        if (this.client?.isRunning()) {
+            void this.client.sendNotification('workspace/didChangeConfiguration', { settings: { shapelens: this.settings() } });
+        }
+    }
+
     private settings(scope?: string): Record<string, unknown> {
-        return settingsThatAreSet(this.extension, scope === undefined ? vscode.workspace.workspaceFolders?.[0] : vscode.Uri.parse(scope));
+        const set = settingsThatAreSet(this.extension, scope === undefined ? vscode.workspace.workspaceFolders?.[0] : vscode.Uri.parse(scope));
+        // The server knows neither `${env:NAME}` nor the folders' names, so it gets what the setting was found to mean. One that is
+        // set, here or in pyproject.toml, wins over the interpreter that was found without.
+        const path = this.interpreters.current?.path;
+        return 'interpreter' in set && path ? { ...set, interpreter: set['interpreter'] ? path : '' } : set;
     }
 
     /** The connection ended without having been told to. It is for us to start again, so the client itself never does. */
@@ -275,8 +285,8 @@ export class Server implements vscode.Disposable {
 
     private follow(params: StatusParams): void {
         this.show(params);
-        if (params.state === 'no-torch' && this.interpreters.current) {
-            void askForTorch(this.interpreters.current.path, params.message);
+        if (params.state === 'no-torch') {
+            void askForTorch(params.message, params.detail ?? '');
         }
         if (params.state === 'idle') {
             this.ran.fire();
