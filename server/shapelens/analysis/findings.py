@@ -12,7 +12,7 @@ from ..protocol import ExampleRun, LayerSeen, Mismatch, Note, Trace
 from ..source.module import Module
 from ..source.positions import Span
 from . import codes
-from .fixes import Fix, broadcast_fixes, in_size_fix, producer_fix
+from .fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
 from .messages import in_size_message, operation_message
 from .places import OtherModules, Place, Places
 from .related import Related, calls, constructor, distinct_places, makers, origins, related_place
@@ -105,12 +105,11 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         span = (call or places.of_example(first.example)).span
     fix = in_size_fix(places, group, argument) if argument is not None else None
     related = [*calls(places, first, span), *constructor(places, layer, argument, first, span), *origins(places, first)]
-    produced = producer_fix(places, group)
-    message = in_size_message(places, group)
-    severity = codes.severity(first.code)
-    return Finding(
-        first.code, severity, message, span, places.trace.file, distinct_places(related, span), fix, [produced] if produced else []
-    )
+    message, severity = in_size_message(places, group), codes.severity(first.code)
+    # An expression that holds the right size is likelier to be what was mistyped than a number that merely fits its surroundings.
+    fixes = sorted([each for each in (fix, producer_fix(places, group)) if each is not None], key=lambda each: each.is_number)
+    around = distinct_places(related, span)
+    return Finding(first.code, severity, message, span, places.trace.file, around, fixes[0] if fixes else None, fixes[1:])
 
 
 # --- all other mismatches ---
@@ -126,7 +125,8 @@ def _operations(places: Places) -> list[Finding]:
         message = operation_message(places, mismatch)
         around = [*calls(places, mismatch, place.span), *origins(places, mismatch), *makers(places, mismatch)]
         related = distinct_places(around, place.span)
-        fixes = broadcast_fixes(places, mismatch)
+        joined = cat_fix(places, mismatch)
+        fixes = [joined] if joined is not None else broadcast_fixes(places, mismatch)
         fix = fixes[0] if fixes else None
         finding = Finding(mismatch.code, codes.severity(mismatch.code), message, place.span, places.trace.file, related, fix, fixes[1:])
         found.setdefault((place.span, mismatch.code), finding)

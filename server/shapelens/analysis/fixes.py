@@ -23,16 +23,21 @@ class Fix:
     edits: list[TextEdit]
     file: str
 
+    @property
+    def is_number(self) -> bool:
+        """Whether a number takes the place of what was written, rather than a part of that."""
+        return self.edits[0].new_text.isdecimal()
+
 
 def in_size_fix(places: Places, mismatches: Sequence[Mismatch], place: ArgumentPlace) -> Fix | None:
     """Sets the argument to the size that arrived; None where no one text is right for all layers of this constructor call, or the layers'
     other arguments forbid the size."""
     first = mismatches[0]
-    layers = [places.trace.layers[each.layer] for each in mismatches if each.layer is not None]
-    sizes = _sizes(places, mismatches)
-    if not sizes or place.hidden or not all(fits(layer, first.argument, wanted) for layer in layers for _, wanted in sizes):
+    by_layer = _sizes(places, mismatches)
+    layers = [places.trace.layers[index] for index in by_layer]
+    if not by_layer or place.hidden or not all(fits(layer, first.argument, by_layer[layer.index][1]) for layer in layers):
         return None
-    text = _argument_text(place, layers[0], first, sizes)
+    text = _argument_text(place, layers[0], first, list(by_layer.values()))
     if text is None:
         return None
     edit = replace_argument(place.module, place.call, place.argument, first.argument, text)
@@ -67,12 +72,28 @@ def broadcast_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
             if origin.layer is None or not origin.argument or origin.result[-1:] != own[-1:] or own[-1] is None or other[-1] is None:
                 continue
             producer = places.trace.layers[origin.layer]
-            if any(layer.span == producer.span and layer.description != producer.description for layer in places.trace.layers):
-                continue
+            alike = all(layer.description == producer.description for layer in places.trace.layers if layer.span == producer.span)
             fix = _out_size_fix(places, producer, origin.argument, [(own[-1], other[-1])])
-            if fix is not None:
+            if fix is not None and (alike or not fix.is_number):
                 found.append(fix)
-    return sorted(found, key=lambda fix: fix.edits[0].new_text.isdecimal())
+    return sorted(found, key=lambda fix: fix.is_number)
+
+
+def cat_fix(places: Places, mismatch: Mismatch) -> Fix | None:
+    """Joins the tensors of a `cat` along the one dim in which they differ."""
+    place = places.here(mismatch)
+    call = place.module.call_at(place.span) if place is not None and mismatch.code == "cat" else None
+    shapes = [value.shape or [] for value in mismatch.inputs]
+    if place is None or call is None or call.function.rpartition(".")[2] not in ("cat", "concat", "concatenate") or not shapes:
+        return None
+    if len({len(shape) for shape in shapes}) != 1:
+        return None
+    differing = [dim for dim, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1]
+    argument = place.module.argument(call, ["dim", "axis"], 1)
+    if len(differing) != 1 or (argument is None and any(each.star for each in call.arguments)):
+        return None
+    edit = replace_argument(place.module, call, argument, "dim", str(differing[0]))
+    return Fix(f"Join along dim {differing[0]}", [edit], place.file)
 
 
 def _out_size_fix(places: Places, producer: LayerSeen, argument: str, sizes: Sizes) -> Fix | None:
@@ -89,8 +110,8 @@ def _out_size_fix(places: Places, producer: LayerSeen, argument: str, sizes: Siz
     return Fix(f"Change {argument} of {layer_name(producer)} to {text}", [edit], place.file)
 
 
-def _sizes(places: Places, mismatches: Sequence[Mismatch]) -> Sizes:
-    """What the argument was and should be for each layer of the constructor call; [] where a layer gets several sizes."""
+def _sizes(places: Places, mismatches: Sequence[Mismatch]) -> dict[int, tuple[int, int]]:
+    """What the argument was and should be for each layer of the constructor call, by index; {} where a layer gets several sizes."""
     first = mismatches[0]
     size_at = _dim(first)
     needs = {each.layer: each.need for each in mismatches}
@@ -105,12 +126,8 @@ def _sizes(places: Places, mismatches: Sequence[Mismatch]) -> Sizes:
             if size is not None:
                 arrived.setdefault(layer.index, set()).add(size)
     if any(len(sizes) > 1 for sizes in arrived.values()):
-        return []
-    found = []
-    for index, sizes in arrived.items():
-        (wanted,) = sizes
-        found.append((needs.get(index) or wanted, wanted))
-    return found
+        return {}
+    return {index: (needs.get(index) or min(sizes), min(sizes)) for index, sizes in arrived.items()}
 
 
 def _dim(mismatch: Mismatch) -> int | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..protocol import Mismatch, Origin, Value
 from .layers import normalized_shape, noun
 from .places import Places, layer_name
 from .shapes import dims_text, has_tensor, shape_text, sizes_text
+
+MOST_SIZES = 3  # that layers of one constructor call got, before an ellipsis
 
 _VERBS = {
     "flatten": "flattened",
@@ -53,8 +55,9 @@ def in_size_message(places: Places, mismatches: Sequence[Mismatch]) -> str:
     return f"{name} gets {units}{origin and f' ({origin})'} but {first.argument} is {need}"
 
 
-def _listed(sizes: object) -> str:
-    return ", ".join(dict.fromkeys(str(size) for size in sizes))  # type: ignore[attr-defined]
+def _listed(sizes: Iterable[int | None]) -> str:
+    texts = list(dict.fromkeys(str(size) for size in sizes))
+    return ", ".join(texts if len(texts) <= MOST_SIZES else [*texts[:MOST_SIZES], "…"])
 
 
 def origin_words(places: Places, mismatch: Mismatch) -> str:

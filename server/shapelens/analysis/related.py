@@ -52,15 +52,17 @@ def constructor(places: Places, layer: LayerSeen, argument: ArgumentPlace | None
 
 def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
     """Where the size that arrived came from; a layer's argument rather than its call, as that is what one would change."""
-    for number, origin in enumerate(mismatch.origins):
+    multiplied = False
+    for origin in mismatch.origins:
         if origin.layer is not None and origin.argument:
             producer = places.trace.layers[origin.layer]
             place: Place | ArgumentPlace | None = places.argument(producer, origin.argument) or places.locate(producer.span)
             words = f"{origin.argument} of {layer_name(producer)}"
-            words = f"the size comes from {words}" if number == 0 else f"a factor of it comes from {words}"
+            words = f"a factor of it comes from {words}" if multiplied else f"the size comes from {words}"
         else:
             place = places.locate(origin.span)
             factors = product(origin, mismatch.got)
+            multiplied = multiplied or bool(factors)
             words = f"{mismatch.got} is {factors} here" if factors else f"the size comes from {origin.operation}"
         if place is not None:
             yield related_place(places, place, words)
@@ -89,13 +91,22 @@ def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
     """
     if mismatch.span is not None:
         yield from _parameters_read(places, mismatch.span)
+    called = _under_way(places, mismatch)
     for span in _from_inside(mismatch)[: MOST_CALLERS + 1]:
-        layers = {str(layer.span): layer for layer in _called_at(places, span) if layer.span is not None}
-        if len(layers) <= MOST_MAKERS:
-            for layer in layers.values():
-                place = places.locate(layer.span)
-                if place is not None:
-                    yield related_place(places, place, f"{layer_name(layer)} is built here")
+        called += _called_at(places, span)
+    for layer in {str(layer.span): layer for layer in called}.values():
+        place = places.locate(layer.span)
+        if place is not None:
+            yield related_place(places, place, f"{layer_name(layer)} is built here")
+
+
+def _under_way(places: Places, mismatch: Mismatch) -> list[LayerSeen]:
+    """The modules whose first call did not come back, from the inside out; those that a Sequential calls are among them."""
+    if mismatch.went_on:
+        return []
+    own = [layer for layer in places.trace.layers if layer.example == mismatch.example]
+    begun = [layer for layer in own if layer.call_span is not None and not layer.calls]
+    return sorted(begun, key=lambda layer: -layer.path.count("."))
 
 
 def _called_at(places: Places, span: protocol.Span) -> list[LayerSeen]:
@@ -106,7 +117,7 @@ def _called_at(places: Places, span: protocol.Span) -> list[LayerSeen]:
         if (where.line, where.column, where.file) == (span.line, span.column, span.file) and seen.kind == "expression":
             found = [layers[value.layer] for value in seen.values if value.kind == "layer" and value.layer is not None]
             if found:
-                return found
+                return found if len({str(layer.span) for layer in found}) <= MOST_MAKERS else []
     return []
 
 
