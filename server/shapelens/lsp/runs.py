@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 # A run that takes longer shows progress; for shorter ones the status would only flicker.
 PROGRESS_AFTER = 0.3
-# The hints of the run before stay this long while the names of a new one's dims are being found: else each edit would show numbers first.
+# Hints wait this long for the names of the dims, which are found after the run: else each edit would show numbers first.
 NAMES_WITHIN = 0.3
 
 
@@ -71,13 +71,16 @@ class Runs:
             worker.cancel(run_id)
 
     def settings_changed(self, document: Document) -> None:
-        """Show what was seen as the settings now want it, without running anything."""
+        """Show what was seen as the settings now want it, without running anything. Findings of an older text are left to the next run."""
         shown = document.analysis
         if shown is not None:
             changed = replace(shown, settings=self._configuration.of(document))
             if shown.trace is not None:
                 changed.findings = findings(shown.module, shown.trace, changed.settings, self._other_modules)
-            self._show(document, changed)
+            if self.is_current(document, changed):
+                self._show(document, changed)
+            else:
+                self.adopt(document, changed)
 
     async def _run_examples(self, document: Document, analysis: Analysis) -> None:
         root, worker = self._place(document)
@@ -94,20 +97,23 @@ class Runs:
         )
         self._workers.new_run()
         self._under_way[document] = (worker, run.run_id)
-        slow = asyncio.get_running_loop().call_later(PROGRESS_AFTER, self._tell_running, document, worker)
+        watch = asyncio.create_task(self._watch(document, worker))
         arrival = _Arrival(self, document, analysis)
         try:
             finished = await worker.submit(run, arrival.take)
         finally:
-            slow.cancel()
+            watch.cancel()
             del self._under_way[document]
         arrival.finish(finished)
 
-    def _tell_running(self, document: Document, worker: Worker) -> None:
-        if worker.state.name == "running":
-            title = f"Running {Path(document.path).name}"
-            self._client.status("running", title, worker.interpreter)
-            self._client.progress(title)
+    async def _watch(self, document: Document, worker: Worker) -> None:
+        """Tell of a run that takes long, counted from when the worker has started on it."""
+        while worker.state.name != "running":
+            await asyncio.sleep(PROGRESS_AFTER)
+        await asyncio.sleep(PROGRESS_AFTER)
+        title = f"Running {Path(document.path).name}"
+        self._client.status("running", title, worker.interpreter)
+        self._client.progress(title)
 
     def is_current(self, document: Document, analysis: Analysis) -> bool:
         """Whether the document is still open, and still has the text that was analysed."""
@@ -159,7 +165,7 @@ class _Arrival:
             return
         self._newest = analysis
         self._publish(analysis.findings)
-        if analysis.named or before is None or not before.named:
+        if analysis.named:
             self._adopt()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(NAMES_WITHIN, self._adopt)

@@ -35,7 +35,8 @@ class Session:
         self.documents: dict[str, Document] = {}
         self.folders: list[str] = []  # absolute paths of the workspace folders
         self._client = client
-        self._interpreter = interpreter_option  # what the editor or the command line said; None: find one
+        self._interpreter_option = interpreter_option  # what the command line said: nothing else counts then
+        self._interpreter: str | None = None  # what the editor found, for projects that don't say which
         self._configuration = Configuration(self.root)
         self._workers = Workers(self._tell_state)
         self._runs = Runs(self.documents, self._configuration, self._workers, client, self._place)
@@ -62,10 +63,11 @@ class Session:
         self._run_dependents(document)
 
     def save(self, uri: str) -> None:
-        """The document is on disk as it is in the editor. It runs again, as what it imports may have changed on disk, too."""
+        """The document is on disk as it is in the editor. What it imports and the settings may have changed there, too."""
         document = self.documents.get(uri)
         if document is not None:
             document.saved = True
+            self.project_changed()
             self._schedule.want(document)
             self._run_dependents(document)
 
@@ -152,7 +154,7 @@ class Session:
             self._settings_changed()
 
     def use_interpreter(self, path: str | None) -> None:
-        """The interpreter that the editor has chosen; None: find one. Its worker is started at once."""
+        """The interpreter that the editor has found; None: find one. A setting that names one wins. Its worker is started at once."""
         if path != self._interpreter:
             self._interpreter = path
             self.run_all()
@@ -182,7 +184,7 @@ class Session:
 
     def _worker(self, document: Document) -> Worker:
         root = self.root(document) or next(iter(self.folders), "")
-        setting = self._interpreter or self._configuration.of(document).interpreter
+        setting = self._interpreter_option or self._configuration.of(document).interpreter or self._interpreter
         return self._workers.of(interpreter.find(root, setting), root)
 
     def _tell_state(self, worker: Worker, state: State) -> None:

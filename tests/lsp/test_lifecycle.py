@@ -1,0 +1,73 @@
+"""However a server ends, no process stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from lsp.editor import COMMAND, PATIENCE, Editor, processes
+
+ENDLESS = """\
+from torch import nn
+# shapelens: Net()(f32[B:2, 8])
+class Net(nn.Module):
+    def forward(self, x):
+        while True: pass
+"""
+
+
+async def gone(pids: Iterable[int]) -> None:
+    """Wait until none of these processes is left. A process that is no child of ours tells nobody of its end, so this has to look."""
+    async with asyncio.timeout(PATIENCE):
+        while set(pids) & set(processes()):
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", ["shutdown", "end of input", "killed"])
+async def test_no_process_stays(tmp_path: Path, how: str) -> None:
+    editor = Editor(tmp_path)
+    await editor.start("--interpreter", sys.executable)
+    editor.open("endless.py", ENDLESS)
+    await editor.until_running("endless.py")
+    (worker,) = editor.workers()
+    family = [worker, *(pid for pid in processes() if _session(pid) == worker)]
+    if how == "shutdown":
+        assert await editor.stop() == 0
+    else:
+        server = editor.client._server
+        assert server is not None and server.stdin is not None
+        if how == "killed":
+            os.kill(server.pid, signal.SIGKILL)
+        else:
+            server.stdin.close()
+        status = await editor.ended()
+        assert status == (-signal.SIGKILL if how == "killed" else 1)
+    await gone(family)
+
+
+async def test_over_tcp(tmp_path: Path, broken: str) -> None:
+    server = await asyncio.create_subprocess_exec(
+        *COMMAND, "--tcp", "0", "--interpreter", sys.executable, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
+    )
+    assert server.stderr is not None
+    announcement = (await asyncio.wait_for(server.stderr.readline(), PATIENCE)).decode()
+    editor = Editor(tmp_path)
+    await editor.connect(int(announcement.rpartition(":")[2]))
+    uri = editor.open("net.py", broken)
+    assert [each.code for each in await editor.diagnostics(uri)] == ["linear-in-features"]
+    await editor.client.shutdown_session()
+    assert await asyncio.wait_for(server.wait(), PATIENCE) == 0
+    await editor.client.stop()
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0

@@ -1,0 +1,64 @@
+"""Settings of the editor and of the project, and another interpreter: all take effect without a restart."""
+
+from __future__ import annotations
+
+import sys
+import venv
+from pathlib import Path
+
+from lsp.editor import Editor
+
+
+async def test_settings_of_the_editor_take_effect_at_once(editor: Editor, broken: str) -> None:
+    uri = editor.open("settings/editor.py", broken)
+    assert len(await editor.diagnostics(uri)) == 1
+    await editor.hints_when(uri)
+    try:
+        editor.configure({"dims": "numbers", "hints": {"values": False}, "ignore": ["linear-in-features"]})
+        hints = await editor.hints_when(uri, lambda hints: "[1024, " in str(hints))
+        assert "→ [1024, 400]" not in hints.values() and "→ [1024, 6, 28, 28]" in hints.values()
+        await editor.until(lambda: not editor.published[uri].diagnostics)
+    finally:
+        editor.configure({})
+    assert "→ [B, 400]" in (await editor.hints_when(uri)).values()
+    await editor.until(lambda: bool(editor.published[uri].diagnostics))
+
+
+async def test_examples_may_stand_in_the_projects_settings(editor: Editor, recipe: str) -> None:
+    project = editor.root / "project" / "pyproject.toml"
+    project.parent.mkdir()
+    project.write_text('[tool.shapelens.examples]\n"net.py" = ["Net()(f32[P:4, 3, 32, 32])"]\n')
+    uri = editor.open("project/net.py", recipe.replace("# shapelens: Net()(f32[B:1024, 3, 32, 32])\n", ""))
+    await editor.hints_when(uri, lambda hints: "→ [P, 10]" in hints.values())
+    project.write_text('[tool.shapelens.examples]\n"net.py" = ["Net()(f32[Q:4, 3, 32, 32])"]\n')
+    editor.save(uri)
+    await editor.hints_when(uri, lambda hints: "→ [Q, 10]" in hints.values())
+
+
+async def test_an_interpreter_without_torch_is_named_with_what_to_do(tmp_path: Path, recipe: str) -> None:
+    venv.create(tmp_path / "no_torch", with_pip=False, symlinks=True)
+    python = str(tmp_path / "no_torch" / "bin" / "python")
+    editor = Editor(tmp_path)
+    await editor.start(initialization_options={"interpreter": python, "settings": {}})
+    uri = editor.open("net.py", recipe)
+    (finding,) = await editor.diagnostics(uri)
+    assert python in finding.message and "not installed" in finding.message
+    await editor.until(lambda: any(status.state == "no-torch" for status in editor.statuses))
+    (status,) = [status for status in editor.statuses if status.state == "no-torch"]
+    assert f"`{python} -m pip install torch`" in status.detail
+    assert editor.shown == [], "the extension shows its own message"
+
+    editor.client.protocol.notify("shapelens/interpreter", {"path": sys.executable})
+    await editor.until(lambda: not editor.published[uri].diagnostics)
+    assert "→ [B, 400]" in (await editor.hints_when(uri)).values()
+    assert await editor.stop() == 0
+
+
+async def test_other_editors_are_told_by_a_message(tmp_path: Path, recipe: str) -> None:
+    editor = Editor(tmp_path)
+    await editor.start("--interpreter", str(tmp_path / "nothing" / "python"))
+    uri = editor.open("net.py", recipe)
+    (finding,) = await editor.diagnostics(uri)
+    assert "does not exist" in finding.message
+    assert len(editor.shown) == 1 and "does not exist" in editor.shown[0]
+    assert await editor.stop() == 0

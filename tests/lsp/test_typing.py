@@ -1,0 +1,86 @@
+"""While somebody types: nothing flickers, the newest text wins, and files that import the one being edited follow."""
+
+from __future__ import annotations
+
+from lsp.editor import Editor
+
+BLOCKS = """\
+from torch import nn
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.fc = nn.Linear(size, 16)
+    def forward(self, x):
+        return self.fc(x)
+"""
+MODEL = """\
+from torch import nn
+from blocks import Block
+# shapelens: Model()(f32[B:2, 8])
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block(8)
+        self.head = nn.Linear(16, 4)
+    def forward(self, x):
+        return self.head(self.block(x))
+"""
+
+
+async def test_hints_and_findings_stay_while_the_text_does_not_parse(editor: Editor, broken: str) -> None:
+    uri = editor.open("typing/syntax.py", broken)
+    await editor.diagnostics(uri)
+    before = await editor.hints_when(uri)
+    editor.replace(uri, "x = self.fc3(x)", "x = self.fc3(x")
+    (finding,) = await editor.diagnostics(uri)
+    assert editor.text_of(uri, finding.range) == "16 * 6 * 6"
+    assert await editor.hints(uri) == before
+    editor.replace(uri, "x = self.fc3(x", "x = self.fc3(x)")
+    assert len(await editor.diagnostics(uri)) == 1
+    assert await editor.hints(uri) == before
+
+
+async def test_of_thirty_fast_edits_the_last_one_counts(editor: Editor, recipe: str) -> None:
+    uri = editor.open("typing/fast.py", recipe)
+    assert await editor.diagnostics(uri) == []
+    for size in range(401, 431):
+        editor.replace(uri, "16 * 5 * 5" if size == 401 else str(size - 1), str(size))
+    (finding,) = await editor.diagnostics(uri)
+    assert editor.text_of(uri, finding.range) == "430" and "430" in finding.message
+    # Old versions may be left out, and never come after newer ones.
+    versions = [each.version or 0 for each in editor.publications if each.uri == uri]
+    assert versions == sorted(versions) and versions[-1] == 31
+
+
+async def test_edits_of_an_imported_file_are_seen_before_they_are_saved(editor: Editor) -> None:
+    blocks = editor.open("typing/blocks.py", BLOCKS)
+    model = editor.open("typing/model.py", MODEL)
+    assert await editor.diagnostics(model) == []
+    editor.replace(blocks, "nn.Linear(size, 16)", "nn.Linear(size, 12)")
+    await editor.until(lambda: bool(editor.published[model].diagnostics))
+    (finding,) = await editor.diagnostics(model)
+    assert editor.text_of(model, finding.range) == "16" and "12" in finding.message
+    places = {(each.location.uri, editor.text_of(each.location.uri, each.location.range)) for each in finding.related_information or []}
+    assert (blocks, "12") in places
+    editor.replace(blocks, "nn.Linear(size, 12)", "nn.Linear(size, 16)")
+    await editor.until(lambda: not editor.published[model].diagnostics)
+
+
+async def test_a_document_that_is_closed_while_it_runs_leaves_nothing_behind(editor: Editor, recipe: str) -> None:
+    endless = recipe.replace("def forward(self, x):\n", "def forward(self, x):\n        while True: pass\n")
+    uri = editor.open("typing/closed.py", endless)
+    await editor.until_running("closed.py")
+    editor.close(uri)
+    await editor.until(lambda: uri in editor.published)
+    assert not editor.published[uri].diagnostics
+    other = editor.open("typing/other.py", recipe)
+    assert await editor.diagnostics(other) == []
+    assert not editor.published[uri].diagnostics
+
+
+async def test_many_documents_each_keep_their_own(editor: Editor, recipe: str, broken: str) -> None:
+    uris = [editor.open(f"typing/many{number}.py", broken if number % 2 else recipe) for number in range(8)]
+    assert [len(await editor.diagnostics(uri)) for uri in uris] == [0, 1] * 4
+    editor.replace(uris[0], "16 * 5 * 5", "16 * 6 * 6")
+    assert len(await editor.diagnostics(uris[0])) == 1
+    assert len((await editor.hints_when(uris[6])).values()) > 10

@@ -1,0 +1,105 @@
+"""A file is opened: what the editor shows of it, and what the light bulb does."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from lsp.editor import Editor
+
+
+def line_of(text: str, part: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines()) if part in line)
+
+
+async def test_hints_stand_at_the_layers_the_values_and_the_parameters(editor: Editor, recipe: str) -> None:
+    uri = editor.open("shown/hints.py", recipe)
+    assert await editor.diagnostics(uri) == []
+    hints = await editor.hints_when(uri)
+    assert hints[line_of(recipe, "self.pool = ")] == "→ [B, 6, 14, 14] · [B, 16, 5, 5]"
+    assert hints[line_of(recipe, "torch.flatten")] == "→ [B, 400]"
+    assert hints[line_of(recipe, "def forward")] == "x: [B, 3, 32, 32]"
+    assert hints[line_of(recipe, "return x")] == "→ [B, 10]"
+
+
+async def test_only_the_hints_of_the_range_are_sent_and_tooltips_come_when_asked_for(editor: Editor, recipe: str) -> None:
+    uri = editor.open("shown/range.py", recipe)
+    await editor.hints_when(uri)
+    number = line_of(recipe, "self.pool = ")
+    one_line = types.Range(types.Position(number, 0), types.Position(number, 1))
+    found = await editor.client.text_document_inlay_hint_async(types.InlayHintParams(types.TextDocumentIdentifier(uri), one_line))
+    assert found is not None and [hint.label for hint in found] == ["→ [B, 6, 14, 14] · [B, 16, 5, 5]"]
+    assert found[0].tooltip is None
+    resolved = await editor.client.inlay_hint_resolve_async(found[0])
+    assert isinstance(resolved.tooltip, types.MarkupContent) and "`[B, 6, 28, 28]` → `[B, 6, 14, 14]`" in resolved.tooltip.value
+
+
+async def test_a_wrong_number_is_marked_explained_and_mended(editor: Editor, broken: str) -> None:
+    uri = editor.open("shown/broken.py", broken)
+    (finding,) = await editor.diagnostics(uri)
+    assert editor.text_of(uri, finding.range) == "16 * 6 * 6"
+    assert (finding.code, finding.source, finding.severity) == ("linear-in-features", "ShapeLens", types.DiagnosticSeverity.Error)
+    assert "fc1 gets 400 features" in finding.message and "in_features is 576" in finding.message
+    related = {editor.text_of(uri, each.location.range): each.location.uri for each in finding.related_information or []}
+    assert related["self.fc1(x)"] == uri
+
+    fix = (await editor.actions(uri, finding))[0]
+    assert (fix.title, fix.kind, fix.is_preferred) == ("Change in_features to 400", types.CodeActionKind.QuickFix, True)
+    assert fix.edit is not None
+    editor.apply(fix.edit)
+    assert "nn.Linear(400, 120)" in editor.texts[uri]
+    assert await editor.diagnostics(uri) == []
+
+
+async def test_a_finding_can_be_silenced(editor: Editor, broken: str) -> None:
+    uri = editor.open("shown/silenced.py", broken)
+    (finding,) = await editor.diagnostics(uri)
+    silence = (await editor.actions(uri, finding))[-1]
+    assert silence.edit is not None and not silence.is_preferred
+    editor.apply(silence.edit)
+    assert "120)  # shapelens: ignore[linear-in-features]\n" in editor.texts[uri]
+    assert await editor.diagnostics(uri) == []
+
+
+async def test_an_old_fix_is_not_offered_for_a_text_that_has_changed(editor: Editor, broken: str) -> None:
+    uri = editor.open("shown/stale.py", broken)
+    (finding,) = await editor.diagnostics(uri)
+    editor.replace(uri, "16 * 6 * 6", "7")
+    assert [action.title for action in await editor.actions(uri, finding)] == ["Silence linear-in-features on this line"]
+
+
+async def test_hovers_tell_of_layers_and_tensors(editor: Editor, recipe: str) -> None:
+    uri = editor.open("shown/hovers.py", recipe)
+    await editor.hints_when(uri)
+    layer = await editor.hover(uri, "nn.Conv2d(3, 6, 5)")
+    assert layer is not None and "[B, 3, 32, 32]" in layer and "[B, 6, 28, 28]" in layer and "weight" in layer
+    assert await editor.hover(uri, "import torch.nn.functional") is None
+
+
+async def test_the_lens_shows_the_example_and_sets_another(editor: Editor, recipe: str) -> None:
+    uri = editor.open("shown/lens.py", recipe)
+    await editor.hints_when(uri)
+    (lens,) = await editor.lenses(uri)
+    assert lens.command is not None and "62 006 parameters" in lens.command.title.replace("\u202f", " ")
+    assert lens.command.command == "shapelens.setExample"
+    assert list(lens.command.arguments or []) == [uri, "Net", "Net()(f32[B:1024, 3, 32, 32])"]
+
+    assert "column" in await editor.execute("shapelens.checkExample", uri, "Net", "Net()(f32[B:2, 3")
+    assert await editor.execute("shapelens.checkExample", uri, "Net", "Net()(f32[N:4, 3, 32, 32])") is None
+    assert await editor.execute("shapelens.applyExample", uri, "Net", "Net()(f32[N:4, 3, 32, 32])") is None
+    assert "# shapelens: Net()(f32[N:4, 3, 32, 32])\n" in editor.texts[uri] and "1024" not in editor.texts[uri]
+    hints = await editor.hints_when(uri, lambda hints: "→ [N, 400]" in hints.values())
+    assert hints[line_of(recipe, "return x")] == "→ [N, 10]"
+
+
+async def test_the_annotated_file_has_its_hints_in_the_margin(editor: Editor, recipe: str) -> None:
+    uri = editor.open("shown/annotated.py", recipe)
+    await editor.hints_when(uri)
+    lines = (await editor.execute("shapelens.annotated", uri))["text"].splitlines()
+    (flatten,) = [line for line in lines if "torch.flatten" in line]
+    assert flatten.startswith("        x = torch.flatten(x, 1)  ") and flatten.endswith("→ [B, 400]")
+
+
+async def test_a_file_without_models_is_left_alone(editor: Editor) -> None:
+    uri = editor.open("shown/plain.py", "import json\nprint(json.dumps({}))\nraise SystemExit\n")
+    assert await editor.diagnostics(uri) == []
+    assert await editor.hints(uri) == {} and await editor.lenses(uri) == []
