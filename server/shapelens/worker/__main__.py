@@ -1,4 +1,4 @@
-"""Run by path under the user's interpreter: `PYTHON worker/__main__.py [--no-fork]`. Frames come in on standard input and go out on standard output.
+"""Run by path under the user's interpreter: `PYTHON worker/__main__.py [--no-fork]`. Frames come on standard input, go on standard output.
 
 Nothing of ours is on the user's `sys.path`: the package is made under a private name, so that it stands in nobody's way.
 """
@@ -16,7 +16,7 @@ def main() -> None:
     from types import ModuleType
 
     package = ModuleType("_shapelens")
-    package.__path__ = [os.path.dirname(here)]  # type: ignore[attr-defined]
+    package.__path__ = [os.path.dirname(here)]
     sys.modules["_shapelens"] = package
 
     from _shapelens.worker.startup import start  # type: ignore[import-not-found]

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Span
 from . import origins
@@ -129,7 +130,12 @@ class Calls:
 
     def _mismatch(self, module: Any, expected: Expectation) -> None:
         tensor, dim = expected.tensor, expected.dim
-        message = "%s expected input dim %d of size %s, got input of shape %s" % (type(module).__name__, dim, expected.need, list(tensor.shape))
+        message = "%s expected input dim %d of size %s, got input of shape %s" % (
+            type(module).__name__,
+            dim,
+            expected.need,
+            list(tensor.shape),
+        )
         found = self._finding(module, expected.code, message, tensor)
         found.argument, found.got, found.need, found.dim = expected.argument, int(tensor.shape[dim]), expected.need, dim
         found.origins = origins.trace_back(tensor, dim, self.recorder)
@@ -201,14 +207,14 @@ def _parameters(module: Any) -> Tuple[List[ParameterSeen], List[Tuple[Tensor, Op
     own, everything = [], []
     with torch._C.DisableTorchFunction():
         for name, tensor in list(module._parameters.items()) + list(module._buffers.items()):
-            if isinstance(tensor, Tensor) and not isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+            if isinstance(tensor, Tensor) and not isinstance(tensor, UninitializedTensorMixin):
                 buffer = name in module._buffers
                 size = tensor.numel() * tensor.element_size()
                 own.append(ParameterSeen(name, list(tensor.shape), str(tensor.dtype)[6:], size, tensor.requires_grad, buffer))
         done = set()
         for source in (module.parameters(), module.buffers()):
             for tensor in source:
-                if id(tensor) not in done and not isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+                if id(tensor) not in done and not isinstance(tensor, UninitializedTensorMixin):
                     done.add(id(tensor))
                     everything.append((tensor, tensor.requires_grad if isinstance(tensor, torch.nn.Parameter) else None))
     return own, everything
@@ -262,10 +268,8 @@ def watching(current: Callable[[], Calls]) -> Iterator[None]:
             self.__dict__["_shapelens_mode"] = mode  # The example says which mode it wants.
         return train(self, mode)
 
-    Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign,assignment]
+    Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign]
     try:
         yield
     finally:
         Module.__call__, Module.__init__, Module.train = call, initialise, train  # type: ignore[method-assign]
-
-

@@ -75,7 +75,9 @@ def _touch() -> None:
 
     gc.disable()  # A short-lived process need not collect, and each collection would copy pages of the parent.
     with torch.device("meta"):
-        torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(16, 2))(torch.empty(1, 3, 4, 4))
+        torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(16, 2))(
+            torch.empty(1, 3, 4, 4)
+        )
 
 
 def _flush() -> None:

@@ -24,7 +24,16 @@ class _State:
     real_scratch = ""
 
 
-NETWORK = {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname", "urllib.Request", "ftplib.connect", "smtplib.connect"}
+NETWORK = {
+    "socket.connect",
+    "socket.bind",
+    "socket.sendto",
+    "socket.getaddrinfo",
+    "socket.gethostbyname",
+    "urllib.Request",
+    "ftplib.connect",
+    "smtplib.connect",
+}
 PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn", "os.startfile"}
 SIGNALS = {"os.kill", "os.killpg", "signal.pthread_kill"}
 CHANGES = {

@@ -5,7 +5,6 @@ and `main()` calls bind nothing that a model needs, so they never run; neither d
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -19,9 +18,10 @@ DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, as
 
 # Calls at module level that are harmless and that later definitions may rely on.
 HARMLESS = {
-    "logging.getLogger", "getLogger", "TypeVar", "typing.TypeVar", "ParamSpec", "namedtuple", "collections.namedtuple", "NewType", "partial",
-    "functools.partial", "dict", "list", "set", "tuple", "frozenset", "sys.path.append", "sys.path.insert", "OrderedDict", "Path", "defaultdict",
-    "warnings.filterwarnings", "warnings.simplefilter", "__all__.append", "__all__.extend", "range", "len", "int", "float", "str",
+    "logging.getLogger", "getLogger", "TypeVar", "typing.TypeVar", "ParamSpec", "NewType", "namedtuple", "collections.namedtuple",
+    "partial", "functools.partial", "dict", "list", "set", "tuple", "frozenset", "OrderedDict", "defaultdict", "Path", "range", "len",
+    "int", "float", "str", "sys.path.append", "sys.path.insert", "warnings.filterwarnings", "warnings.simplefilter", "__all__.append",
+    "__all__.extend",
 }  # fmt: skip
 
 
@@ -113,9 +113,7 @@ def is_definition(node: ast.stmt) -> bool:
         return (node.value is None or is_plain(node.value)) and is_plain(node.target)
     if isinstance(node, ast.Expr):
         return is_plain(node.value)
-    if type(node).__name__ == "TypeAlias":
-        return True
-    return False
+    return type(node).__name__ == "TypeAlias"
 
 
 def is_plain(node: ast.AST) -> bool:

@@ -16,12 +16,16 @@ from .recorder import LAYER, key_of, value_of
 
 # What the meta device says where real data would be needed: no mistake of the user.
 NEEDS_DATA = re.compile(
-    r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|on device meta|device meta"
+    r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|device meta"
     r"|Cannot copy out of meta|aten::\S+ .* 'Meta' backend|incompatible tensor type"
 )
 # What eager says -> the code of the finding. The first that fits counts.
 MESSAGES: List[Tuple[str, str]] = [
-    (r"must match the size of tensor|are not broadcastable|not broadcastable|doesn't match the broadcast shape|Attempting to broadcast a dimension|shape mismatch: .* broadcast", "broadcast"),
+    (
+        r"must match the size of tensor|not broadcastable|doesn't match the broadcast shape|Attempting to broadcast a dimension"
+        r"|shape mismatch: .* broadcast",
+        "broadcast",
+    ),
     (r"mat1 and mat2 shapes|size mismatch, got|Expected size for first two dimensions of batch2|batch1|inconsistent tensor size", "matmul"),
     (r"same dtype|expected scalar type|dtypes? .* (must|should) (be|match)|to have the same dtype|dtype but got", "dtype"),
     (r"shape '.*' is invalid for input|view size is not compatible|cannot be reshaped|is invalid for input of size", "view"),
@@ -90,7 +94,7 @@ def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, 
 
 
 def _dims_to_blame(code: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.Tensor, int]]:
-    """The dims, counted from the front, of the arguments of a failed operation whose sizes do not fit; the last ones where that is not known."""
+    """The dims, counted from the front, of a failed operation's arguments whose sizes do not fit; the last ones where that is not known."""
     tensors = [tensor for tensor in tensors if tensor.dim()]
     if len(tensors) > 1 and code == "matmul":
         first, second = tensors[:2]

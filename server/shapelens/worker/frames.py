@@ -71,7 +71,7 @@ class Frames:
 
     def trail(self) -> List[Span]:
         """The user frames that are running, outermost first."""
-        spans = []
+        spans: List[Span] = []
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None:
             if self.is_user_file(frame.f_code.co_filename):
@@ -86,9 +86,7 @@ class Frames:
             if self.is_user_file(traceback.tb_frame.f_code.co_filename):
                 entries.append(traceback)
             traceback = traceback.tb_next
-        return [
-            self._span(entry.tb_frame.f_code, entry.tb_lasti, entry.tb_lineno, innermost=entry is entries[-1]) for entry in entries
-        ]
+        return [self._span(entry.tb_frame.f_code, entry.tb_lasti, entry.tb_lineno, innermost=entry is entries[-1]) for entry in entries]
 
     def _rewritten(self, file: str) -> bool:
         return any(file == known for _, known in self.recorder.files)
@@ -106,7 +104,7 @@ class Frames:
         return Span(code.co_filename, line, len(text) - len(text.lstrip()), line, len(text.encode()))
 
     def _next_operation(self, file: str, line: int) -> Optional[Tuple[int, int, int, int]]:
-        """Before Python 3.11: the operation of the line that was next to report itself, as sites are numbered in the order of evaluation."""
+        """Before Python 3.11: the operation of the line that was next to report itself; sites are numbered in the order of evaluation."""
         sites = self.recorder.sites
         inside = [
             number

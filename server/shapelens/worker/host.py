@@ -192,7 +192,10 @@ class Host:
         if chunk == b"":
             self.selector.unregister(process.results)
         for frame in process.splitter.feed(chunk or b""):
-            process.finished = process.finished or b'"type":"Finished"' in frame[:64]
+            if b'"type":"Finished"' in frame[:64]:
+                process.finished = True
+                # What was printed before belongs in front of it.
+                self._drain(process.output, self._relay_output)
             self._write(frame)
 
     def _relay_output(self) -> None:
@@ -240,8 +243,10 @@ class Host:
     def _ended(self, process: Child, status: int) -> None:
         """The working child is gone: what it wrote last, then how it ended."""
         assert process.run is not None
-        self._drain(process, process.results, self._relay)
-        self._drain(process, process.output, self._relay_output)
+        for number, relay in ((process.results, self._relay), (process.output, self._relay_output)):
+            self._drain(number, relay)
+            if number in self.selector.get_map():
+                self.selector.unregister(number)
         self.working = None
         process.kill("ended")  # What it may have left running.
         process.close()
@@ -250,15 +255,10 @@ class Host:
             self.send(Finished(process.run.run_id, outcome, detail))
         self._next()
 
-    def _drain(self, process: Child, number: int, relay: Callable[[], None]) -> None:
-        for _ in range(4096):
-            if number not in self.selector.get_map():
-                return
-            ready = [key for key, _ in self.selector.select(0) if key.fd == number]
-            if not ready:
-                break
+    def _drain(self, number: int, relay: Callable[[], None]) -> None:
+        """Relay all that a pipe holds now."""
+        while number in self.selector.get_map() and any(key.fd == number for key, _ in self.selector.select(0)):
             relay()
-        self.selector.unregister(number)
 
 
 def how_it_ended(process: Child, status: int) -> Any:

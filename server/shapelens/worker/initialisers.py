@@ -43,6 +43,17 @@ def make_free() -> None:
         if name.endswith("_") and not name.startswith("_"):
             setattr(init, name, _free(name))
     # Old names without the underscore, kept by torch for old code.
-    for name in ("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal"):
+    for name in (
+        "uniform",
+        "normal",
+        "constant",
+        "eye",
+        "dirac",
+        "xavier_uniform",
+        "xavier_normal",
+        "kaiming_uniform",
+        "kaiming_normal",
+        "orthogonal",
+    ):
         if hasattr(init, name) and callable(getattr(init, name)):
             setattr(init, name, _free(name + "_"))

@@ -95,7 +95,11 @@ def _bilinear(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Ite
 
 
 def _attention(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Expectation]:
-    for index, name, argument, attribute in ((0, "query", "embed_dim", "embed_dim"), (1, "key", "kdim", "kdim"), (2, "value", "vdim", "vdim")):
+    for index, name, argument, attribute in (
+        (0, "query", "embed_dim", "embed_dim"),
+        (1, "key", "kdim", "kdim"),
+        (2, "value", "vdim", "vdim"),
+    ):
         # kdim and vdim are embed_dim unless they are given.
         said = argument if getattr(module, attribute) != module.embed_dim else "embed_dim"
         yield from _last("attention-embed-dim", said, attribute, index, name)(module, args, kwargs)
@@ -175,7 +179,11 @@ def unmet(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Ex
     rule = rule_of(module)
     if rule is None or not _weight_agrees(module):
         return []
-    return [expected for expected in rule(module, args, kwargs) if type(expected.need) is int and expected.tensor.shape[expected.dim] != expected.need]
+    return [
+        expected
+        for expected in rule(module, args, kwargs)
+        if type(expected.need) is int and expected.tensor.shape[expected.dim] != expected.need
+    ]
 
 
 def _weight_agrees(module: Any) -> bool:

@@ -28,7 +28,7 @@ class _Legacy(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
         if len(args) == 1 and isinstance(args[0], Tensor):
             return args[0].to(cls.dtype)
-        if args and all(isinstance(argument, int) for argument in args) or (args and isinstance(args[0], torch.Size)) or not args:
+        if (args and all(isinstance(argument, int) for argument in args)) or (args and isinstance(args[0], torch.Size)) or not args:
             shape = args[0] if args and isinstance(args[0], torch.Size) else args
             return torch.empty(shape or (0,), dtype=cls.dtype, device=META)
         return torch.tensor(args[0], dtype=cls.dtype)

@@ -92,18 +92,18 @@ def parse(text: str, file: str) -> ast.Module:
     """The syntax tree of a text. A byte order mark is not part of the program. Raises SyntaxError."""
     try:
         return ast.parse(text[1:] if text.startswith("\ufeff") else text, file)
-    except ValueError as error:  # A NUL byte, before Python 3.12.
+    except (ValueError, RecursionError) as error:  # A NUL byte, before Python 3.12; or nested past what Python itself can take.
         raise SyntaxError(str(error)) from error
 
 
-def package_of(file: str, root: str = "", levels: int = 0) -> Tuple[str, str]:
+def package_of(file: str, levels: int = 0) -> Tuple[str, str]:
     """(import root, dotted module name) of a file: the folders above it that have an `__init__.py` are its packages.
 
     A folder without one is a package too where its parent has one, or where relative imports of `levels` dots reach above it.
     """
     folder, base = os.path.split(file)
     parts = [] if base == "__init__.py" else [os.path.splitext(base)[0]]
-    while folder not in (root, os.path.dirname(folder)):
+    while folder != os.path.dirname(folder):
         parent, name = os.path.split(folder)
         is_package = any(os.path.isfile(os.path.join(place, "__init__.py")) for place in (folder, parent))
         if not name.isidentifier() or not (is_package or len(parts) < levels):
@@ -120,7 +120,7 @@ def relative_levels(tree: ast.Module) -> int:
 
 def search_path(file: str, root: str, levels: int = 0) -> List[str]:
     """What goes in front of sys.path: where the file's own imports start, then the workspace and its `src`."""
-    folders = [package_of(file, root, levels)[0], root, os.path.join(root, "src") if root else "", os.path.dirname(file)]
+    folders = [package_of(file, levels)[0], root, os.path.join(root, "src") if root else "", os.path.dirname(file)]
     return [folder for index, folder in enumerate(folders) if folder and os.path.isdir(folder) and folder not in folders[:index]]
 
 
@@ -132,7 +132,7 @@ def load(file: str, root: str, finder: DocumentFinder) -> ModuleType:
     tree = finder.trees[file] = parse(finder.texts[file], file)
     levels = relative_levels(tree)
     sys.path[:0] = search_path(file, root, levels)
-    name = package_of(file, root, levels)[1]
+    name = package_of(file, levels)[1]
     if "." not in name and (not name.isidentifier() or _is_taken(name, file)):
         name = "__shapelens_document__"
     parent = name.rpartition(".")[0]

@@ -1,7 +1,7 @@
 """Everything on the meta device, except small values that follow from constants: those stay real, on the CPU.
 
-Parameters, inputs and random numbers are meta tensors. `arange`, `linspace`, `zeros`, `tensor([...])` and what is computed from them alone are
-real, so that `.item()`, `.tolist()`, `if` and boolean masks on them work. Where the two meet, the real one goes to the meta device.
+Parameters, inputs and random numbers are meta tensors. `arange`, `linspace`, `zeros`, `tensor([...])` and what is computed from them alone
+are real, so that `.item()`, `.tolist()`, `if` and boolean masks on them work. Where the two meet, the real one goes to the meta device.
 Whatever device user code names is ignored, and it is told that all tensors are on the CPU.
 
 `Meta` is the one mode of a run. On its way it notes where tensors came from (origins.py), and which operation failed.
@@ -39,14 +39,16 @@ def _getter(name: str) -> Any:
 # Factories of values that are known, given their arguments; the others (empty, rand, ...) make data.
 KNOWN = _named(
     torch,
-    "tensor as_tensor asarray from_numpy frombuffer scalar_tensor arange range linspace logspace eye zeros ones full tril_indices triu_indices "
-    "hann_window hamming_window bartlett_window blackman_window kaiser_window",
+    "tensor as_tensor asarray from_numpy frombuffer scalar_tensor arange range linspace logspace eye zeros ones full tril_indices "
+    "triu_indices hann_window hamming_window bartlett_window blackman_window kaiser_window",
 )
 KNOWN_NEW = _named(Tensor, "new_tensor new_zeros new_ones new_full")
 KNOWN_LIKE = _named(torch, "zeros_like ones_like full_like")
 DATA_LIKE = _named(torch, "empty_like rand_like randn_like randint_like") | _named(Tensor, "new_empty new_empty_strided")
 RANDOM_IN_PLACE = _named(Tensor, "normal_ uniform_ bernoulli_ random_ exponential_ cauchy_ log_normal_ geometric_")
-RANDOM = _named(torch, "bernoulli multinomial normal poisson") | _named(torch.nn.functional, "dropout dropout1d dropout2d dropout3d alpha_dropout")
+RANDOM = _named(torch, "bernoulli multinomial normal poisson") | _named(
+    torch.nn.functional, "dropout dropout1d dropout2d dropout3d alpha_dropout"
+)
 MOVES = _named(Tensor, "cuda cpu xpu ipu pin_memory")
 DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "grad", "ndim", "layout", "is_leaf", "grad_fn")}
 
@@ -60,7 +62,7 @@ def _factories() -> Set[Any]:
 class Failure:
     """The torch function that raised last, and what it was given."""
 
-    __slots__ = ("operation", "arguments", "error")
+    __slots__ = ("arguments", "error", "operation")
 
     def __init__(self, operation: str, arguments: List[Tensor], error: BaseException) -> None:
         self.operation = operation
@@ -124,7 +126,13 @@ def _changed_in_place(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> O
     if isinstance(out, Tensor):
         return out
     name = getattr(func, "__name__", "")
-    in_place = (name.endswith("_") and not name.startswith("_")) or name in ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__")
+    in_place = (name.endswith("_") and not name.startswith("_")) or name in (
+        "__setitem__",
+        "__iadd__",
+        "__isub__",
+        "__imul__",
+        "__itruediv__",
+    )
     return args[0] if in_place and args and isinstance(args[0], Tensor) else None
 
 
@@ -278,7 +286,13 @@ def _same_dtype(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 # eager's (C++) names of dtypes, where they differ from Python's.
-_SCALAR_TYPES = {torch.float32: "float", torch.float64: "double", torch.float16: "c10::Half", torch.bfloat16: "c10::BFloat16", torch.int64: "long"}
+_SCALAR_TYPES = {
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.float16: "c10::Half",
+    torch.bfloat16: "c10::BFloat16",
+    torch.int64: "long",
+}
 
 
 def _bool(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -305,7 +319,12 @@ for _rule, _functions in (
     (_says(False), {_getter("is_meta"), _getter("is_cuda"), Tensor.is_pinned}),
     (_says(True), {_getter("is_cpu")}),
     (_says(-1), {Tensor.get_device}),
-    (_same_dtype, _named(torch, "matmul mm bmm mv dot") | _named(Tensor, "matmul mm bmm mv dot __matmul__ __rmatmul__") | {torch.nn.functional.linear}),
+    (
+        _same_dtype,
+        _named(torch, "matmul mm bmm mv dot")
+        | _named(Tensor, "matmul mm bmm mv dot __matmul__ __rmatmul__")
+        | {torch.nn.functional.linear},
+    ),
     (_bool, {Tensor.__bool__}),
     (_equal, {torch.equal, Tensor.equal}),
 ):

@@ -1,4 +1,4 @@
-"""Where a size came from: each tensor remembers the operation that made it, and that operation's inputs (not the tensors, only their nodes).
+"""Where a size came from: each tensor remembers the operation that made it, and its inputs (not the tensors, only their nodes).
 
 A size is followed back through operations that keep it in its place (relu, dropout, pooling of the other dims) to the one that set it:
 a layer whose constructor names it (`out_channels` of conv1), or an operation that changed it (`flatten`, `cat`, `transpose`).
@@ -24,7 +24,7 @@ MOST_ORIGINS = 4  # reported
 class Node:
     """One result of one operation."""
 
-    __slots__ = ("operation", "site", "result", "parents", "module", "layer")
+    __slots__ = ("layer", "module", "operation", "parents", "result", "site")
 
     def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Node"], Tuple[Any, ...]]]) -> None:
         self.operation = operation

@@ -87,7 +87,11 @@ def key_of(value: Any, depth: int = 0) -> Optional[Key]:
             return None
         items = list(value.items())[:MOST_ITEMS]
         keys = [key_of(item, depth + 1) for _, item in items]
-        return ("mapping", type(value).__name__, tuple([str(name) for name, _ in items]), tuple(keys)) if any(map(_holds_tensor, keys)) else None
+        return (
+            ("mapping", type(value).__name__, tuple([str(name) for name, _ in items]), tuple(keys))
+            if any(map(_holds_tensor, keys))
+            else None
+        )
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and depth < DEEPEST:
         return key_of({item.name: getattr(value, item.name, None) for item in dataclasses.fields(value)}, depth + 1)
     return None

@@ -4,7 +4,7 @@ Each place of interest becomes a `Site` with a number k, and the code there hand
 
     def forward(self, x):                def forward(self, x):
                                              __shapelens_names__(0, x)
-        x = self.fc(x)          →            x = __shapelens_value__(4, __shapelens_value__(3, __shapelens_value__(1, self.fc)(__shapelens_value__(2, x))))
+        x = self.fc(x)          →            x = __shapelens_value__(4, __shapelens_value__(3, …self.fc…(__shapelens_value__(2, x))))
         return x                             return __shapelens_value__(6, __shapelens_value__(5, x))
 
 Line numbers and columns stay those of the source, so that tracebacks, breakpoints and `inspect.getsource` are right.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Set, Tuple
+from typing import Any, Iterator, List, Optional, Set, Tuple
 
 VALUE = "__shapelens_value__"  # (k, value) -> value
 ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
@@ -24,6 +24,7 @@ NAMES = "__shapelens_names__"  # (k, *values): values of sites k, k + 1, ...
 Place = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LONGEST_CHAIN = 100  # operators in a row that report themselves
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -64,13 +65,8 @@ class Rewriter(ast.NodeTransformer):
         self.qualified.pop()
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._function(node)
-
-    def _function(self, node):  # type: ignore[no-untyped-def]
+    def visit_FunctionDef(self, node: Any) -> Any:
+        """Rewrite the body, after a report of the parameters; `self` is none."""
         in_class = bool(self.qualified) and not self.locals
         arguments = _arguments(node.args)
         if in_class and arguments and arguments[0].arg in ("self", "cls", "mcs"):
@@ -88,6 +84,8 @@ class Rewriter(ast.NodeTransformer):
         self.locals.pop()
         self.qualified.pop()
         return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.qualified.append("<lambda>")
@@ -107,13 +105,15 @@ class Rewriter(ast.NodeTransformer):
             out.extend(self._assignment(node))
         elif isinstance(node, ast.AugAssign):
             if not isinstance(node.target, ast.Name):
-                node.target = self.generic_visit(node.target)
+                self.generic_visit(node.target)
             node.value = self.visit(node.value)
             out.append(node)
             out.extend(self._report_targets([node.target], node))
         elif isinstance(node, ast.Assert):
             # What an assertion says of data cannot be known: it is taken to hold.
-            node.test = ast.copy_location(ast.Call(ast.copy_location(ast.Name(ASSUMED, ast.Load()), node.test), [self.visit(node.test)], []), node.test)
+            node.test = ast.copy_location(
+                ast.Call(ast.copy_location(ast.Name(ASSUMED, ast.Load()), node.test), [self.visit(node.test)], []), node.test
+            )
             out.append(node)
         elif isinstance(node, ast.Return):
             if node.value is not None:
@@ -149,7 +149,7 @@ class Rewriter(ast.NodeTransformer):
             return self._compound(node)  # type: ignore[arg-type]
         return self.visit(node) if isinstance(node, ast.AST) else node
 
-    def _assignment(self, node):  # type: ignore[no-untyped-def]
+    def _assignment(self, node: Any) -> List[ast.stmt]:
         """The reports that follow an assignment; a single plain target is reported by its value instead."""
         if node.value is None:
             return []
@@ -208,9 +208,7 @@ class Rewriter(ast.NodeTransformer):
                 node.func = self.visit(node.func)
             else:
                 node.func.value = self.visit(node.func.value)
-        elif not isinstance(node.func, ast.Name):
-            node.func = self.visit(node.func)
-        elif node.func.id in self._local_names():
+        elif not isinstance(node.func, ast.Name) or node.func.id in self._local_names():
             node.func = self.visit(node.func)
         node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
@@ -228,7 +226,8 @@ class Rewriter(ast.NodeTransformer):
         for link in reversed(chain):
             place = place_of(link)
             link.left, link.right = left, self.visit(link.right)
-            left = self._wrap(link, place, "expression", "", operation=True)
+            # Each report nests the code once more, and the compiler's depth has a limit.
+            left = self._wrap(link, place, "expression", "", operation=True) if len(chain) < LONGEST_CHAIN else link
         return left  # type: ignore[no-any-return]
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -261,10 +260,10 @@ class Rewriter(ast.NodeTransformer):
         node.value = self._wrap(self.visit(node.value), target, "assign", node.target.id)
         return node
 
-    def _comprehension(self, node):  # type: ignore[no-untyped-def]
+    def _comprehension(self, node: Any) -> Any:
         names = {name.id for generator in node.generators for name in ast.walk(generator.target) if isinstance(name, ast.Name)}
         self.locals.append(names)
-        for index, generator in enumerate(node.generators):
+        for generator in node.generators:
             generator.iter = self.visit(generator.iter)
             generator.ifs = [self.visit(condition) for condition in generator.ifs]
         if isinstance(node, ast.DictComp):
@@ -317,7 +316,7 @@ def _plain_names(target: ast.expr) -> Iterator[ast.Name]:
         yield from _plain_names(target.value)
 
 
-def _bound(function):  # type: ignore[no-untyped-def]
+def _bound(function: Any) -> Iterator[str]:
     """Names that a function binds: parameters, assignments, loops, imports; not those of functions inside it."""
     for argument in _arguments(function.args):
         yield argument.arg

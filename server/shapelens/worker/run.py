@@ -74,7 +74,10 @@ class Job:
                 outcome, detail = "memory", "the run needed more than its memory limit of %d MB" % (self.run.memory_limit >> 20)
                 self._stopped(outcome, detail)
             except (SystemExit, KeyboardInterrupt) as error:
-                outcome, detail = "exit", "the file called %s" % ("sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt")
+                outcome, detail = (
+                    "exit",
+                    "the file called %s" % ("sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt"),
+                )
                 self._stopped(outcome, detail, error)
         return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start)
 
@@ -334,7 +337,7 @@ def torch_functions_off() -> Any:
 
 
 def execute(run: Run, send: Send) -> Finished:
-    """Do a run, sending `Traced` messages; returns the `Finished` that ends it. A bug of ours is reported as such, with its traceback in the log."""
+    """Do a run, sending `Traced` messages; returns the `Finished` that ends it. A bug of ours is called one, its traceback in the log."""
     try:
         return Job(run, send).execute()
     except (DeadlineReached, MemoryError) as error:

@@ -22,5 +22,5 @@ def load_kernels() -> None:
         nn.Embedding(4, 8)(torch.empty(2, 5, dtype=torch.int64))
         torch.cat([tokens, tokens.softmax(-1) + 1], 1).transpose(1, 2).reshape(2, -1) @ torch.empty(80, 3)
         torch.einsum("bij,bkj->bik", tokens, tokens)
-    import torch.utils._device  # noqa: F401  The list of factories is made on first use.
-    import torch.utils.checkpoint  # noqa: F401
+    import torch.utils._device
+    import torch.utils.checkpoint

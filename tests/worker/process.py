@@ -1,0 +1,75 @@
+"""A worker process as a test drives it: blocking, one run at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from shapelens import protocol
+from shapelens.protocol import ExampleRequest, Finished, Hello, Output, Ready, Run, Trace, Traced
+from shapelens.worker.framing import read_message
+
+MAIN = Path(protocol.__file__).parent / "worker" / "__main__.py"
+
+
+class WorkerProcess:
+    """A real worker under the interpreter of the tests."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen([sys.executable, "-X", "utf8", str(MAIN), *arguments], stdin=-1, stdout=-1)
+        self.hello = self.read()
+        assert isinstance(self.hello, Hello)
+        assert isinstance(self.read(), Ready)
+        self.output = ""
+        self.runs = 0
+
+    def read(self) -> Any:
+        """The next message; None at the end."""
+        assert self.process.stdout is not None
+        return read_message(self.process.stdout)
+
+    def send(self, message: Any) -> None:
+        """Send a message."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(protocol.encode(message))
+        self.process.stdin.flush()
+
+    def start(self, file: Path, text: str, *examples: str, **options: Any) -> int:
+        """Begin a run; its id."""
+        self.runs += 1
+        self.output = ""
+        self.send(Run(self.runs, str(file), text, str(file.parent), [ExampleRequest("", each) for each in examples], **options))
+        return self.runs
+
+    def finish(self, run_id: int) -> tuple[Trace | None, Finished]:
+        """The last trace of a run, and how it ended."""
+        trace = None
+        while True:
+            message = self.read()
+            assert message is not None, "the worker ended"
+            if isinstance(message, Output):
+                self.output += message.text
+            elif isinstance(message, Traced) and message.run_id == run_id:
+                trace = message.trace
+            elif isinstance(message, Finished) and message.run_id == run_id:
+                return trace, message
+
+    def run(self, file: Path, text: str, *examples: str, **options: Any) -> tuple[Trace | None, Finished]:
+        """One run from its start to its end."""
+        return self.finish(self.start(file, text, *examples, **options))
+
+    def close(self) -> int:
+        """End the worker by the end of its input; its exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        code = self.process.wait(20)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+
+def shapes(trace: Trace, name: str) -> list[Any]:
+    """The shapes that a variable was assigned, in the order of the file."""
+    return [[value.shape for value in item.values] for item in trace.observations if item.name == name and item.kind == "assign"]

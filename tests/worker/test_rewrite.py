@@ -1,0 +1,148 @@
+"""Rewritten code does what the code did, and says where its values stand."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import Any
+
+from shapelens import worker
+from shapelens.worker.naming import formula, steps
+from shapelens.worker.rewrite import ASSUMED, NAMES, VALUE, Site, rewrite
+
+PROGRAM = '''
+from contextlib import nullcontext
+class Outer:
+    """Doc."""
+    __secret = 5
+    table = [lambda v, k=k: v * k for k in range(3)]
+
+    def __init__(self, n, *rest, flag=False, **more):
+        """Of init."""
+        self.n = n; self.total = self.count = 0
+        self.rest, (self.first, *self.others) = rest, [flag, *more.values()]
+
+    def method(self, x, y: int = 2) -> "int":
+        def inner(z):
+            nonlocal x
+            x += z
+            return lambda q: q + x + self.__secret
+        for i, (a, b) in enumerate(zip(range(x), range(y))):
+            self.total += a * b - i
+            if (w := a + b) > 2: continue
+        else:
+            self.total -= 1
+        with nullcontext(3) as c, nullcontext((4, 5)) as (d, e):
+            x = c + d - e
+        try:
+            1 / 0
+        except ZeroDivisionError as error:
+            kind = type(error).__name__
+        match [x, y]:
+            case [0, other] if other: chosen = "zero"
+            case [_, other]: chosen = f"other {other!r:>{3}} {x + 1=}"
+        squares = {k: v ** 2 for k, v in {"a": 1, "b": 2}.items() if v} | {"c": [p for p in (1, 2) for _ in range(p)]}
+        x: int = inner(2)(3)
+        del other
+        assert x, "message"
+        named = super().__repr__ is not None, __class__.__name__
+        return x, y, kind, chosen, squares, [*self.rest], named, not x, -x, x if y else y, x < y <= 3
+
+    @staticmethod
+    def plain(v): return v[0], v[-1:], v[::2]
+    @classmethod
+    def make(cls, *a): return cls(*a)
+    @property
+    def doubled(self): return self.n * 2
+    def generate(self):
+        got = yield self.n
+        yield from [got, self.total]
+    async def later(self): return self.n
+
+def run():
+    import asyncio
+    o = Outer.make(3, 4, 5)
+    g = o.generate()
+    later, docs = asyncio.run(o.later()), [o.method.__doc__, Outer.__init__.__doc__]
+    return o.method(4), o.plain([1, 2, 3]), o.doubled, next(g), g.send(9), list(g), later, Outer.table[2](4), docs
+'''
+
+
+def executed(tree: ast.Module, reports: list[tuple[int, Any]]) -> Any:
+    def names(first: int, *values: Any) -> None:
+        reports.extend((first + offset, value) for offset, value in enumerate(values))
+
+    def value(number: int, result: Any) -> Any:
+        reports.append((number, result))
+        return result
+
+    namespace = {"__name__": "program", VALUE: value, NAMES: names, ASSUMED: lambda result: result}
+    exec(compile(ast.fix_missing_locations(tree), "program.py", "exec"), namespace)
+    return namespace["run"]()
+
+
+def test_rewritten_code_does_the_same() -> None:
+    sites: list[Site] = []
+    plain = executed(ast.parse(PROGRAM), [])
+    reports: list[tuple[int, Any]] = []
+    assert executed(rewrite(ast.parse(PROGRAM), sites), reports) == plain
+    assert {number for number, _ in reports} <= set(range(len(sites)))
+    said = {(sites[number].kind, sites[number].name): value for number, value in reports if sites[number].function == "Outer.method"}
+    assert said["parameter", "y"] == 2
+    assert said["assign", "c"] == 3
+    assert said["assign", "kind"] == "ZeroDivisionError"
+    assert said["return", "return"] == plain[0]
+
+
+def test_a_site_stands_where_its_text_is() -> None:
+    sites: list[Site] = []
+    text = "def f(é, b):\n\tq, k = é.chunk(\n\t\t2), b\n\treturn (q @ k)[0]\n"
+    rewrite(ast.parse(text), sites)
+    lines = text.encode().split(b"\n")
+
+    def source(site: Site) -> str:
+        line, column, end_line, end_column = site.place
+        if line == end_line:
+            return lines[line - 1][column:end_column].decode()
+        return (lines[line - 1][column:] + b"\n" + lines[end_line - 1][:end_column]).decode()
+
+    assert {(site.kind, source(site)) for site in sites if site.kind != "expression"} == {
+        ("parameter", "é"), ("parameter", "b"), ("assign", "q"), ("assign", "k"), ("return", "(q @ k)[0]"),
+    }  # fmt: skip
+    assert {source(site) for site in sites if site.operation} == {"é.chunk(\n\t\t2)", "q @ k", "(q @ k)[0]"}
+
+
+def test_deep_expressions_are_no_trouble() -> None:
+    text = "def run():\n    return " + " + ".join(["1"] * 500) + "\n"
+    assert executed(rewrite(ast.parse(text), []), []) == 500
+
+
+def test_formulas() -> None:
+    # dims in the run, then with B alone changed, then with both; sizes likewise
+    one = [{"B": 4}, {"B": 8}, {"B": 12}]
+    two = [{"B": 4, "T": 6}, {"B": 8, "T": 6}, {"B": 4, "T": 8}, {"B": 12, "T": 10}]
+    cases = [
+        ([4, 8, 12], one, "B"),
+        ([3, 3, 3], one, "3"),
+        ([12, 24, 36], one, "3·B"),
+        ([1, 2, 3], one, "B/4"),
+        ([6, 12, 18], one, "3·B/2"),
+        ([5, 9, 13], one, "B+1"),
+        ([7, 15, 23], one, "2·B-1"),
+        ([16, 64, 144], one, None),  # B²
+        ([3, 5, 6], one, None),  # rounded
+        ([24, 48, 32, 120], two, "B·T"),
+        ([12, 24, 16, 60], two, "B·T/2"),
+        ([10, 14, 12, 22], two, None),  # B + T: not one of the forms that are shown
+        ([6, 6, 8, 10], two, "T"),
+    ]
+    for dims, sizes, expected in cases:
+        assert formula(dims, sizes) == expected, dims
+    assert steps(224)[:2] == [256, 288]
+    assert all(step > 0 for size in range(1, 70) for step in steps(size))
+
+
+def test_the_worker_is_written_in_the_oldest_python_that_it_runs_on() -> None:
+    for file in [*Path(inspect.getfile(worker)).parent.glob("*.py"), Path(inspect.getfile(worker)).parents[1] / "protocol.py"]:
+        ast.parse(file.read_text(), feature_version=(3, 9))

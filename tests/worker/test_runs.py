@@ -1,0 +1,199 @@
+"""What a run sees, in a real worker."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from worker.process import WorkerProcess, shapes
+
+RECIPE = (Path(__file__).parents[2] / "fixtures" / "recipe" / "recipe.py").read_text()
+LARGE = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 64, 3)
+
+    def forward(self, x):
+        out = self.conv(x)
+        return out
+"""
+SCRIPT = """
+import argparse, sys
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--width", type=int, required=True)
+args = parser.parse_args()
+WIDTH = torch.arange(4).sum().item()  # a constant that the model needs, computed
+DEPTHS = {}
+DEPTHS["small"] = max(1, 2)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(WIDTH, DEPTHS["small"])
+
+    def forward(self, x):
+        out = self.fc(x)
+        return out
+
+net = Net()
+for epoch in range(10**9):
+    net(torch.randn(3, 6))
+open("written.txt", "w").write("no")
+if __name__ == "__main__":
+    batch = 7
+    sys.exit(1)
+"""
+
+
+def test_named_dims_are_formulas_of_the_sizes_that_the_example_names(forking: WorkerProcess, tmp_path: Path) -> None:
+    text = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        half = nn.functional.max_pool2d(x, 2)
+        flat = x.flatten(0, 1)
+        longer = torch.cat([x, x[:1]])
+        fixed = x.new_zeros(4, 8)
+        return half
+"""
+    trace, finished = forking.run(tmp_path / "net.py", text, "Net()(f32[B:4, C:8, 16, W:16])")
+    assert finished.outcome == "ok"
+    assert trace is not None
+    named = {item.name: item.values[0].named for item in trace.observations if item.kind == "assign"}
+    assert named == {
+        "half": ["B", "C", "8", "W/2"],
+        "flat": ["B·C", "16", "W"],
+        "longer": ["B+1", "C", "16", "W"],
+        "fixed": ["4", "8"],  # as large as B and C are, but not because of them
+    }
+
+
+def test_a_very_large_input_costs_no_more_than_a_small_one(forking: WorkerProcess, tmp_path: Path) -> None:
+    def seconds(example: str) -> float:
+        best = float("inf")
+        for _ in range(3):
+            start = time.perf_counter()
+            trace, finished = forking.run(tmp_path / "net.py", LARGE, example)
+            assert trace is not None
+            assert finished.outcome == "ok"
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    trace, _ = forking.run(tmp_path / "net.py", LARGE, "Net()(f32[1024, 3, 65536, 65536])")
+    assert trace is not None
+    assert shapes(trace, "out") == [[[1024, 64, 65534, 65534]]]
+    # 1.3e13 elements: anything that touched them would take hours, so that a factor of ten is no close call.
+    assert seconds("Net()(f32[1024, 3, 65536, 65536])") < 10 * seconds("Net()(f32[1, 3, 8, 8])") + 1
+
+
+def test_only_definitions_run(forking: WorkerProcess, tmp_path: Path) -> None:
+    trace, finished = forking.run(tmp_path / "script.py", SCRIPT, "Net()(f32[batch, 6])")
+    assert (finished.outcome, finished.detail) == ("ok", "")
+    assert trace is not None
+    assert trace.examples[0].error is None
+    assert shapes(trace, "out") == [[[7, 2]]]  # `batch` is a name of the `__main__` block
+    assert not (tmp_path / "written.txt").exists()
+
+
+def test_prints_reach_the_log_and_not_the_protocol(forking: WorkerProcess, tmp_path: Path) -> None:
+    text = LARGE.replace("        out =", "        print('hello', x.shape); import os; os.write(1, b'raw\\n')\n        out =")
+    trace, finished = forking.run(tmp_path / "net.py", text, "Net()(f32[2, 3, 8, 8])")
+    assert finished.outcome == "ok"
+    assert trace is not None
+    assert shapes(trace, "out") == [[[2, 64, 6, 6]]]
+    assert "hello torch.Size([2, 3, 8, 8])" in forking.output
+    assert "raw" in forking.output
+
+
+def test_constants_keep_their_values_and_data_is_no_error(forking: WorkerProcess, tmp_path: Path) -> None:
+    text = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rates = [rate.item() for rate in torch.linspace(0, 0.5, 3)]
+        self.register_buffer("index", torch.arange(9).view(3, 3).flip(0))
+        self.table = nn.Parameter(torch.Tensor(9, 5))
+
+    def forward(self, x):
+        bias = self.table[self.index]
+        kept = x[:, torch.tensor([True, False, True])]
+        first = int(self.index[0, 0])
+        pad = x.new_zeros(len(self.rates), first)
+        found = x.nonzero()
+        return found
+"""
+    trace, _ = forking.run(tmp_path / "net.py", text, "Net()(f32[2, 3])")
+    assert trace is not None
+    assert [shapes(trace, name) for name in ("bias", "kept", "pad")] == [[[[3, 3, 5]]], [[[2, 2]]], [[[3, 6]]]]
+    assert [found.code for found in trace.mismatches] == ["data-dependent"]
+
+
+def test_the_document_is_part_of_its_package(forking: WorkerProcess, tmp_path: Path) -> None:
+    package = tmp_path / "models" / "vision"
+    package.mkdir(parents=True)
+    (tmp_path / "models" / "__init__.py").write_text("import a_package_that_is_not_installed\n")
+    (package / "blocks.py").write_text("from torch import nn\nWIDTH = 4\nclass Block(nn.Linear):\n    pass\n")
+    text = """
+from . import blocks
+from .blocks import Block, WIDTH
+class Net(blocks.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block(WIDTH, 3)
+    def forward(self, x):
+        y = self.block(x)
+        return y
+"""
+    overlay = {str(package / "blocks.py"): (package / "blocks.py").read_text().replace("WIDTH = 4", "WIDTH = 6")}
+    file = package / "net.py"
+    for overlays, width in (({}, 4), (overlay, 6)):
+        trace, _ = forking.run(file, text, f"Net()(f32[2, {width}])", overlays=overlays)
+        assert trace is not None
+        assert trace.mismatches == []
+        assert shapes(trace, "y") == [[[2, 3]]]
+
+
+@pytest.mark.parametrize("worker", ["forking", "unforked"])
+def test_runs_leave_nothing_behind(worker: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    process: WorkerProcess = request.getfixturevalue(worker)
+    (tmp_path / "sizes.py").write_text("SIZE = 3\n")
+    text = (
+        "import sizes, torch\nfrom torch import nn\nclass Net(nn.Module):\n    def forward(self, x):\n        y = x.new_zeros(sizes.SIZE)\n"
+    )
+    for size in (3, 5):
+        (tmp_path / "sizes.py").write_text(f"SIZE = {size}\n" + "#" * size)  # Another length: bytecode of the same second is not taken.
+        trace, finished = process.run(tmp_path / "net.py", text, "Net()(f32[1])")
+        assert finished.outcome == "ok"
+        assert trace is not None
+        assert shapes(trace, "y") == [[[size]]]
+
+
+@pytest.mark.parametrize("worker", ["forking", "unforked"])
+def test_the_recipe_network(worker: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    process: WorkerProcess = request.getfixturevalue(worker)
+    trace, finished = process.run(tmp_path / "recipe.py", RECIPE, "Net()(f32[B:1024, 3, 32, 32])")
+    assert finished.outcome == "ok"
+    assert trace is not None
+    assert {layer.path: [call.output.shape for call in layer.calls] for layer in trace.layers if layer.path} == {
+        "conv1": [[1024, 6, 28, 28]],
+        "pool": [[1024, 6, 14, 14], [1024, 16, 5, 5]],
+        "conv2": [[1024, 16, 10, 10]],
+        "fc1": [[1024, 120]],
+        "fc2": [[1024, 84]],
+        "fc3": [[1024, 10]],
+    }
+    assert trace.examples[0].parameter_count == 62006

@@ -1,0 +1,134 @@
+"""Whatever user code does, the worker says what happened in one line and is ready for the next run."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from shapelens.protocol import Cancel, Finished, Traced
+from worker.process import WorkerProcess, shapes
+
+NET = """
+import ctypes, os, signal, socket, subprocess, sys
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        y = x + 1
+        {}
+        return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome", "detail"),
+    [
+        ("while True: pass", "deadline", "deadline of 1 s"),
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); exec('while True: pass')", "deadline", "deadline of 1 s"),
+        ("sys.exit(3)", "exit", "sys.exit(3)"),
+        ("os._exit(4)", "exit", "exit code 4"),
+        ("ctypes.string_at(0)", "crash", "SIGSEGV"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "crash", "SIGKILL"),
+        ("bytearray(1 << 40)", "memory", "memory limit of 1024 MB"),
+        ("torch.Tensor(1 << 38)", "memory", "memory limit of 1024 MB"),
+        ("print('x' * 10_000_000)", "ok", ""),
+    ],
+)
+def test_an_end_of_its_own(forking: WorkerProcess, tmp_path: Path, line: str, outcome: str, detail: str) -> None:
+    _, finished = forking.run(tmp_path / "net.py", NET.format(line), "Net()(f32[2])", deadline=1.0, memory_limit=1 << 30)
+    assert finished.outcome == outcome
+    assert detail in finished.detail
+    assert "\n" not in finished.detail
+    assert len(forking.output) < 1_000_000
+    trace, finished = forking.run(tmp_path / "net.py", NET.format("pass"), "Net()(f32[2])")
+    assert finished.outcome == "ok"
+    assert trace is not None
+    assert shapes(trace, "y") == [[[2]]]
+
+
+def test_what_was_seen_before_the_deadline_is_kept(forking: WorkerProcess, tmp_path: Path) -> None:
+    trace, finished = forking.run(tmp_path / "net.py", NET.format("while True: pass"), "Net()(f32[2])", deadline=0.5)
+    assert finished.outcome == "deadline"
+    assert trace is not None
+    assert shapes(trace, "y") == [[[2]]]
+    assert trace.examples[0].error_kind == "deadline"
+    assert trace.examples[0].error_span is not None
+    assert trace.examples[0].error_span.line == 9
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open('written.txt', 'w')",
+        "os.remove(__file__)",
+        "os.mkdir('folder')",
+        "subprocess.run(['true'])",
+        "os.system('true')",
+        "os.fork()",
+        "socket.create_connection(('127.0.0.1', 9))",
+        "os.kill(os.getppid(), signal.SIGKILL)",
+    ],
+)
+def test_what_user_code_may_not_do(forking: WorkerProcess, tmp_path: Path, line: str) -> None:
+    file = tmp_path / "net.py"
+    file.write_text("")
+    trace, finished = forking.run(file, NET.format(line), "Net()(f32[2])")
+    assert finished.outcome == "ok"
+    assert trace is not None
+    assert "PermissionError: ShapeLens" in str(trace.examples[0].error)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.py"]
+
+
+def test_a_run_can_be_cancelled(forking: WorkerProcess, tmp_path: Path) -> None:
+    first = forking.start(tmp_path / "net.py", NET.format("while True: pass"), "Net()(f32[2])", deadline=60.0)
+    forking.send(Cancel(first))
+    assert forking.finish(first)[1].outcome == "cancelled"
+
+
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    worker = WorkerProcess()
+    run = worker.start(
+        tmp_path / "net.py", NET.format("print(os.getpid(), flush=True)\n        while True: pass"), "Net()(f32[2])", deadline=60.0
+    )
+    while not worker.output.strip():
+        message = worker.read()
+        assert not isinstance(message, (Traced, Finished))
+        worker.output += message.text
+    child = int(worker.output)
+    os.kill(child, 0)
+    assert worker.close() == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    assert run == 1
+
+
+def test_without_fork_a_hang_ends_the_process_and_says_so(tmp_path: Path) -> None:
+    worker = WorkerProcess("--no-fork")
+    assert not worker.hello.fork
+    line = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); exec('while True: pass')"
+    _, finished = worker.run(tmp_path / "net.py", NET.format(line), "Net()(f32[2])", deadline=0.5)
+    assert finished.outcome == "deadline"
+    assert worker.process.wait(20) != 0
+    worker.process.stdout.close()
+    worker.process.stdin.close()
+
+
+def test_a_bad_frame_ends_the_worker(tmp_path: Path) -> None:
+    worker = WorkerProcess()
+    assert worker.process.stdin is not None
+    worker.process.stdin.write(b"\0\0\0\x02{}")
+    worker.process.stdin.flush()
+    assert worker.read() is None
+    assert worker.close() != 0
+
+
+def test_the_child_has_signals_of_its_own(forking: WorkerProcess, tmp_path: Path) -> None:
+    """SIGINT of the editor's terminal must not reach the worker's children: they lead sessions of their own."""
+    text = NET.format("print(os.getsid(0) == os.getpid())")
+    forking.run(tmp_path / "net.py", text, "Net()(f32[2])")
+    assert forking.output.strip() == "True"
+    assert signal.getsignal(signal.SIGINT) is not None
