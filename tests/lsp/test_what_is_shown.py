@@ -95,6 +95,7 @@ async def test_the_annotated_file_has_its_hints_in_the_margin(editor: Editor, re
     uri = editor.open("shown/annotated.py", recipe)
     await editor.hints_when(uri)
     lines = (await editor.execute("shapelens.annotated", uri))["text"].splitlines()
+    assert len(lines) == len(recipe.splitlines())
     (flatten,) = [line for line in lines if "torch.flatten" in line]
     assert flatten.startswith("        x = torch.flatten(x, 1)  ") and flatten.endswith("→ [B, 400]")
 

@@ -21,4 +21,4 @@ def annotated(lines: Lines, labels: Iterable[tuple[Position, str]]) -> str:
     rows = [
         f"{text.ljust(column)}{'   '.join(by_line[number])}" if number in by_line else text for number, text in enumerate(texts, start=1)
     ]
-    return "\n".join(rows) + "\n"
+    return "\n".join(rows)

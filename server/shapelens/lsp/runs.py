@@ -46,6 +46,7 @@ class Runs:
         self._place = place  # the workspace folder of a document, and the worker that runs it
         self._other_modules = OtherModules(documents)
         self._run_ids = itertools.count(1)
+        self._starting: asyncio.Task[object] | None = None  # kept here, as the event loop itself keeps no reference
         self._under_way: dict[Document, tuple[Worker, int]] = {}
 
     async def run(self, document: Document) -> None:
@@ -61,6 +62,9 @@ class Runs:
             self._client.publish(document, moved_findings(shown.findings, document.since))
         elif module.errors or not choice.examples:
             self._show(document, analysis)
+            if module.classes:
+                # An example is likely to come, and loading PyTorch takes seconds.
+                self._starting = asyncio.create_task(self._place(document)[1].start())
         else:
             await self._run_examples(document, analysis)
 
