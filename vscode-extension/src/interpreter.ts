@@ -54,11 +54,16 @@ export class Interpreters implements vscode.Disposable {
             return this.looking;
         }
         this.looking = (async () => {
-            do {
-                this.again = false;
-                await this.lookOnce();
-            } while (this.again);
-        })().finally(() => (this.looking = undefined));
+            try {
+                do {
+                    this.again = false;
+                    await this.lookOnce();
+                } while (this.again);
+            } finally {
+                // In the same turn as the check above, so that no call is lost between the two.
+                this.looking = undefined;
+            }
+        })();
         return this.looking;
     }
 

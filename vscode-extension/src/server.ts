@@ -89,14 +89,19 @@ export class Server implements vscode.Disposable {
             return this.restarting;
         }
         this.restarting = (async () => {
-            do {
-                this.restartAgain = false;
-                await this.stopClient();
-                if (!this.stopped) {
-                    await this.startClient();
-                }
-            } while (this.restartAgain);
-        })().finally(() => (this.restarting = undefined));
+            try {
+                do {
+                    this.restartAgain = false;
+                    await this.stopClient();
+                    if (!this.stopped) {
+                        await this.startClient();
+                    }
+                } while (this.restartAgain);
+            } finally {
+                // In the same turn as the check above, so that no call is lost between the two.
+                this.restarting = undefined;
+            }
+        })();
         return this.restarting;
     }
 
