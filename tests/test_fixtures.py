@@ -1,4 +1,4 @@
-"""Every file of `fixtures/`, against what is expected in its comments. See fixtures.py."""
+"""Every file of `fixtures/`, against what is expected in its comments (see fixtures.py); and what the settings change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import pytest
 import pytest_asyncio
 
 import fixtures
-from shapelens.batch import Batch
+from shapelens.analysis.findings import findings
+from shapelens.analysis.hints import hints
+from shapelens.analysis.lenses import lenses
+from shapelens.batch import Analysed, Batch
+from shapelens.examples.settings import Settings
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -22,3 +26,70 @@ async def batch() -> AsyncIterator[Batch]:
 @pytest.mark.parametrize("name", fixtures.names())
 async def test_fixture(batch: Batch, name: str) -> None:
     await fixtures.check(batch, name)
+
+
+RECIPE = fixtures.FOLDER / "recipe"
+
+
+async def analysed(batch: Batch, name: str) -> Analysed:
+    return await batch.analyse(RECIPE / name, (RECIPE / name).read_text(encoding="utf-8"))
+
+
+async def test_hints_follow_the_settings(batch: Batch) -> None:
+    said = await analysed(batch, "recipe.py")
+
+    def shown(settings: Settings) -> dict[str, list[str]]:
+        labels: dict[str, list[str]] = {"layer": [], "value": [], "parameter": []}
+        for hint in hints(said.module, said.trace, settings):
+            labels[hint.kind].append(hint.label)
+        return labels
+
+    assert shown(Settings(dims="numbers"))["layer"][0] == "→ [1024, 6, 28, 28]"
+    assert shown(Settings(hints_layers=False))["layer"] == []
+    assert shown(Settings(hints_values=False))["value"] == []
+    assert shown(Settings(hints_parameters=False))["parameter"] == []
+    assert len(shown(Settings(hints_layers=False))["value"]) == len(shown(Settings())["value"]) == 7
+
+
+async def test_hints_stand_behind_the_name_or_the_line(batch: Batch) -> None:
+    said = await analysed(batch, "recipe.py")
+    last = [hint for hint in hints(said.module, said.trace, Settings(hints_placement="afterName")) if hint.label == ": [B, 400]"]
+    assert [said.module.lines.line(hint.position.line)[: hint.position.column].strip() for hint in last] == ["x"]
+    at_end = [hint for hint in hints(said.module, said.trace, Settings()) if hint.label == "→ [B, 400]"]
+    assert [said.module.lines.line(hint.position.line)[hint.position.column :] for hint in at_end] == [""]
+
+
+async def test_findings_follow_the_settings(batch: Batch) -> None:
+    said = await analysed(batch, "wrong_in_features.py")
+
+    def shown(settings: Settings) -> list[tuple[str, str]]:
+        return [(found.code, found.severity) for found in findings(said.module, said.trace, settings, lambda file: None)]
+
+    assert shown(Settings()) == [("linear-in-features", "error")]
+    assert shown(Settings(findings_severity={"linear-in-features": "warning"})) == [("linear-in-features", "warning")]
+    assert shown(Settings(ignore=["linear-in-features"])) == []
+
+
+async def test_a_finding_leads_to_the_call_and_to_where_the_size_came_from(batch: Batch) -> None:
+    said = await analysed(batch, "wrong_in_features.py")
+    (finding,) = said.findings
+    places = [(fixtures.text_of(said.module, related.span), related.message) for related in finding.related]
+    assert places == [
+        ("self.fc1(x)", "gets [B, 400] here"),
+        ("torch.flatten(x, 1)", "400 is 16·5·5 here"),
+        ("16", "a factor of it comes from out_channels of conv2"),
+    ]
+
+
+async def test_lenses_tell_the_example_its_source_and_the_size(batch: Batch) -> None:
+    said = await analysed(batch, "recipe.py")
+    (lens,) = lenses(said.module, said.choice.examples, said.trace)
+    assert lens.title == "Net()(f32[B:1024, 3, 32, 32]) · from the directive · 62\u202f006 parameters · 0.24 MB"
+    assert (lens.target, lens.expression) == ("Net", "Net()(f32[B:1024, 3, 32, 32])")
+
+
+async def test_a_class_without_an_example_offers_to_set_one(batch: Batch) -> None:
+    path = fixtures.FOLDER / "structure" / "two_classes.py"
+    said = await batch.analyse(path, fixtures.read(path)[0])
+    titles = {lens.target: lens.title for lens in lenses(said.module, said.choice.examples, said.trace)}
+    assert titles["Block"] == "part of Net · Set example input…"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shapelens.analysis import layers
+from shapelens.analysis.expressions import replacement
 from shapelens.analysis.hints import joined
 from shapelens.analysis.messages import product
 from shapelens.analysis.shapes import count_text, memory_text, shape_text
@@ -93,3 +94,22 @@ def test_recurrent_weights_in_words() -> None:
     assert layers.parameter_meaning(both, "weight_ih_l0") == "[4·hidden, input]"
     assert layers.parameter_meaning(both, "weight_ih_l1_reverse") == "[4·hidden, 2·hidden]"
     assert layers.parameter_meaning(layer("GRU", "16, 20"), "bias_hh_l0") == "[3·hidden]"
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "new"),
+    [
+        ("576", [(576, 400)], "400"),
+        ("16 * 6 * 6", [(576, 400)], "400"),
+        ("2 * hidden", [(64, 32), (96, 48)], "hidden"),
+        ("(dim) + 1", [(73, 72)], "dim"),
+        ("self.dim - 1", [(7, 8)], "self.dim"),
+        ("8 - dim", [(3, 5)], "dim"),
+        ("dim", [(64, 32), (96, 48)], None),  # No number is right for both.
+        ("2 * hidden", [(64, 32), (96, 50)], None),
+        ("", [(576, 400)], "400"),
+        ("dim * * 2", [(576, 400)], "400"),
+    ],
+)
+def test_what_to_write_for_a_size(text: str, sizes: list[tuple[int, int]], new: str | None) -> None:
+    assert replacement(text, sizes) == new
