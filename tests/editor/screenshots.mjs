@@ -3,49 +3,56 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openBrowser } from "./vscode/browser.mjs";
 import { CodeServer } from "./vscode/code_server.mjs";
-import { pythonWithTorch, repository, vsix } from "./vscode/paths.mjs";
+import { pythonWithTorch, repository, testOutput, vsix } from "./vscode/paths.mjs";
 import { Workbench } from "./vscode/workbench.mjs";
 import { Workspace } from "./vscode/workspace.mjs";
 
 const IMAGES = join(repository, "vscode-extension", "images");
-const MARGIN = 12; // CSS pixels around what is shown
+const SIDE = 20; // CSS pixels beside what is shown
+const ABOVE = 3; // CSS pixels above and below it: more would cut into the next line
 const SETTINGS = {
   "editor.fontSize": 14,
   "editor.lineHeight": 22,
   "breadcrumbs.enabled": false,
-  "workbench.sideBar.location": "right",
   "editor.renderLineHighlight": "none",
   "editor.occurrencesHighlight": "off",
   "editor.matchBrackets": "never",
   "editor.selectionHighlight": false,
   "editor.guides.indentation": false,
   "editor.lightbulb.enabled": "off",
+  "editor.scrollBeyondLastLine": false,
+  "editor.scrollbar.horizontal": "hidden",
+  "editor.stickyScroll.enabled": false,
+  "editor.hover.above": false,
   "editor.overviewRulerBorder": false,
   "editor.hideCursorInOverviewRuler": true,
 };
 
 /** The box (CSS pixels) that holds all of `boxes`, with a margin. */
 function around(boxes) {
-  const left = Math.min(...boxes.map((box) => box.x)) - MARGIN;
-  const top = Math.min(...boxes.map((box) => box.y)) - MARGIN;
-  const right = Math.max(...boxes.map((box) => box.x + box.width)) + MARGIN;
-  const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + MARGIN;
+  const left = Math.min(...boxes.map((box) => box.x)) - SIDE;
+  const top = Math.min(...boxes.map((box) => box.y)) - ABOVE;
+  const right = Math.max(...boxes.map((box) => box.x + box.width)) + SIDE;
+  const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + ABOVE;
   return { x: left, y: top, width: right - left, height: bottom - top };
 }
 
 /** The boxes of the lines from the one with `first` to the one with `last`, line numbers included. */
 async function linesBox(vscode, first, last) {
+  await vscode.lineWith(first);
+  await vscode.lineWith(last);
   const lines = await vscode.lines();
   const from = lines.findIndex((line) => line.includes(first));
   const shown = lines.slice(from, 1 + lines.findIndex((line, index) => index >= from && line.includes(last))).filter((line) => line.trim());
   const boxes = await Promise.all(shown.map((line) => vscode.box(line.trim())));
   const gutter = await vscode.page.locator(".editor-group-container.active .margin").first().boundingBox();
-  return [...boxes, { x: gutter.x + MARGIN, y: boxes[0].y, width: 1, height: 1 }];
+  return [...boxes, { x: gutter.x + SIDE, y: boxes[0].y, width: 1, height: 1 }];
 }
 
 async function open(browser, codeServer, workspace, name) {
   const vscode = await Workbench.open(browser, codeServer.url(workspace.folder, workspace.path(name)), name);
-  await vscode.page.keyboard.press("Control+b");
+  // VS Code remembers it for the next picture.
+  if (await vscode.page.locator(".part.sidebar").isVisible()) await vscode.command("View: Close Primary Side Bar");
   await vscode.lineWith("return x", "→ [B, 10]");
   await vscode.lens("parameters");
   return vscode;
@@ -65,23 +72,38 @@ async function hints(browser, codeServer, workspace) {
 
 async function hover(browser, codeServer, workspace) {
   const vscode = await open(browser, codeServer, workspace, "recipe.py");
-  await vscode.hover("x = self.pool(F.relu(self.conv1", "conv1", "456");
+  await vscode.hover("x = F.relu(self.fc1", "fc1", "parameters");
   const shown = await vscode.page.locator(".monaco-hover:visible").first().boundingBox();
-  await take(vscode, "hover.png", [...(await linesBox(vscode, "def __init__", "return x")), shown]);
+  await take(vscode, "hover.png", [...(await linesBox(vscode, "def forward", "return x")), shown]);
   await vscode.page.close();
 }
 
 async function fix(browser, codeServer, workspace) {
   const vscode = await open(browser, codeServer, workspace, "wrong_in_features.py");
   await vscode.squiggles(1);
-  await vscode.quickFixes("nn.Linear(16 * 6 * 6", "6 * 6");
-  const menu = await vscode.page.locator(".action-widget").boundingBox();
-  await take(vscode, "quick-fix.png", [...(await linesBox(vscode, "# shapelens:", "return x")), menu]);
+  await quickFixMenu(vscode);
+  await take(vscode, "quick-fix.png", await linesBox(vscode, "# shapelens:", "return x"));
+
   await vscode.page.keyboard.press("Escape");
-  await vscode.hover("nn.Linear(16 * 6 * 6", "6 * 6", "fc1 gets");
-  const message = await vscode.page.locator(".monaco-hover:visible").first().boundingBox();
-  await take(vscode, "finding.png", [...(await linesBox(vscode, "# shapelens:", "return x")), message]);
+  await vscode.problems("fc1 gets");
+  const rows = vscode.page.locator(".markers-panel .monaco-list-row");
+  await rows.filter({ hasText: "fc1 gets" }).click();
+  await vscode.page.keyboard.press("ArrowRight");
+  await rows.filter({ hasText: "Ln 23" }).waitFor({ timeout: 10_000 });
+  // Below the title bar, down to the last row: a window that is just high enough for the class and its problem.
+  await vscode.page.setViewportSize({ width: 1040, height: 850 });
+  await vscode.click("self.fc1 = nn.Linear", "6 * 6");
+  await vscode.page.keyboard.press("Control+End");
+  await quickFixMenu(vscode);
+  const editor = await vscode.page.locator(".part.editor").boundingBox();
+  const last = await rows.last().boundingBox();
+  await take(vscode, "finding.png", [{ x: editor.x + SIDE, y: editor.y + ABOVE, width: editor.width - 2 * SIDE, height: last.y + last.height - editor.y }]);
   await vscode.page.close();
+}
+
+async function quickFixMenu(vscode) {
+  await vscode.quickFixes("nn.Linear(16 * 6 * 6", "6 * 6");
+  await vscode.page.locator(".action-widget:visible").first().waitFor();
 }
 
 const workspace = new Workspace();
@@ -89,8 +111,11 @@ let codeServer;
 let browser;
 try {
   codeServer = await CodeServer.start({ vsix: vsix(), settings: SETTINGS, machine: { "shapelens.interpreter": pythonWithTorch() } });
-  browser = await openBrowser({ width: 1100, height: 900, scale: 2 });
+  browser = await openBrowser({ width: 880, height: 1000, scale: 2 });
   for (const picture of [hints, hover, fix]) await picture(browser, codeServer, workspace);
+} catch (error) {
+  await browser?.pages().at(-1)?.screenshot({ path: join(testOutput, "screenshots-failed.png") });
+  throw error;
 } finally {
   await browser?.close();
   await codeServer?.stop();

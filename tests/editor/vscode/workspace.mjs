@@ -1,5 +1,5 @@
 // Folders for VS Code to open: copies of the recipe fixtures, as a user would have them.
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { repository } from "./paths.mjs";
@@ -36,10 +36,6 @@ export class Workspace {
   /** Writes the workspace's settings. VS Code sees the change and follows it. */
   settings(settings) {
     this.write(".vscode/settings.json", JSON.stringify(settings, null, 2));
-  }
-
-  copyTo(folder) {
-    cpSync(this.folder, folder, { recursive: true });
   }
 
   remove() {
