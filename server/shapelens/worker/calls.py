@@ -12,7 +12,7 @@ from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Span
 from . import origins
 from .frames import Frames
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
-from .meta import Meta
+from .meta import Meta, made
 from .recorder import LAYER, STAND_IN, Recorder, Seen, key_of, value_of
 from .rewrite import Site
 
@@ -232,9 +232,9 @@ def _description(module: Any) -> str:
 
 def stand_in(like: Tensor, shape: List[int]) -> Tensor:
     """A tensor of another shape in the place of one that does not fit."""
-    made = torch.empty(shape, dtype=like.dtype, device="meta", requires_grad=like.requires_grad)
-    setattr(made, STAND_IN, True)
-    return made
+    replacement = made(shape, like.dtype, like.requires_grad)
+    setattr(replacement, STAND_IN, True)
+    return replacement
 
 
 def _with_shape(result: Any, shape: List[int]) -> Any:

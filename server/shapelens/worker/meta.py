@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -285,6 +285,34 @@ def _same_dtype(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     return func(*args, **kwargs)
 
 
+def made(shape: Sequence[int], dtype: torch.dtype, requires_grad: bool = False) -> Tensor:
+    """A meta tensor that came out of an operation: one that requires a gradient is no leaf, so that it may be changed in place."""
+    with _plainly():
+        tensor = torch.empty(shape, dtype=dtype, device=META, requires_grad=requires_grad)
+        return tensor.clone() if requires_grad else tensor
+
+
+def _recurrent(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """LSTM, GRU and RNN by their documentation's shapes: the meta kernels walk every time step (512 of them in six layers take seconds).
+
+    (input, hx, weights, ...), or (data, batch_sizes, hx, weights, ...) of a packed sequence; an LSTM's hx is (h_0, c_0).
+    """
+    args, kwargs = together(func, args, kwargs)
+    packed = isinstance(args[1], Tensor) and isinstance(args[2], (Tensor, list, tuple)) and not isinstance(args[3], bool)
+    states = args[2] if packed else args[1]
+    states = [states] if isinstance(states, Tensor) else list(states)
+    layers, bidirectional = (args[5], args[8]) if packed else (args[4], args[7])
+    with _plainly():
+        if not args[0].is_meta:
+            return func(*args, **kwargs)
+        directions = 2 if bidirectional else 1
+        if states[0].shape[0] != layers * directions:
+            return func(*args, **kwargs)
+        grad = torch.is_grad_enabled()
+        output = made((*args[0].shape[:-1], directions * states[0].shape[-1]), args[0].dtype, grad)
+        return (output, *(made(tuple(state.shape), state.dtype, grad) for state in states))
+
+
 # eager's (C++) names of dtypes, where they differ from Python's.
 _SCALAR_TYPES = {
     torch.float32: "float",
@@ -325,6 +353,7 @@ for _rule, _functions in (
         | _named(Tensor, "matmul mm bmm mv dot __matmul__ __rmatmul__")
         | {torch.nn.functional.linear},
     ),
+    (_recurrent, _named(torch, "lstm gru rnn_tanh rnn_relu")),
     (_bool, {Tensor.__bool__}),
     (_equal, {torch.equal, Tensor.equal}),
 ):
