@@ -127,6 +127,12 @@ _ALL = (
         "`torch.matmul(a, b)` of float32 and float64",
     ),
     Code(
+        "data-dependent",
+        "The code needs the values of a tensor, which only real data has; the run of the example ends there.",
+        "`sorted(x.tolist())`",
+        "information",
+    ),
+    Code(
         "exception",
         "The code raised an exception that has no code of its own while the example ran.",
         "`x.sise(0)`",

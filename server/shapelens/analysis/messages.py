@@ -110,6 +110,8 @@ def product(origin: Origin, size: int | None) -> str:
 def operation_message(places: Places, mismatch: Mismatch) -> str:
     """What is wrong with an operation, in terms of the shapes that it was given; eager's own words where nothing better is known."""
     message = mismatch.message.strip().rstrip(".") or mismatch.exception
+    if mismatch.code == "data-dependent":
+        return f"the run ends here: this needs the values of a tensor, which only real data has ({_shortened(message)})"
     tensors = [value for value in mismatch.inputs if value.kind == "tensor"]
     special = _SPECIAL.get(mismatch.code)
     words = special(tensors) if special is not None else ""
@@ -121,6 +123,10 @@ def operation_message(places: Places, mismatch: Mismatch) -> str:
             words += " (given " + ", ".join(shape_text(value) for value in mismatch.inputs[:4] if has_tensor(value)) + ")"
     layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
     return f"{layer_name(layer)}: {words}" if layer is not None and layer.path else words
+
+
+def _shortened(message: str, longest: int = 90) -> str:
+    return message if len(message) <= longest else message[: longest - 1].rstrip() + "…"
 
 
 def _matmul(tensors: list[Value]) -> str:
