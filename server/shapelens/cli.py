@@ -44,11 +44,18 @@ class LogLevel(str, Enum):
     error = "error"
 
 
+def _from_here(interpreter: str | None) -> str | None:
+    """On a command line a relative path starts at the working directory; in a setting, at the project."""
+    here = Path(interpreter).expanduser() if interpreter else None
+    return str(here.absolute()) if here is not None and here.exists() else interpreter
+
+
 Interpreter = Annotated[
     str | None,
     typer.Option(
         "--interpreter",
         metavar="PYTHON",
+        callback=_from_here,
         help="The Python that has your torch. Default: the setting, the active environment, .venv, this one.",
         show_default=False,
     ),

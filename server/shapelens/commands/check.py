@@ -71,7 +71,8 @@ class _Tally:
         return any(finding.severity == "error" for finding in self.findings)
 
     def closing(self) -> str:
-        parts = [f"{_files_text(self.run)} checked: {summary(self.findings) or 'nothing is wrong'}"]
+        nothing = "nothing is wrong" if self.run else "there was nothing to run"
+        parts = [f"{_files_text(self.run)} checked: {summary(self.findings) or nothing}"]
         if self.without_example:
             verbs = ("has", "was") if self.without_example == 1 else ("have", "were")
             parts.append(f"{_files_text(self.without_example)} with module classes {verbs[0]} no example and {verbs[1]} not run")
