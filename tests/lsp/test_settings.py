@@ -6,6 +6,8 @@ import sys
 import venv
 from pathlib import Path
 
+from lsprotocol import types
+
 from lsp.editor import Editor
 
 
@@ -43,6 +45,7 @@ async def test_an_interpreter_without_torch_is_named_with_what_to_do(tmp_path: P
     uri = editor.open("net.py", recipe)
     (finding,) = await editor.diagnostics(uri)
     assert python in finding.message and "not installed" in finding.message
+    assert finding.severity == types.DiagnosticSeverity.Warning
     await editor.until(lambda: any(status.state == "no-torch" for status in editor.statuses))
     (status,) = [status for status in editor.statuses if status.state == "no-torch"]
     assert f"`{python} -m pip install torch`" in status.detail

@@ -184,7 +184,9 @@ class _Arrival:
         found = list(self._newest.findings if self._newest is not None else self._analysis.findings)
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
             analysis = self._analysis
-            found[:0] = failure(analysis.module, self._document.path, finished.outcome, finished.detail, analysis.settings)
+            failed = failure(analysis.module, self._document.path, finished.outcome, finished.detail, analysis.settings)
+            # That no worker can be started says nothing about the code.
+            found[:0] = [replace(each, severity="warning") for each in failed] if finished.outcome == "unavailable" else failed
         self._publish(found)
         if self._newest is not None:
             self._adopt()

@@ -132,9 +132,10 @@ class Session:
         problem = expressions.check(expression)
         if problem is not None:
             return problem
-        if class_name not in {name for each in document.module.classes for name in (each.qualname, each.name)}:
-            return f"there is no module class {class_name} in this file"
-        return set_directive(document.module, class_name, expression)
+        try:
+            return set_directive(document.module, class_name, expression)
+        except ValueError as error:
+            return str(error)
 
     def annotated(self, uri: str) -> str | None:
         """The text of a document with its hints in the margin; None if it is not open."""
