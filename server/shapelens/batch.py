@@ -18,6 +18,7 @@ from shapelens.analysis.hints import Hint, hints
 from shapelens.examples.choose import Choice, choose
 from shapelens.examples.settings import Settings
 from shapelens.runner import Worker, interpreter
+from shapelens.runner.preload import third_party
 from shapelens.runner.state import Failure
 from shapelens.source.module import Module, parse
 
@@ -113,6 +114,8 @@ class Batch:
         analysed = Analysed(file, module, settings, choice, protocol.Trace(file), findings=_of_text(file, module, choice))
         if choice.examples and not module.errors:
             await self.start()
+            # The time that libraries take to load is not the model's, and must not count against its deadline.
+            self.worker.preload(third_party(module.imports, str(project_root(path.absolute())), file))
             analysed.trace, finished = await self._run(file, text, choice, settings)
             analysed.hints = hints(module, analysed.trace, settings)
             analysed.findings += findings(module, analysed.trace, settings, _parsed)

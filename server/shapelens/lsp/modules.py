@@ -1,10 +1,9 @@
-"""Other files: the parsed text of one that findings lead to, which documents import a file, and what comes from outside the workspace."""
+"""Other files: the parsed text of one that findings lead to, and which documents import a file."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from shapelens.lsp.document import Document
@@ -53,11 +52,3 @@ def depends_on(document: Document, path: str) -> bool:
     file = Path(path)
     name = file.parent.name if file.stem == "__init__" else file.stem
     return re.search(rf"^\s*(?:from|import)\b[^#\n]*\b{re.escape(name)}\b", document.text, re.MULTILINE) is not None
-
-
-def third_party(imports: Iterable[str], root: str, path: str) -> list[str]:
-    """Those of the imported top-level modules that neither Python nor the workspace has: worth loading before the first run."""
-    folders = {Path(folder) for folder in (root, str(Path(path).parent)) if folder}
-    folders |= {folder / "src" for folder in folders}
-    outside = [name for name in imports if name not in sys.stdlib_module_names and name != "torch"]
-    return [name for name in outside if not any((folder / f"{name}.py").exists() or (folder / name).is_dir() for folder in folders)]

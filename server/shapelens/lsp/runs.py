@@ -16,9 +16,10 @@ from shapelens.lsp.client import Client
 from shapelens.lsp.configuration import Configuration
 from shapelens.lsp.document import Analysis, Document
 from shapelens.lsp.mapping import moved_findings
-from shapelens.lsp.modules import OtherModules, third_party
+from shapelens.lsp.modules import OtherModules
 from shapelens.lsp.workers import Workers
 from shapelens.runner import Worker
+from shapelens.runner.preload import third_party
 
 logger = logging.getLogger(__name__)
 
