@@ -31,7 +31,12 @@ class Calls:
         self.recorder = recorder
         self.meta = meta
         self.frames = frames
+        self.defined: List[Tuple[Any, Optional[Span]]] = []  # modules made at module level, as the default of an argument say
         self.start_example(0)
+
+    def definitions_ended(self) -> None:
+        """What was constructed until now belongs to every example."""
+        self.defined = list(zip(self.modules, self.spans))
 
     def start_example(self, example: int) -> None:
         """Forget the modules of the last example."""
@@ -43,19 +48,32 @@ class Calls:
         self.models: List[Any] = []  # what the example called itself
         self.mismatches: List[Mismatch] = []
         self.depth = 0
+        for module, span in self.defined:
+            self._register(module, span)
 
     # --- construction ---
 
-    def constructed(self, module: Any) -> None:
-        """A module ran `Module.__init__`. Where it lies outside of rewritten code, its frame tells where it was constructed."""
+    def _register(self, module: Any, span: Optional[Span]) -> int:
         module.__dict__[LAYER] = len(self.modules)
         self.modules.append(module)
-        self.spans.append(self.frames.constructor(module))
+        self.spans.append(span)
         self.call_spans.append(None)
+        return len(self.modules) - 1
+
+    def constructed(self, module: Any) -> None:
+        """A module ran `Module.__init__`. Where it lies outside of rewritten code, its frame tells where it was constructed."""
+        self._register(module, self.frames.constructor(module))
+
+    def _index(self, module: Any) -> Optional[int]:
+        """The layer index of a module; None for one that was made before a run began, in a library. A copy has that of its original."""
+        index = module.__dict__.get(LAYER)
+        if index is not None and not (index < len(self.modules) and type(self.modules[index]) is type(module)):
+            return self._register(module, None)  # User code kept it from an earlier example.
+        return index  # type: ignore[no-any-return]
 
     def reported(self, module: Any, site: Site) -> None:
         """A call expression of rewritten code gave a module: the first one to do so is its constructor."""
-        index = module.__dict__.get(LAYER)
+        index = self._index(module)
         if index is not None and self.spans[index] is None:
             self.spans[index] = Span(self.recorder.file_of(self.recorder.last), *site.place)
 
@@ -67,7 +85,7 @@ class Calls:
             self.models.append(module)
             if "_shapelens_mode" not in module.__dict__:
                 module.eval()
-        index = module.__dict__.get(LAYER)
+        index = self._index(module)
         if index is not None and self.call_spans[index] is None:
             trail = self.frames.trail()
             self.call_spans[index] = trail[-1] if trail else None

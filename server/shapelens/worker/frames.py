@@ -65,7 +65,7 @@ class Frames:
                 if not (code.co_name in ("__init__", "__new__", "__call__") and frame.f_locals.get(first) in (module, type(module))):
                     break
             frame = frame.f_back
-        if frame is None or not self.is_user_file(frame.f_code.co_filename) or self._rewritten(frame.f_code.co_filename):
+        if frame is None or not self.is_user_file(frame.f_code.co_filename) or self._reports(frame.f_code):
             return None
         return self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=False)
 
@@ -87,6 +87,10 @@ class Frames:
                 entries.append(traceback)
             traceback = traceback.tb_next
         return [self._span(entry.tb_frame.f_code, entry.tb_lasti, entry.tb_lineno, innermost=entry is entries[-1]) for entry in entries]
+
+    def _reports(self, code: CodeType) -> bool:
+        """Whether the calls in this code report their results: those of functions in rewritten files do."""
+        return code.co_name != "<module>" and self._rewritten(code.co_filename)
 
     def _rewritten(self, file: str) -> bool:
         return any(file == known for _, known in self.recorder.files)

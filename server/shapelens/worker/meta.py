@@ -313,6 +313,22 @@ def _recurrent(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         return (output, *(made(tuple(state.shape), state.dtype, grad) for state in states))
 
 
+def _istft(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """torch.istft has no meta kernel: its check of the window reads values. The length is that of its documentation."""
+    names = ("input", "n_fft", "hop_length", "win_length", "window", "center", "normalized", "onesided", "length", "return_complex")
+    given = {"center": True, **dict(zip(names, args)), **kwargs}
+    spectrum, size = given["input"], given["n_fft"]
+    with _plainly():
+        if not spectrum.is_meta or not spectrum.is_complex() or spectrum.dim() not in (2, 3):
+            return func(*args, **kwargs)
+        total = size + (given.get("hop_length") or size // 4) * (spectrum.shape[-1] - 1)
+        length = given.get("length")
+        if length is None:
+            length = total - 2 * (size // 2) if given["center"] else total
+        dtype = spectrum.dtype if given.get("return_complex") else spectrum.real.dtype
+        return made((*spectrum.shape[:-2], length), dtype, torch.is_grad_enabled())
+
+
 # eager's (C++) names of dtypes, where they differ from Python's.
 _SCALAR_TYPES = {
     torch.float32: "float",
@@ -353,6 +369,7 @@ for _rule, _functions in (
         | _named(Tensor, "matmul mm bmm mv dot __matmul__ __rmatmul__")
         | {torch.nn.functional.linear},
     ),
+    (_istft, {torch.istft, Tensor.istft}),
     (_recurrent, _named(torch, "lstm gru rnn_tanh rnn_relu")),
     (_bool, {Tensor.__bool__}),
     (_equal, {torch.equal, Tensor.equal}),

@@ -106,6 +106,7 @@ class Job:
             # The server knows better where; a run of such a text happens only in a race.
             self._all_failed("syntax", "%s (line %s)" % (error.msg, error.lineno))
             return None
+        self.calls.definitions_ended()
         names: Dict[str, Any] = module.__dict__.get("__shapelens_definitions__", module.__dict__)
         return names
 
@@ -132,11 +133,16 @@ class Job:
             sight = self._evaluate(index, request, code, names)
             self._record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
-            self.calls = Calls(self.recorder, self.meta, self.frames)
+            self.calls = self._next_calls()
         self.send(Traced(self.run.run_id, "run", self.trace))
         if self.run.named and any(sight.sizes for _, sight, _, _ in sights):
             self._name(sights, names)
             self.send(Traced(self.run.run_id, "named", self.trace))
+
+    def _next_calls(self) -> Calls:
+        calls = Calls(self.recorder, self.meta, self.frames)
+        calls.defined = self.calls.defined
+        return calls
 
     def _compiled(self, request: ExampleRequest) -> Optional[CodeType]:
         example = ExampleRun(request.target, request.expression)
