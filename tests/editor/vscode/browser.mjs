@@ -18,6 +18,11 @@ export async function openBrowser({ width = 1400, height = 1000, scale = 1 } = {
   const context = await playwright.launchPersistentContext(profile, {
     executablePath: chromium(), headless: true, args: FLAGS, viewport: { width, height }, deviceScaleFactor: scale,
   });
-  context.on("close", () => rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
+  // Removed only once Chromium has ended: it writes its profile until then.
+  const close = context.close.bind(context);
+  context.close = async () => {
+    await close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  };
   return context;
 }

@@ -139,7 +139,7 @@ export class Workbench {
 
   async leaveHover() {
     await this.page.mouse.move(5, 5);
-    await this.page.locator(".monaco-hover:visible").waitFor({ state: "hidden", timeout: 10_000 });
+    await eventually("no hover is left", async () => (await this.page.locator(".monaco-hover:visible").count()) === 0, 10_000);
   }
 
   /** Waits until squiggles of this kind ("error", "warning", "info") are there, or gone for count 0, and hands back their boxes. */
@@ -163,10 +163,16 @@ export class Workbench {
 
   /** Puts the cursor into `text` and opens the quick fix menu; hands back its rows' locator. */
   async quickFixes(code, text) {
-    await this.click(code, text);
-    await this.page.keyboard.press("Control+.");
     const rows = this.page.locator(".action-widget .monaco-list-row.action");
-    await rows.first().waitFor({ timeout: 20_000 });
+    await this.click(code, text);
+    // A hover that comes up over the menu would close it.
+    await this.leaveHover();
+    const opens = async () => {
+      await this.page.keyboard.press("Control+.");
+      await rows.first().waitFor({ timeout: 5_000 });
+      return true;
+    };
+    await eventually("the quick fix menu", opens, 20_000);
     return rows;
   }
 
