@@ -61,7 +61,12 @@ export class CodeServer {
       mkdirSync(join(server.userData, place), { recursive: true });
       writeFileSync(join(server.userData, place, "settings.json"), JSON.stringify(chosen, null, 2));
     }
-    if (vsix) server.#install(vsix);
+    try {
+      if (vsix) server.#install(vsix);
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
     server.port = port ?? (await freePort());
     server.logFile = join(server.home, "code-server.log");
     const log = openSync(server.logFile, "a");
