@@ -132,3 +132,14 @@ def test_the_child_has_signals_of_its_own(forking: WorkerProcess, tmp_path: Path
     forking.run(tmp_path / "net.py", text, "Net()(f32[2])")
     assert forking.output.strip() == "True"
     assert signal.getsignal(signal.SIGINT) is not None
+
+
+def test_scratch_folders_go_with_their_runs(tmp_path: Path) -> None:
+    for arguments in ([], ["--no-fork"]):
+        worker = WorkerProcess(*arguments)
+        text = NET.format("import tempfile; open(tempfile.mkstemp()[1], 'w').write('x'); print(tempfile.gettempdir())")
+        assert worker.run(tmp_path / "net.py", text, "Net()(f32[2])")[1].outcome == "ok"
+        folder = Path(worker.output.strip())
+        assert "scratch" in folder.name
+        assert worker.close() == 0
+        assert not folder.exists()

@@ -50,7 +50,6 @@ def do(run: Run, outgoing: BinaryIO, execute: Any) -> None:
         finished = execute(run, send)
     finally:
         confine.no_time_limit()
-        confine.clean_up()
         _flush()
     send(finished)
 

@@ -7,6 +7,7 @@ against an attacker, which is why nothing runs in an untrusted workspace.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -17,6 +18,9 @@ GRACE = 1.0  # seconds that a run has to end by itself after its deadline
 
 class DeadlineReached(BaseException):
     """The run's time is up. A BaseException, so that user code's `except Exception` lets it pass."""
+
+
+_TEMPORARY = tempfile.gettempdir()  # as it is outside of a run
 
 
 class _State:
@@ -72,23 +76,25 @@ def limit_memory(more: int) -> None:
         pass  # No such limit on this platform: the deadline still holds.
 
 
+def scratch_of(pid: int) -> str:
+    """The folder that the run of this process may write to."""
+    return os.path.join(_TEMPORARY, "shapelens-scratch-%d" % pid)
+
+
 def forbid() -> None:
     """Put up the guard, for good: an audit hook cannot be taken away. User code gets PermissionError for what it may not do."""
     if _State.scratch is None:
-        _State.scratch = os.path.join(tempfile.gettempdir(), "shapelens-scratch-%d" % os.getpid())
+        _State.scratch = scratch_of(os.getpid())
         os.makedirs(_State.scratch, exist_ok=True)
         _State.real_scratch = os.path.realpath(_State.scratch) + os.sep
         tempfile.tempdir = _State.scratch
         sys.addaudithook(_audit)
 
 
-def clean_up() -> None:
-    """Remove the scratch folder."""
-    scratch, _State.real_scratch = _State.scratch, os.sep
-    if scratch is not None:
-        import shutil
-
-        shutil.rmtree(scratch, ignore_errors=True)
+def clean_up(pid: int) -> None:
+    """Remove the scratch folder of a process that is gone, or of this one, which writes nothing any more."""
+    _State.real_scratch = os.sep  # rmtree names files relative to their folder: the guard could not tell where they are.
+    shutil.rmtree(scratch_of(pid), ignore_errors=True)
 
 
 def _audit(event: str, args: Tuple[Any, ...]) -> None:

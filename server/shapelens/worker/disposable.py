@@ -11,7 +11,7 @@ import threading
 from typing import Any, Dict, Set
 
 from ..protocol import Cancel, Finished, Preload, Run, Stop, encode
-from .confine import GRACE
+from .confine import GRACE, clean_up
 from .framing import read_message
 
 MOST_OUTPUT = 256 * 1024
@@ -38,6 +38,7 @@ class Disposable:
         while True:
             message = read_message(self.incoming)
             if message is None or isinstance(message, Stop):
+                clean_up(os.getpid())
                 return
             if isinstance(message, Run):
                 self._run(message)
@@ -65,6 +66,7 @@ class Disposable:
 
     def _too_late(self, run: Run) -> None:
         self.send(Finished(run.run_id, "deadline", "the run took longer than its deadline of %g s" % run.deadline, run.deadline))
+        clean_up(os.getpid())
         os._exit(75)
 
     def _capture_output(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Callable, List, Optional
 
 from ..protocol import HEADER, Cancel, Finished, Output, Preload, Run, Stop, decode, encode
 from . import child
-from .confine import GRACE
+from .confine import GRACE, clean_up
 from .framing import Splitter
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
@@ -111,6 +111,7 @@ class Host:
                         os.waitpid(process.pid, 0)
                     except ChildProcessError:
                         pass
+                    clean_up(process.pid)
 
     def send(self, message: Any) -> None:
         """Write a message to the server."""
@@ -250,6 +251,7 @@ class Host:
         self.working = None
         process.kill("ended")  # What it may have left running.
         process.close()
+        clean_up(process.pid)
         if not process.finished:
             outcome, detail = how_it_ended(process, status)
             self.send(Finished(process.run.run_id, outcome, detail))
