@@ -15,6 +15,8 @@ from .confine import GRACE, clean_up
 from .framing import read_message
 
 MOST_OUTPUT = 256 * 1024
+MARK = b"\0end of output\0"
+LONGEST_WAIT = 1.0  # seconds
 
 
 class Disposable:
@@ -25,6 +27,7 @@ class Disposable:
         self.outgoing = os.fdopen(outgoing, "wb")
         self.lock = threading.Lock()
         self.run_id = -1
+        self.reached = threading.Event()
 
     def send(self, message: Any) -> None:
         """Write a message to the server; a whole frame at a time."""
@@ -62,6 +65,7 @@ class Disposable:
             confine.no_time_limit()
             watchdog.cancel()
             _forget(before, run)
+        self._forward_what_was_printed()
         self.send(finished)
 
     def _too_late(self, run: Run) -> None:
@@ -79,6 +83,13 @@ class Disposable:
         sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)
         threading.Thread(target=self._forward, args=[read], daemon=True).start()
 
+    def _forward_what_was_printed(self) -> None:
+        """Wait until all that is in the pipe has been sent: a mark goes in behind it."""
+        sys.stdout.flush()
+        self.reached.clear()
+        os.write(1, MARK)
+        self.reached.wait(LONGEST_WAIT)
+
     def _forward(self, read: int) -> None:
         from ..protocol import Output
 
@@ -87,10 +98,13 @@ class Disposable:
             chunk = os.read(read, 1 << 16)
             if not chunk:
                 return
+            text = chunk[: -len(MARK)] if chunk.endswith(MARK) else chunk
             sent = printed.get(self.run_id, 0)
-            printed = {self.run_id: sent + len(chunk)}
-            if sent < MOST_OUTPUT:
-                self.send(Output(self.run_id, chunk.decode("utf-8", "replace")))
+            printed = {self.run_id: sent + len(text)}
+            if text and sent < MOST_OUTPUT:
+                self.send(Output(self.run_id, text.decode("utf-8", "replace")))
+            if text is not chunk:
+                self.reached.set()
 
 
 def _forget(before: Set[str], run: Run) -> None:
