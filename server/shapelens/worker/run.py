@@ -136,7 +136,10 @@ class Job:
             self.calls = self._next_calls()
         self.send(Traced(self.run.run_id, "run", self.trace))
         if self.run.named and any(sight.sizes for _, sight, _, _ in sights):
-            self._name(sights, names)
+            try:
+                self._name(sights, names)
+            except DeadlineReached:
+                pass  # The run itself is complete: sizes that could not be named in time stay numbers.
             self.send(Traced(self.run.run_id, "named", self.trace))
 
     def _next_calls(self) -> Calls:
