@@ -89,7 +89,7 @@ def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, 
         with torch._C.DisableTorchFunction():
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
             for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
-                found.origins += origins.trace_back(tensor, dim, calls.recorder)[:1]
+                found.origins += origins.trace_back(tensor, dim, calls.recorder)
     return found
 
 

@@ -6,7 +6,7 @@ a layer whose constructor names it (`out_channels` of conv1), or an operation th
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -18,7 +18,7 @@ Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
 
 MOST_STEPS = 200  # back through a chain of operations
-MOST_ORIGINS = 4  # reported
+MOST_ORIGINS = 5  # reported
 
 
 class Node:
@@ -69,19 +69,43 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
         node: Optional[Node] = tensor.__dict__.get(ORIGIN)
     found: List[Origin] = []
     for _ in range(MOST_STEPS):
-        if node is None or len(found) == MOST_ORIGINS or dim >= len(node.result):
+        if node is None or len(found) >= MOST_ORIGINS or dim >= len(node.result):
             break
         argument = size_setter(node.module, dim, len(node.result)) if node.module is not None else ""
-        parent = None if argument else _kept(node, dim)
-        if parent is None:
+        kept = None if argument else _kept(node, dim)
+        if kept is not None:
+            node = kept[0]
+            continue
+        if argument or node.site >= 0:  # Steps inside of libraries have no place to show.
             found.append(_origin(node, argument, recorder))
-            if argument or len(node.parents) != 1 or not _merges(node, dim):
-                break
-            # A flatten: the size is a product, and the channels in it have an origin of their own.
-            parent = node.parents[0]
-            dim = 1 if len(parent[1]) > 2 else 0
-        node = parent[0]
+        if argument or not node.parents:
+            break
+        # The operation made the size out of one of its input's: that one has an origin of its own.
+        result = node.result
+        node, shape = node.parents[0]
+        dim = _source(result, dim, shape)
+        last = len(shape) - 1
+        if node is not None and node.module is not None and dim != last and size_setter(node.module, last, len(shape)):
+            # A layer's features were folded into other dims: a wrong number of them shows up there.
+            found.append(_origin(node, size_setter(node.module, last, len(shape)), recorder))
     return found
+
+
+def _source(result: Sequence[Any], dim: int, shape: Tuple[Any, ...]) -> int:
+    """The dim of an operation's input that a size of its result was most likely made of; past the end where none is."""
+    size = result[dim]
+    merged = len(shape) - len(result)
+    if merged > 0 and size == _product(shape[dim : dim + merged + 1]):
+        return 1 if len(shape) > 2 else 0  # A flatten: the channels count.
+    moved = [index for index, other in enumerate(shape) if other == size]
+    if len(moved) == 1:
+        return moved[0]
+    parts = [
+        index
+        for index, other in enumerate(shape)
+        if size and other and size > 1 and (other % size == 0 or (other > 1 and size % other == 0))
+    ]
+    return parts[-1] if parts else len(shape)
 
 
 def _kept(node: Node, dim: int) -> Optional[Tuple[Optional[Node], Tuple[Any, ...]]]:
@@ -96,11 +120,6 @@ def _kept(node: Node, dim: int) -> Optional[Tuple[Optional[Node], Tuple[Any, ...
         if 0 <= dim + behind < len(parent[1]) and parent[1][dim + behind] == size and behind == 0:
             return parent
     return None
-
-
-def _merges(node: Node, dim: int) -> bool:
-    shape = node.parents[0][1]
-    return len(shape) > len(node.result) and node.result[dim] == _product(shape[dim : dim + len(shape) - len(node.result) + 1])
 
 
 def _product(sizes: Tuple[Any, ...]) -> int:
