@@ -197,3 +197,38 @@ def test_the_recipe_network(worker: str, request: pytest.FixtureRequest, tmp_pat
         "fc3": [[1024, 10]],
     }
     assert trace.examples[0].parameter_count == 62006
+
+
+def test_what_eager_accepts_is_no_mismatch_and_what_it_refuses_is_in_its_words(forking: WorkerProcess, tmp_path: Path) -> None:
+    text = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(6, 8, bidirectional=True)
+
+    def forward(self, x):
+        counts = torch.histc(x, 10)
+        solution = torch.linalg.lstsq(x, x).solution
+        loss = nn.functional.ctc_loss(x.transpose(0, 1).log_softmax(2), torch.ones(3, 2).long(), torch.tensor([7] * 3), torch.tensor([2] * 3))
+        packed = pack_padded_sequence(x, torch.tensor([5, 3, 2]), batch_first=True)
+        hidden, (last, _) = self.lstm(packed)
+        padded, lengths = pad_packed_sequence(hidden, batch_first=True)
+        return x + counts
+"""
+    trace, _ = forking.run(tmp_path / "net.py", text, "Net()(f32[3, 7, 6])")
+    assert trace is not None
+    assert {name: shapes(trace, name) for name in ("counts", "solution", "loss", "padded", "last", "lengths")} == {
+        "counts": [[[10]]],
+        "solution": [[[3, 6, 6]]],
+        "loss": [[[]]],
+        "padded": [[[3, 5, 16]]],
+        "last": [[[2, 3, 8]]],
+        "lengths": [[[3]]],
+    }
+    assert [(found.code, found.message) for found in trace.mismatches] == [
+        ("broadcast", "The size of tensor a (6) must match the size of tensor b (10) at non-singleton dimension 2")
+    ]

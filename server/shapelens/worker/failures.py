@@ -11,14 +11,9 @@ from ..protocol import Mismatch
 from . import origins
 from .calls import Calls
 from .frames import Frames
-from .meta import Failure, Meta
+from .meta import NEEDS_DATA, Failure, Meta
 from .recorder import LAYER, key_of, value_of
 
-# What the meta device says where real data would be needed: no mistake of the user.
-NEEDS_DATA = re.compile(
-    r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|device meta"
-    r"|Cannot copy out of meta|aten::\S+ .* 'Meta' backend|incompatible tensor type"
-)
 # What eager says -> the code of the finding. The first that fits counts.
 MESSAGES: List[Tuple[str, str]] = [
     (

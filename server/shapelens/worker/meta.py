@@ -10,13 +10,14 @@ Whatever device user code names is ignored, and it is told that all tensors are 
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import origins
+from . import eager, origins
 
 Tensor = torch.Tensor
 META = torch.device("meta")
@@ -28,7 +29,7 @@ Kwargs = Dict[str, Any]
 _plainly = torch._C.DisableTorchFunction
 
 
-def _named(owner: Any, names: str) -> Set[Any]:
+def named(owner: Any, names: str) -> Set[Any]:
     return {getattr(owner, name) for name in names.split() if hasattr(owner, name)}
 
 
@@ -37,19 +38,19 @@ def _getter(name: str) -> Any:
 
 
 # Factories of values that are known, given their arguments; the others (empty, rand, ...) make data.
-KNOWN = _named(
+KNOWN = named(
     torch,
     "tensor as_tensor asarray from_numpy frombuffer scalar_tensor arange range linspace logspace eye zeros ones full tril_indices "
     "triu_indices hann_window hamming_window bartlett_window blackman_window kaiser_window",
 )
-KNOWN_NEW = _named(Tensor, "new_tensor new_zeros new_ones new_full")
-KNOWN_LIKE = _named(torch, "zeros_like ones_like full_like")
-DATA_LIKE = _named(torch, "empty_like rand_like randn_like randint_like") | _named(Tensor, "new_empty new_empty_strided")
-RANDOM_IN_PLACE = _named(Tensor, "normal_ uniform_ bernoulli_ random_ exponential_ cauchy_ log_normal_ geometric_")
-RANDOM = _named(torch, "bernoulli multinomial normal poisson") | _named(
+KNOWN_NEW = named(Tensor, "new_tensor new_zeros new_ones new_full")
+KNOWN_LIKE = named(torch, "zeros_like ones_like full_like")
+DATA_LIKE = named(torch, "empty_like rand_like randn_like randint_like") | named(Tensor, "new_empty new_empty_strided")
+RANDOM_IN_PLACE = named(Tensor, "normal_ uniform_ bernoulli_ random_ exponential_ cauchy_ log_normal_ geometric_")
+RANDOM = named(torch, "bernoulli multinomial normal poisson") | named(
     torch.nn.functional, "dropout dropout1d dropout2d dropout3d alpha_dropout"
 )
-MOVES = _named(Tensor, "cuda cpu xpu ipu pin_memory")
+MOVES = named(Tensor, "cuda cpu xpu ipu pin_memory")
 DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "grad", "ndim", "layout", "is_leaf", "grad_fn")}
 
 
@@ -57,6 +58,13 @@ def _factories() -> Set[Any]:
     from torch.utils._device import _device_constructors
 
     return set(_device_constructors())
+
+
+# What the meta device says where real data would be needed: no mistake of the user.
+NEEDS_DATA = re.compile(
+    r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|device meta"
+    r"|Cannot copy out of meta|aten::\S+ .* 'Meta' backend|incompatible tensor type"
+)
 
 
 class Failure:
@@ -83,16 +91,39 @@ class Meta(TorchFunctionMode):
             return func(*args)
         kwargs = kwargs or {}
         special = SPECIAL.get(func)
+        given = args, kwargs
         try:
             if special is not None:
                 result = special(func, args, kwargs)
             else:
                 args, kwargs = together(func, args, kwargs)
                 result = func(*args, **kwargs)
-        except Exception as error:
+        except Exception as raised:
+            error: Exception = raised
+            opinion = eager.ask(func, *given)
+            if opinion is not None and opinion.error is None:
+                return self._accepted(func, args, kwargs, opinion.result)
+            if (
+                opinion is not None
+                and opinion.error is not None
+                and not isinstance(raised, NotImplementedError)
+                and not NEEDS_DATA.search(str(raised))
+            ):
+                error = opinion.error
             if not self.inside_layer and (self.failure is None or self.failure.error is not error):
                 self.failure = Failure(getattr(func, "__name__", ""), list(origins.tensors_in([args, kwargs])), error)
-            raise
+            if error is raised:
+                raise
+            raise error from None
+        if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
+            origins.observed(func, (args, kwargs), result)
+        return result
+
+    def _accepted(self, func: Callable[..., Any], args: Args, kwargs: Kwargs, result: Any) -> Any:
+        """The result of what eager accepts and the meta device does not; an operation in place gives back what it changed."""
+        changed = _changed_in_place(func, args, kwargs)
+        if changed is not None:
+            return changed
         if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
             origins.observed(func, (args, kwargs), result)
         return result
@@ -273,70 +304,11 @@ def _equal(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         return func(*args, **kwargs)
 
 
-def _same_dtype(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """Products whose factors have different dtypes: eager refuses them, the meta device does not."""
-    args, kwargs = together(func, args, kwargs)
-    with _plainly():
-        tensors = [part for part in (*args, *kwargs.values()) if isinstance(part, Tensor)]
-        dtypes = [tensor.dtype for tensor in tensors[:2]]
-        if len(dtypes) == 2 and dtypes[0] != dtypes[1] and not torch.is_autocast_enabled():
-            words = tuple(_SCALAR_TYPES.get(dtype, str(dtype)[6:]) for dtype in dtypes)
-            raise RuntimeError("expected m1 and m2 to have the same dtype, but got: %s != %s" % words)
-    return func(*args, **kwargs)
-
-
 def made(shape: Sequence[int], dtype: torch.dtype, requires_grad: bool = False) -> Tensor:
     """A meta tensor that came out of an operation: one that requires a gradient is no leaf, so that it may be changed in place."""
     with _plainly():
         tensor = torch.empty(shape, dtype=dtype, device=META, requires_grad=requires_grad)
         return tensor.clone() if requires_grad else tensor
-
-
-def _recurrent(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """LSTM, GRU and RNN by their documentation's shapes: the meta kernels walk every time step (512 of them in six layers take seconds).
-
-    (input, hx, weights, ...), or (data, batch_sizes, hx, weights, ...) of a packed sequence; an LSTM's hx is (h_0, c_0).
-    """
-    args, kwargs = together(func, args, kwargs)
-    packed = isinstance(args[1], Tensor) and isinstance(args[2], (Tensor, list, tuple)) and not isinstance(args[3], bool)
-    states = args[2] if packed else args[1]
-    states = [states] if isinstance(states, Tensor) else list(states)
-    layers, bidirectional = (args[5], args[8]) if packed else (args[4], args[7])
-    with _plainly():
-        if not args[0].is_meta:
-            return func(*args, **kwargs)
-        directions = 2 if bidirectional else 1
-        if states[0].shape[0] != layers * directions:
-            return func(*args, **kwargs)
-        grad = torch.is_grad_enabled()
-        output = made((*args[0].shape[:-1], directions * states[0].shape[-1]), args[0].dtype, grad)
-        return (output, *(made(tuple(state.shape), state.dtype, grad) for state in states))
-
-
-def _istft(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """torch.istft has no meta kernel: its check of the window reads values. The length is that of its documentation."""
-    names = ("input", "n_fft", "hop_length", "win_length", "window", "center", "normalized", "onesided", "length", "return_complex")
-    given = {"center": True, **dict(zip(names, args)), **kwargs}
-    spectrum, size = given["input"], given["n_fft"]
-    with _plainly():
-        if not spectrum.is_meta or not spectrum.is_complex() or spectrum.dim() not in (2, 3):
-            return func(*args, **kwargs)
-        total = size + (given.get("hop_length") or size // 4) * (spectrum.shape[-1] - 1)
-        length = given.get("length")
-        if length is None:
-            length = total - 2 * (size // 2) if given["center"] else total
-        dtype = spectrum.dtype if given.get("return_complex") else spectrum.real.dtype
-        return made((*spectrum.shape[:-2], length), dtype, torch.is_grad_enabled())
-
-
-# eager's (C++) names of dtypes, where they differ from Python's.
-_SCALAR_TYPES = {
-    torch.float32: "float",
-    torch.float64: "double",
-    torch.float16: "c10::Half",
-    torch.bfloat16: "c10::BFloat16",
-    torch.int64: "long",
-}
 
 
 def _bool(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -363,14 +335,6 @@ for _rule, _functions in (
     (_says(False), {_getter("is_meta"), _getter("is_cuda"), Tensor.is_pinned}),
     (_says(True), {_getter("is_cpu")}),
     (_says(-1), {Tensor.get_device}),
-    (
-        _same_dtype,
-        _named(torch, "matmul mm bmm mv dot")
-        | _named(Tensor, "matmul mm bmm mv dot __matmul__ __rmatmul__")
-        | {torch.nn.functional.linear},
-    ),
-    (_istft, {torch.istft, Tensor.istft}),
-    (_recurrent, _named(torch, "lstm gru rnn_tanh rnn_relu")),
     (_bool, {Tensor.__bool__}),
     (_equal, {torch.equal, Tensor.equal}),
 ):

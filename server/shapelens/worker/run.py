@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced, Value
+from . import rules  # noqa: F401  It adds its rules to those of `meta`.
 from .calls import Calls, watching
 from .confine import DeadlineReached
 from .example import compile_expression, evaluate

@@ -1,0 +1,72 @@
+"""The second opinion: an operation that fails on the meta device is tried as eager would do it, on small real tensors.
+
+The meta device has no kernel for some operations, refuses some that eager accepts, and words its complaints poorly. Where the result
+depends on values, eager's answer for made-up ones would be a lie, so those operations are left alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import torch
+
+from .origins import tensors_in
+
+Tensor = torch.Tensor
+META = torch.device("meta")
+MOST_ELEMENTS = 1 << 24  # of all arguments together
+
+# By name of the torch function: what is known of their result's shape depends on values, or they are values.
+BY_VALUE = {
+    "nonzero", "argwhere", "unique", "_unique", "_unique2", "unique_dim", "unique_consecutive", "_unique_impl", "_return_output",
+    "masked_select", "bincount", "repeat_interleave", "histogram", "item", "tolist", "numpy", "equal", "allclose", "is_nonzero", "__bool__",
+    "__int__", "__float__", "__index__", "__complex__", "__contains__", "__array__", "__len__", "__iter__", "__repr__", "__format__",
+    "__getitem__", "__setitem__", "where", "combinations", "nms", "set_", "data", "__set__", "get_device", "masked_scatter",
+    "_pack_padded_sequence", "_pad_packed_sequence",
+}  # fmt: skip
+
+
+class Opinion:
+    """What eager says of an operation: a result (on the meta device), or the exception that it raises."""
+
+    __slots__ = ("error", "result")
+
+    def __init__(self, result: Any, error: Optional[Exception]) -> None:
+        self.result = result
+        self.error = error
+
+
+def ask(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Opinion]:
+    """Eager's opinion; None where the operation is one of values, or too large to be tried."""
+    if getattr(func, "__name__", "") in BY_VALUE:
+        return None
+    with torch._C.DisableTorchFunction(), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if sum(tensor.numel() for tensor in tensors_in((args, kwargs), 64)) > MOST_ELEMENTS:
+            return None
+        try:
+            result = func(*_moved(args, _real), **_moved(kwargs, _real))
+        except Exception as error:
+            return Opinion(None, error)
+        return Opinion(_moved(result, lambda tensor: tensor.to(META)), None)
+
+
+def _real(tensor: Tensor) -> Tensor:
+    """Zeros, with the strides of the tensor: a view depends on them."""
+    if not tensor.is_meta:
+        return tensor.clone()
+    return torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="cpu").zero_()
+
+
+def _moved(value: Any, move: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return move(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[_moved(item, move) for item in value])
+    if isinstance(value, (tuple, list)):
+        # A torch.return_types result takes its items as one sequence.
+        return type(value)([_moved(item, move) for item in value])
+    if type(value) is dict:
+        return {name: _moved(item, move) for name, item in value.items()}
+    return value
