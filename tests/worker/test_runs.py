@@ -213,7 +213,8 @@ class Net(nn.Module):
     def forward(self, x):
         counts = torch.histc(x, 10)
         solution = torch.linalg.lstsq(x, x).solution
-        loss = nn.functional.ctc_loss(x.transpose(0, 1).log_softmax(2), torch.ones(3, 2).long(), torch.tensor([7] * 3), torch.tensor([2] * 3))
+        sizes = torch.tensor([7] * 3), torch.tensor([2] * 3)
+        loss = nn.functional.ctc_loss(x.transpose(0, 1).log_softmax(2), torch.ones(3, 2).long(), *sizes)
         packed = pack_padded_sequence(x, torch.tensor([5, 3, 2]), batch_first=True)
         hidden, (last, _) = self.lstm(packed)
         padded, lengths = pad_packed_sequence(hidden, batch_first=True)

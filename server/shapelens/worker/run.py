@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced, Value
-from . import rules  # noqa: F401  It adds its rules to those of `meta`.
+from . import rules, standin  # noqa: F401  `rules` adds to those of `meta`.
 from .calls import Calls, watching
 from .confine import DeadlineReached
 from .example import compile_expression, evaluate
@@ -194,12 +194,16 @@ class Job:
             # Raised by the expression itself: a name that does not exist, arguments that do not fit.
             example.error_kind = "example"
             return
+        if found.code == "exception" and standin.called:
+            # No mistake of this code: something that it got from a missing module is not what it should be.
+            found.code, found.message = "missing-import", "the example ends here, as %s could not be imported" % standin.called[0]
         _shift(found, len(self.trace.layers))
         example.error_kind = "exception" if found.code == "exception" else "mismatch"
         self.trace.mismatches.append(found)
 
     def _start(self, index: int) -> None:
         self.recorder.start_example()
+        standin.called.clear()
         self.calls.start_example(index)
         self.meta.failure = None
         self.meta.inside_layer = 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import Any, List
+
+called: List[str] = []  # the stand-ins that were called since this list was cleared: what comes out of them is unknown
 
 
 class _Meta(type):
@@ -14,6 +16,7 @@ class _Meta(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.__dict__.get("_shapelens_absent"):
+            called.append(cls.__name__)
             # As a decorator it hands back what it decorates.
             return args[0] if len(args) == 1 and not kwargs and callable(args[0]) else cls
         return super().__call__(*args, **kwargs)
