@@ -233,3 +233,41 @@ class Net(nn.Module):
     assert [(found.code, found.message) for found in trace.mismatches] == [
         ("broadcast", "The size of tensor a (6) must match the size of tensor b (10) at non-singleton dimension 2")
     ]
+
+
+def test_a_missing_package_is_no_obstacle_unless_the_code_expects_it_to_be(forking: WorkerProcess, tmp_path: Path) -> None:
+    package = tmp_path / "blocks"
+    package.mkdir()
+    (package / "__init__.py").write_text("from a_package_that_is_not_installed.ops import box\nfrom .layers import Block, HAS_IT, FOUND\n")
+    (package / "layers.py").write_text(
+        """
+import importlib.util
+from torch import nn
+try:
+    import another_that_is_not_installed
+    HAS_IT = 3
+except ImportError:
+    HAS_IT = 2
+FOUND = importlib.util.find_spec("another_that_is_not_installed")
+class Block(nn.Linear):
+    pass
+"""
+    )
+    text = """
+from torch import nn
+from blocks import Block, HAS_IT, FOUND
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block(4, HAS_IT)
+    def forward(self, x):
+        assert FOUND is None
+        y = self.block(x)
+        return y
+"""
+    trace, _ = forking.run(tmp_path / "net.py", text, "Net()(f32[5, 4])")
+    assert trace is not None
+    assert trace.mismatches == []
+    assert shapes(trace, "y") == [[[5, 2]]]
+    assert [(note.code, note.span.line) for note in trace.notes if note.span] == [("missing-import", 3)]
+    assert "a_package_that_is_not_installed" in trace.notes[0].message

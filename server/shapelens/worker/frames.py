@@ -104,8 +104,12 @@ class Frames:
             place = self._next_operation(code.co_filename, line)
             if place is not None:
                 return Span(code.co_filename, *place)
-        text = linecache.getline(code.co_filename, line).rstrip()
-        return Span(code.co_filename, line, len(text) - len(text.lstrip()), line, len(text.encode()))
+        return self.line(code.co_filename, line)
+
+    def line(self, file: str, number: int) -> Span:
+        """A whole line, without its indentation."""
+        text = linecache.getline(file, number).rstrip("\r\n")
+        return Span(file, number, len(text) - len(text.lstrip()), number, len(text.rstrip().encode()))
 
     def _next_operation(self, file: str, line: int) -> Optional[Tuple[int, int, int, int]]:
         """Before Python 3.11: the operation of the line that was next to report itself; sites are numbered in the order of evaluation."""

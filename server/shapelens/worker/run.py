@@ -12,7 +12,7 @@ import os
 import sys
 import time
 import traceback
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced, Value
@@ -25,6 +25,7 @@ from .frames import Frames
 from .harmless import harmless
 from .loading import DocumentFinder, load
 from .meta import Meta
+from .missing import MissingFinder
 from .naming import Sizes, distinct, name_key, name_shape, steps
 from .recorder import Recorder, Seen
 
@@ -57,6 +58,7 @@ class Job:
         self.calls = Calls(self.recorder, self.meta, self.frames)
         texts = {**run.overlays, run.file: run.text}
         self.finder = DocumentFinder(texts, self.recorder, self._definition_failed)
+        self.missing = MissingFinder(self._missing)
         self.definition_errors: List[Tuple[ast.stmt, BaseException]] = []
 
     def execute(self) -> Finished:
@@ -88,6 +90,7 @@ class Job:
         before = list(sys.path), list(sys.argv)
         sys.argv = [run.file]
         sys.meta_path.insert(0, self.finder)
+        sys.meta_path.append(self.missing)
         folder = run.root or os.path.dirname(run.file)
         if os.path.isdir(folder):
             os.chdir(folder)
@@ -97,6 +100,7 @@ class Job:
         finally:
             sys.path[:], sys.argv = before[0], before[1]
             sys.meta_path.remove(self.finder)
+            sys.meta_path.remove(self.missing)
 
     # --- definitions ---
 
@@ -110,6 +114,12 @@ class Job:
         self.calls.definitions_ended()
         names: Dict[str, Any] = module.__dict__.get("__shapelens_definitions__", module.__dict__)
         return names
+
+    def _missing(self, name: str, frames: List[FrameType]) -> None:
+        """A package is not installed: said at the line of the document that wants it, directly or not."""
+        wants = [frame for frame in frames if frame.f_code.co_filename == self.run.file]
+        span = self.frames.line(self.run.file, wants[-1].f_lineno) if wants else None
+        self.trace.notes.append(Note("missing-import", "ModuleNotFoundError: No module named %r" % name, span))
 
     def _definition_failed(self, file: str, node: ast.stmt, error: BaseException) -> None:
         span = Span(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)

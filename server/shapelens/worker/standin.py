@@ -43,6 +43,8 @@ def _named(name: str) -> Any:
 class StandInModule(ModuleType):
     """A module that could not be imported."""
 
+    __version__ = "0"
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
