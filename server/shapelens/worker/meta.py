@@ -10,6 +10,7 @@ Whatever device user code names is ignored, and it is told that all tensors are 
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
@@ -22,11 +23,14 @@ from . import eager, origins
 Tensor = torch.Tensor
 META = torch.device("meta")
 CPU = torch.device("cpu")
+MOST_TURNS = 64  # that a loop takes while its condition depends on data
 LARGEST_REAL = 1 << 20  # elements; larger constants are meta tensors too
 
 Args = Tuple[Any, ...]
 Kwargs = Dict[str, Any]
 _plainly = torch._C.DisableTorchFunction
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
 def named(owner: Any, names: str) -> Set[Any]:
@@ -311,15 +315,33 @@ def made(shape: Sequence[int], dtype: torch.dtype, requires_grad: bool = False) 
         return tensor.clone() if requires_grad else tensor
 
 
+branches: Dict[Tuple[str, int], int] = {}  # (file, line) of a condition on data -> how often it was asked since this was cleared
+
+
 def _bool(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """The truth of data is not known, but what code asserts of it is taken to hold (in libraries too, which are not rewritten)."""
+    """The truth of data is not known: a path is taken that goes on.
+
+    What code asserts is taken to hold (in libraries too, which are not rewritten), any other condition to be false; one that is asked for
+    again and again, as by `while not done.all()`, becomes true in the end.
+    """
     with _plainly():
         if not args[0].is_meta:
             return func(*args)
+        if func is Tensor.__bool__ and args[0].numel() != 1:
+            return func(*together_on_cpu(args))  # Eager's complaint that the truth value is ambiguous.
     frame = sys._getframe(2)
-    if linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("assert"):
+    while frame.f_code.co_filename.startswith((_HERE, _TORCH)) and frame.f_back is not None:
+        frame = frame.f_back
+    place = frame.f_code.co_filename, frame.f_lineno
+    if linecache.getline(*place).lstrip().startswith("assert"):
         return True
-    return func(*args)
+    branches[place] = branches.get(place, 0) + 1
+    return branches[place] > MOST_TURNS
+
+
+def together_on_cpu(args: Args) -> Args:
+    """The arguments as real tensors of zeros, for an error that depends on shapes only."""
+    return tuple([torch.zeros(tuple(part.shape), dtype=part.dtype) if isinstance(part, Tensor) else part for part in args])
 
 
 SPECIAL: Dict[Any, Callable[..., Any]] = {}
@@ -335,7 +357,7 @@ for _rule, _functions in (
     (_says(False), {_getter("is_meta"), _getter("is_cuda"), Tensor.is_pinned}),
     (_says(True), {_getter("is_cpu")}),
     (_says(-1), {Tensor.get_device}),
-    (_bool, {Tensor.__bool__}),
+    (_bool, {Tensor.__bool__, Tensor.__contains__}),
     (_equal, {torch.equal, Tensor.equal}),
 ):
     SPECIAL.update(dict.fromkeys(_functions, _rule))

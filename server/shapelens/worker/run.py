@@ -24,7 +24,7 @@ from .failures import mismatch_of, one_line
 from .frames import Frames
 from .harmless import harmless
 from .loading import DocumentFinder, load
-from .meta import Meta
+from .meta import MOST_TURNS, Meta, branches
 from .missing import MissingFinder
 from .naming import Sizes, distinct, name_key, name_shape, steps
 from .recorder import Recorder, Seen
@@ -184,6 +184,7 @@ class Job:
             error = raised
         example.seconds = time.perf_counter() - start
         self.trace.mismatches += self.calls.mismatches
+        self._note_branches()
         if error is not None:
             self._failed(example, index, error)
         if self.calls.models:
@@ -195,6 +196,16 @@ class Job:
         sight = Sight(self.recorder.seen, self.calls.seen, example.dims, self._end_of(error))
         sight.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
         return sight
+
+    def _note_branches(self) -> None:
+        for (file, line), turns in branches.items():
+            if file == self.run.file:
+                message = "this condition depends on data: what is shown is seen where it is false"
+                if turns > MOST_TURNS:
+                    message = "this loop ends when the data says so: what is shown is seen in %d turns of it" % MOST_TURNS
+                note = Note("data-dependent", message, self.frames.line(file, line))
+                if note not in self.trace.notes:
+                    self.trace.notes.append(note)
 
     def _failed(self, example: ExampleRun, index: int, error: BaseException) -> None:
         found = mismatch_of(error, index, self.frames, self.meta, self.calls)
@@ -214,6 +225,7 @@ class Job:
     def _start(self, index: int) -> None:
         self.recorder.start_example()
         standin.called.clear()
+        branches.clear()
         self.calls.start_example(index)
         self.meta.failure = None
         self.meta.inside_layer = 0
