@@ -128,7 +128,7 @@ _ALL = (
     ),
     Code(
         "data-dependent",
-        "The code needs the values of a tensor, which only real data has: a condition is taken to be false; where a number is needed the run ends.",
+        "The code needs the values of a tensor, which only real data has: a condition is taken to be false, a need for a number ends the run.",
         "`sorted(x.tolist())`",
         "information",
     ),
