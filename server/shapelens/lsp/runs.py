@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 # A run that takes longer shows progress; for shorter ones the status would only flicker.
 PROGRESS_AFTER = 0.3
+LOOK_AGAIN = 0.05
 # Hints wait this long for the names of the dims, which are found after the run: else each edit would show numbers first.
 NAMES_WITHIN = 0.3
 
@@ -112,10 +113,10 @@ class Runs:
         arrival.finish(finished)
 
     async def _watch(self, document: Document, worker: Worker) -> None:
-        """Tell of a run that takes long, counted from when the worker has started on it."""
-        while worker.state.name != "running":
-            await asyncio.sleep(PROGRESS_AFTER)
+        """Tell of a run that takes long. While the worker is still loading, that is what is told."""
         await asyncio.sleep(PROGRESS_AFTER)
+        while worker.state.name != "running":
+            await asyncio.sleep(LOOK_AGAIN)
         title = f"Running {Path(document.path).name}"
         self._client.status("running", title, worker.interpreter)
         self._client.progress(title)
