@@ -15,6 +15,8 @@ import traceback
 from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+import torch
+
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced, Value
 from . import rules, standin  # noqa: F401  `rules` adds to those of `meta`.
 from .calls import Calls, watching
@@ -189,7 +191,7 @@ class Job:
             self._failed(example, index, error)
         if self.calls.models:
             model = self.calls.models[0]
-            with torch_functions_off():
+            with torch._C.DisableTorchFunction():  # Tensors answer without the mode of the run.
                 example.parameter_count = sum(parameter.numel() for parameter in model.parameters())
                 tensors = list(model.parameters()) + list(model.buffers())
                 example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
@@ -363,13 +365,6 @@ def _shift(mismatch: Mismatch, first_layer: int) -> None:
     for origin in mismatch.origins:
         if origin.layer is not None:
             origin.layer += first_layer
-
-
-def torch_functions_off() -> Any:
-    """A context in which tensors answer without the modes of the run."""
-    import torch
-
-    return torch._C.DisableTorchFunction()
 
 
 def execute(run: Run, send: Send) -> Finished:
