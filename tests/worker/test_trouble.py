@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -135,6 +137,10 @@ def test_the_child_has_signals_of_its_own(forking: WorkerProcess, tmp_path: Path
 
 
 def test_scratch_folders_go_with_their_runs(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left = Path(tempfile.gettempdir()) / f"shapelens-scratch-{ended.pid}"
+    left.mkdir()
     for arguments in ([], ["--no-fork"]):
         worker = WorkerProcess(*arguments)
         text = NET.format("import tempfile; open(tempfile.mkstemp()[1], 'w').write('x'); print(tempfile.gettempdir())")
@@ -143,3 +149,4 @@ def test_scratch_folders_go_with_their_runs(tmp_path: Path) -> None:
         assert "scratch" in folder.name
         assert worker.close() == 0
         assert not folder.exists()
+    assert not left.exists(), "what a killed worker left"

@@ -6,6 +6,7 @@ against an attacker, which is why nothing runs in an untrusted workspace.
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import signal
@@ -95,6 +96,18 @@ def clean_up(pid: int) -> None:
     """Remove the scratch folder of a process that is gone, or of this one, which writes nothing any more."""
     _State.real_scratch = os.sep  # rmtree names files relative to their folder: the guard could not tell where they are.
     shutil.rmtree(scratch_of(pid), ignore_errors=True)
+
+
+def clean_up_after_the_dead() -> None:
+    """Remove the scratch folders of processes that were killed together with their worker."""
+    for path in glob.glob(os.path.join(_TEMPORARY, "shapelens-scratch-*")):
+        pid = path.rpartition("-")[2]
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            shutil.rmtree(path, ignore_errors=True)
+        except (ValueError, OSError):
+            pass  # Not ours, or somebody else's process.
 
 
 def _audit(event: str, args: Tuple[Any, ...]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Callable, List, Optional
 
 from ..protocol import HEADER, Cancel, Finished, Output, Preload, Run, Stop, decode, encode
 from . import child
-from .confine import GRACE, clean_up
+from .confine import GRACE, clean_up, clean_up_after_the_dead
 from .framing import Splitter
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
@@ -88,6 +88,7 @@ class Host:
 
     def serve(self) -> None:
         """Until `Stop`, or the end of `incoming`."""
+        clean_up_after_the_dead()
         os.set_blocking(self.incoming, False)
         os.set_blocking(self.wake, False)
         os.set_blocking(self.wake_in, False)
