@@ -171,6 +171,8 @@ class _Arrival:
             return
         self._newest = analysis
         self._publish(analysis.findings)
+        if self._had_hints() and _ended_early(traced.trace):
+            return  # The hints of the last whole run say more than those of half a run.
         if analysis.named:
             self._adopt()
         elif self._timer is None:
@@ -190,10 +192,13 @@ class _Arrival:
             # That no worker can be started says nothing about the code.
             found[:0] = [replace(each, severity="warning") for each in failed] if finished.outcome == "unavailable" else failed
         self._publish(found)
-        if self._newest is not None:
+        if self._newest is not None and not (self._had_hints() and self._newest.trace is not None and _ended_early(self._newest.trace)):
             self._adopt()
         elif self._document.analysis is None:
             self._runs.adopt(self._document, self._analysis)
+
+    def _had_hints(self) -> bool:
+        return self._document.analysis is not None and self._document.analysis.trace is not None
 
     def _publish(self, found: Sequence[Finding]) -> None:
         if found != self._published:
@@ -209,6 +214,11 @@ class _Arrival:
             and self._runs.is_current(self._document, self._analysis)
         ):
             self._runs.adopt(self._document, self._newest)
+
+
+def _ended_early(trace: protocol.Trace) -> bool:
+    """Whether a run was stopped, rather than coming to an end of its own."""
+    return any(example.error_kind in ("deadline", "memory", "exit", "crash") for example in trace.examples)
 
 
 def _of_examples(choice: Choice, path: str) -> list[Finding]:
