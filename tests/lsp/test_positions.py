@@ -46,7 +46,8 @@ async def test_the_encoding_that_the_client_prefers_is_used(any_editor: Editor) 
 @pytest.mark.parametrize("start", ["", "\ufeff", "# \x0c form feed, next line \x85, line separator \u2028\n"])
 async def test_line_ends_marks_and_separators(editor: Editor, broken: str, line_end: str, start: str) -> None:
     text = (start + broken).replace("\n", line_end)
-    uri = editor.open_uri((editor.root / "positions" / "ends.py").as_uri(), text)
+    # A name of its own: an answer about the text before could still be on its way.
+    uri = editor.open_uri((editor.root / "positions" / f"ends_{len(start)}_{len(line_end)}.py").as_uri(), text)
     (finding,) = await editor.diagnostics(uri)
     # Counted by hand: the harness splits lines at more places than LSP does.
     before = text[: text.index("16 * 6 * 6")]
