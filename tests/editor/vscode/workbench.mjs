@@ -103,12 +103,14 @@ export class Workbench {
 
   /** Replaces `old` in the line that has `code` by typing, as a person would: select it, type. */
   async retype(code, old, text) {
-    const box = await this.box(code, old);
-    const y = box.y + box.height / 2;
-    await this.page.mouse.click(box.x + 0.5, y);
-    await this.page.keyboard.down("Shift");
-    await this.page.mouse.click(box.x + box.width - 0.5, y);
-    await this.page.keyboard.up("Shift");
+    // A code lens that comes or goes moves the lines: click only once they stand still, and select by keyboard.
+    let box = await this.box(code, old);
+    for (let before = null; before?.x !== box.x || before?.y !== box.y; box = await this.box(code, old)) {
+      before = box;
+      await sleep(300);
+    }
+    await this.page.mouse.click(box.x + 0.5, box.y + box.height / 2);
+    for (const _ of old) await this.page.keyboard.press("Shift+ArrowRight");
     await this.page.keyboard.type(text);
   }
 
