@@ -284,10 +284,7 @@ class Finished:
     seconds: float = 0.0
 
 
-MESSAGES = {
-    cls.__name__: cls
-    for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Output, Traced, Finished)
-}
+MESSAGES = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Output, Traced, Finished)}
 
 
 # --- frames ---

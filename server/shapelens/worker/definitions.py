@@ -112,7 +112,8 @@ def is_definition(node: ast.stmt) -> bool:
     if isinstance(node, (ast.AnnAssign, ast.AugAssign)):
         return (node.value is None or is_plain(node.value)) and is_plain(node.target)
     if isinstance(node, ast.Expr):
-        return is_plain(node.value)
+        # One without a call does nothing, but a name that is being typed would be an unknown one.
+        return isinstance(node.value, ast.Call) and is_plain(node.value)
     return type(node).__name__ == "TypeAlias"
 
 

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
-from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced, Value
+from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced
 from . import rules, standin  # noqa: F401  `rules` adds to those of `meta`.
 from .calls import Calls, watching
 from .confine import DeadlineReached
@@ -28,23 +28,13 @@ from .harmless import harmless
 from .loading import DocumentFinder, load
 from .meta import MOST_TURNS, Meta, branches
 from .missing import MissingFinder
-from .naming import Sizes, distinct, name_key, name_shape, steps
+from .naming import Sizes, distinct, name_shape
+from .probing import Sight, named_calls, probes, what
 from .recorder import Recorder, Seen
 
 Send = Callable[[Any], None]
 
 MOST_NAMED_DIMS = 6  # each costs a probe
-
-
-class Sight:
-    """What one evaluation of an example saw: by site, and by layer."""
-
-    def __init__(self, sites: Dict[int, Seen], layers: Dict[int, Seen], sizes: Sizes, end: Any = None) -> None:
-        self.sites = sites
-        self.layers = layers
-        self.sizes = sizes
-        self.end = end  # where an exception ended it
-        self.refused: List[List[Value]] = []  # what failed operations were given
 
 
 class Job:
@@ -232,12 +222,12 @@ class Job:
         self.meta.failure = None
         self.meta.inside_layer = 0
 
-    def _record(self, sight: Sight, probes: List[Sight], index: int, first_layer: int, calls: Optional[Calls] = None) -> None:
+    def _record(self, sight: Sight, others: List[Sight], index: int, first_layer: int, calls: Optional[Calls] = None) -> None:
         """Put what an evaluation saw into the trace, in the place of what is there of this example."""
-        sizes = [sight.sizes] + [probe.sizes for probe in probes]
+        sizes = [sight.sizes] + [other.sizes for other in others]
 
         def name_site(number: int, seen: Seen) -> Any:
-            return distinct(seen, [probe.sites.get(number) for probe in probes], sizes)
+            return distinct(seen, [other.sites.get(number) for other in others], sizes)
 
         held, self.recorder.seen = self.recorder.seen, sight.sites
         observations: List[Observation] = self.recorder.observations(index, name_site)
@@ -247,12 +237,12 @@ class Job:
                     value.layer += first_layer
         self.recorder.seen = held
         watched = calls or self.calls
-        layers: List[LayerSeen] = watched.layers(first_layer, lambda seen: _named_calls(sight, probes, sizes, seen))
-        if not probes:
+        layers: List[LayerSeen] = watched.layers(first_layer, lambda seen: named_calls(sight, others, sizes, seen))
+        if not others:
             for mismatch in watched.mismatches:
                 _shift(mismatch, first_layer)
-        for given, *others in zip(sight.refused, *[probe.refused for probe in probes]) if probes else ():
-            for value, *same in zip(given, *others):
+        for given, *same_given in zip(sight.refused, *[other.refused for other in others]) if others else ():
+            for value, *same in zip(given, *same_given):
                 shapes = [part.shape for part in [value] + same]
                 if all(shape is not None and len(shape) == len(value.shape or []) for shape in shapes):
                     value.named = list(name_shape(shapes, sizes))
@@ -265,31 +255,14 @@ class Job:
         for code, sight, calls, first_layer in sights:
             if not sight.sizes or len(sight.sizes) > MOST_NAMED_DIMS:
                 continue
-            index = calls.example
-            probes = self._probes(code, sight, names, [_what(mismatch) for mismatch in calls.mismatches])
-            if probes:
-                self._record(sight, probes, index, first_layer, calls)
+            mismatches = [what(mismatch) for mismatch in calls.mismatches]
 
-    def _probes(self, code: CodeType, sight: Sight, names: Dict[str, Any], mismatches: List[Any]) -> List[Sight]:
-        """One run for each name with that name alone changed, and one with all changed; [] where some size cannot be changed."""
-        probes: List[Sight] = []
-        changed: Sizes = {}
-        for name, size in sight.sizes.items():
-            for other in steps(size):
-                probe = self._probe(code, names, {**sight.sizes, name: other}, sight.end, mismatches)
-                if probe is not None:
-                    # Together with the others each name gets a third size where one is left, so that one name alone is checked too.
-                    changed[name] = other
-                    probes.append(probe)
-                    break
-            else:
-                return []
-        together: Sizes = {}
-        for name, size in sight.sizes.items():
-            left = [other for other in steps(size) if (other > size) == (changed[name] > size) and other != changed[name]]
-            together[name] = left[0] if left else changed[name]
-        last = self._probe(code, names, together, sight.end, mismatches) or self._probe(code, names, changed, sight.end, mismatches)
-        return probes + [last] if last is not None else []
+            def probe(sizes: Sizes, code: CodeType = code, end: Any = sight.end, mismatches: List[Any] = mismatches) -> Optional[Sight]:
+                return self._probe(code, names, sizes, end, mismatches)
+
+            others = probes(sight, probe)
+            if others:
+                self._record(sight, others, calls.example, first_layer, calls)
 
     def _probe(self, code: CodeType, names: Dict[str, Any], sizes: Sizes, end: Any, mismatches: List[Any]) -> Optional[Sight]:
         """The example with other sizes; None where it goes another way than the run did."""
@@ -303,7 +276,7 @@ class Job:
         except BaseException as raised:
             error = raised
         # A size that the model cannot take ends the probe elsewhere than the run, or brings other mismatches.
-        if found != sizes or self._end_of(error) != end or [_what(mismatch) for mismatch in self.calls.mismatches] != mismatches:
+        if found != sizes or self._end_of(error) != end or [what(mismatch) for mismatch in self.calls.mismatches] != mismatches:
             return None
         probe = Sight(self.recorder.seen, self.calls.seen, dict(sizes))
         failed = list(self.calls.mismatches)
@@ -338,25 +311,6 @@ class Job:
                 example.error, example.error_kind = message, kind
                 example.error_span = trail[-1] if trail else None
         self.send(Traced(self.run.run_id, "run", self.trace))
-
-
-def _named_calls(sight: Sight, probes: List[Sight], sizes: List[Sizes], seen: Seen) -> Any:
-    """Distinct (inputs, output) pairs of a layer with their names, and how often each came."""
-    number = next((index for index, item in sight.layers.items() if item is seen), -1)
-    others = [probe.layers.get(number) for probe in probes]
-    comparable = bool(others) and all(other is not None and other.total == seen.total for other in others)
-    named: Dict[Any, Any] = {}
-    if comparable:
-        for keys in zip(seen.sequence, *[other.sequence for other in others if other is not None]):
-            if keys[0] not in named and len({len(key[0]) for key in keys}) == 1:
-                inputs = tuple([name_key(parts, sizes) for parts in zip(*[key[0] for key in keys])])
-                named[keys[0]] = (inputs, name_key([key[1] for key in keys], sizes))
-    return [((key, named.get(key)), count) for key, count in seen.counts.items()]
-
-
-def _what(mismatch: Mismatch) -> Any:
-    """What stays the same of a mismatch when free sizes change."""
-    return mismatch.code, mismatch.span, mismatch.argument, mismatch.need
 
 
 def _shift(mismatch: Mismatch, first_layer: int) -> None:

@@ -1,0 +1,64 @@
+"""Runs of an example with other sizes, for the names of its dims (naming.py): which sizes to try, and what each evaluation saw."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional
+
+from ..protocol import Mismatch, Value
+from .naming import Sizes, name_key, steps
+from .recorder import Seen
+
+
+class Sight:
+    """What one evaluation of an example saw: by site, and by layer."""
+
+    def __init__(self, sites: Dict[int, Seen], layers: Dict[int, Seen], sizes: Sizes, end: Any = None) -> None:
+        self.sites = sites
+        self.layers = layers
+        self.sizes = sizes
+        self.end = end  # where an exception ended it
+        self.refused: List[List[Value]] = []  # what failed operations were given
+
+
+def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]]) -> List[Sight]:
+    """One run for each name with that name alone changed, and one with all changed; [] where some size cannot be changed.
+
+    `probe(sizes)` evaluates the example with these sizes; it gives None where that goes another way than the run did.
+    """
+    found: List[Sight] = []
+    changed: Sizes = {}
+    for name, size in sight.sizes.items():
+        for other in steps(size):
+            seen = probe({**sight.sizes, name: other})
+            if seen is not None:
+                # Together with the others each name gets a third size where one is left, so that one name alone is checked too.
+                changed[name] = other
+                found.append(seen)
+                break
+        else:
+            return []
+    together: Sizes = {}
+    for name, size in sight.sizes.items():
+        left = [other for other in steps(size) if (other > size) == (changed[name] > size) and other != changed[name]]
+        together[name] = left[0] if left else changed[name]
+    last = probe(together) or probe(changed)
+    return found + [last] if last is not None else []
+
+
+def named_calls(sight: Sight, others: List[Sight], sizes: List[Sizes], seen: Seen) -> Any:
+    """Distinct (inputs, output) pairs of a layer with their names, and how often each came."""
+    number = next((index for index, item in sight.layers.items() if item is seen), -1)
+    probed = [other.layers.get(number) for other in others]
+    comparable = bool(probed) and all(other is not None and other.total == seen.total for other in probed)
+    named: Dict[Any, Any] = {}
+    if comparable:
+        for keys in zip(seen.sequence, *[other.sequence for other in probed if other is not None]):
+            if keys[0] not in named and len({len(key[0]) for key in keys}) == 1:
+                inputs = tuple([name_key(parts, sizes) for parts in zip(*[key[0] for key in keys])])
+                named[keys[0]] = (inputs, name_key([key[1] for key in keys], sizes))
+    return [((key, named.get(key)), count) for key, count in seen.counts.items()]
+
+
+def what(mismatch: Mismatch) -> Any:
+    """What stays the same of a mismatch when free sizes change."""
+    return mismatch.code, mismatch.span, mismatch.argument, mismatch.need
