@@ -27,7 +27,7 @@ def codes_table() -> Iterator[str]:
     yield "| code | what is wrong | for example | severity |"
     yield "|---|---|---|---|"
     for code in CODES.values():
-        yield f"| `{code.name}` | {code.meaning} | {code.example} | {code.severity} |"
+        yield f"| `{code.name}` | {code.meaning} | {code.example} | {code.severity}{' (lint)' if code.lint else ''} |"
 
 
 def settings_table() -> Iterator[str]:
@@ -35,6 +35,10 @@ def settings_table() -> Iterator[str]:
     yield "| setting | default | what it does |"
     yield "|---|---|---|"
     for setting in SETTINGS:
+        if setting.type == "switches":
+            off = [f"`{name}`" for name, on in setting.default.items() if not on]
+            yield f"| `{setting.name}` | all{' but ' + ', '.join(off) if off else ''} on | {setting.description} |"
+            continue
         default = "" if setting.default in ("", {}, [], None) else f"`{json.dumps(setting.default).strip(chr(34))}`"
         choices = f" One of {', '.join(f'`{choice}`' for choice in setting.choices)}." if setting.choices else ""
         yield f"| `{setting.name}` | {default} | {setting.description}{choices} |"

@@ -154,6 +154,20 @@ class Mismatch:
 
 
 @dataclass
+class Remark:
+    """An operation that ran, but perhaps does not do what its author meant; `analysis` decides whether to say so."""
+
+    code: str  # of the lint: "outer-product"
+    operation: str  # the torch function: "sub"
+    span: Optional[Span]  # the innermost expression of user code that ran it
+    example: int
+    inputs: List[Value] = field(default_factory=list)  # the tensors that it is about
+    dim: Optional[int] = None  # of the first input; of an outer product, which input has the dim of size 1
+    layer: Optional[int] = None  # index into Trace.layers, where a layer of torch's ran it
+    origins: List[Origin] = field(default_factory=list)  # where the size of `dim` came from
+
+
+@dataclass
 class ExampleRun:
     """What became of one example."""
 
@@ -187,6 +201,7 @@ class Trace:
     layers: List[LayerSeen] = field(default_factory=list)
     mismatches: List[Mismatch] = field(default_factory=list)
     notes: List[Note] = field(default_factory=list)
+    remarks: List[Remark] = field(default_factory=list)  # come with the last trace of a run
 
 
 # --- server to worker ---

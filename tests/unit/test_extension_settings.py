@@ -16,7 +16,7 @@ OFFERED: dict[str, dict[str, Any]] = {
     for section in MANIFEST["contributes"]["configuration"]
     for name, schema in section["properties"].items()
 }
-JSON_TYPES = {"string[]": "array", "string-map": "object", "examples": "object"}
+JSON_TYPES = {"string[]": "array", "string-map": "object", "switches": "object", "examples": "object"}
 
 
 def test_the_same_names() -> None:
@@ -29,7 +29,10 @@ def test_the_same_type_default_and_choices(setting: Setting) -> None:
     assert schema["type"] == JSON_TYPES.get(setting.type, setting.type)
     assert schema["default"] == setting.default
     values = schema["additionalProperties"] if setting.type == "string-map" else schema
-    assert tuple(values.get("enum", ())) == setting.choices
+    assert tuple(schema["properties"] if setting.type == "switches" else values.get("enum", ())) == setting.choices
+    if setting.type == "switches":
+        assert {name: switch["default"] for name, switch in schema["properties"].items()} == setting.default
+        assert all(switch["type"] == "boolean" and switch["description"] for switch in schema["properties"].values())
     assert len(schema.get("enumDescriptions", ())) == len(schema.get("enum", ()))
     assert schema["markdownDescription"].strip()
     assert schema["scope"] in ("resource", "window", "machine-overridable")

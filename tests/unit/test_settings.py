@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shapelens.examples.settings import SETTINGS, Settings
+from shapelens.examples.settings import LINTS, SETTINGS, Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +28,7 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         interpreter = "env/bin/python"
         dims = "numbers"
         ignore = ["missing-import"]
+        lints = { unused-layer = false }
         deadline = 2.5
         memory-limit = 100
         server-interpreter = "python3"
@@ -68,6 +69,8 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         ("[tool.shapelens]\nexamples = ['a']", "examples must be a table"),
         ("[tool.shapelens]\nexamples = {a = [1]}", "examples must be a table"),
         ("[tool.shapelens]\nfindings.severity = {cat = 'loud'}", "findings.severity must be a table"),
+        ("[tool.shapelens]\nlints = {unused = false}", "lints must be a table of true or false for any of outer-product"),
+        ("[tool.shapelens]\nlints = {unused-layer = 'off'}", "lints must be a table"),
         ("[tool.shapelens]\nmemoryLimit = 3", "there is no setting memoryLimit"),
         ("[tool.shapelens]\nhints.layer = true", "there is no setting hints.layer"),
         ("[tool]\nshapelens = 3", "must be a table"),
@@ -97,12 +100,14 @@ def test_the_editors_settings_win(tmp_path: Path, flat: bool) -> None:
         hints.layers = false
         findings.severity = {a = "hint", b = "hint"}
         examples = {"a.py" = ["A()"]}
+        lints = {softmax-dim = false}
     """
     project = Settings.from_pyproject(written(tmp_path, text))
     nested: dict[str, Any] = {
         "hints": {"values": False, "placement": "afterName"},
         "findings": {"severity": {"b": "error"}},
         "examples": {"b.py": ["B()"]},
+        "lints": {**LINTS, "unused-layer": False},
         "memoryLimit": 1,
         "log": {"level": None},
         "interpreter": "",
@@ -112,6 +117,7 @@ def test_the_editors_settings_win(tmp_path: Path, flat: bool) -> None:
         "hints.placement": "afterName",
         "findings.severity": {"b": "error"},
         "examples": {"b.py": ["B()"]},
+        "lints": {**LINTS, "unused-layer": False},
         "memoryLimit": 1,
         "log.level": None,
         "interpreter": "",
@@ -120,6 +126,7 @@ def test_the_editors_settings_win(tmp_path: Path, flat: bool) -> None:
     assert found.problems == []
     assert (found.dims, found.hints_layers, found.hints_values, found.hints_placement) == ("numbers", False, False, "afterName")
     assert found.findings_severity == {"a": "hint", "b": "error"}
+    assert [name for name, on in found.lints.items() if not on] == ["unused-layer", "softmax-dim"]
     assert (found.memory_limit, found.interpreter) == (1 << 20, None)
     assert [found.examples_for(str(tmp_path / name)) for name in ("a.py", "b.py")] == [["A()"], ["B()"]]
 
@@ -146,11 +153,12 @@ def test_the_extension_offers_these_settings_with_these_defaults() -> None:
     configuration = package["contributes"]["configuration"]
     sections = configuration if isinstance(configuration, list) else [configuration]
     offered = {name: item for section in sections for name, item in section["properties"].items()}
-    types = {"string[]": "array", "string-map": "object", "examples": "object"}
+    types = {"string[]": "array", "string-map": "object", "switches": "object", "examples": "object"}
     assert {name: (item["type"], item["default"]) for name, item in offered.items()} == {
         f"shapelens.{setting.name}": (types.get(setting.type, setting.type), setting.default) for setting in SETTINGS
     }
     for setting in SETTINGS:
         item = offered[f"shapelens.{setting.name}"]
         choices = item.get("additionalProperties", {}).get("enum", []) if setting.type == "string-map" else item.get("enum", [])
+        choices = item["properties"] if setting.type == "switches" else choices
         assert sorted(choices) == sorted(setting.choices)

@@ -13,6 +13,8 @@ class Code:
     meaning: str
     example: str
     severity: str = "error"
+    lint: bool = False  # switched on and off by the setting `lints`, by this name
+    unnecessary: bool = False  # an editor shows it faded out
 
 
 _ALL = (
@@ -157,6 +159,55 @@ _ALL = (
         "A module could not be imported; a stand-in took its place, and what comes out of it is unknown.",
         "`import einopz`",
         "information",
+    ),
+    Code(
+        "outer-product",
+        "A tensor of size 1 in its last dim meets one without that dim, and each element is paired with every other.",
+        "`pred - target` of `[B, 1]` and `[B]` is `[B, B]`",
+        "warning",
+        lint=True,
+    ),
+    Code(
+        "unused-layer",
+        "A layer is constructed, but no example calls it and no code of its class reads it.",
+        "`self.fc3 = nn.Linear(84, 10)`",
+        "hint",
+        lint=True,
+        unnecessary=True,
+    ),
+    Code(
+        "squeeze-batch",
+        "A `squeeze()` without `dim` drops the batch too when that is 1: a warning where it does so in the example.",
+        "`x.squeeze()` of `[B, 1]`",
+        "information",
+        lint=True,
+    ),
+    Code(
+        "norm-single-value",
+        "A normalisation gets a single value to take the mean and variance of: less than an error where it only fails in training.",
+        "`nn.BatchNorm2d(8)` gets `[1, 8, 1, 1]`",
+        lint=True,
+    ),
+    Code(
+        "softmax-single-value",
+        "A softmax over a dim that a layer gives size 1 is 1 everywhere.",
+        "`nn.Linear(8, 1)(x).softmax(-1)`",
+        "warning",
+        lint=True,
+    ),
+    Code(
+        "softmax-dim",
+        "A softmax without `dim` normalises a tensor of three dims over the first, the batch.",
+        "`F.softmax(x)` of `[B, T, 8]`",
+        "warning",
+        lint=True,
+    ),
+    Code(
+        "loss-input",
+        "A loss that takes logits or log-probabilities gets the result of a softmax or sigmoid.",
+        "`F.cross_entropy(x.softmax(1), y)`",
+        "warning",
+        lint=True,
     ),
 )
 

@@ -13,6 +13,7 @@ from ..source.module import Module
 from ..source.positions import Span
 from . import codes
 from .fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
+from .lints import lints
 from .messages import in_size_message, operation_message
 from .places import OtherModules, Place, Places
 from .related import Related, calls, constructor, distinct_places, makers, origins, related_place
@@ -48,6 +49,10 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     found += _operations(places)
     found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
     found += [finding for note in trace.notes if (finding := _note(places, note)) is not None]
+    found += [
+        Finding(each.code, each.severity, each.message, each.span, trace.file, each.related, each.fix)
+        for each in lints(places, settings.lints)
+    ]
     shown = [finding for each in found if (finding := _with_settings(module, each, settings)) is not None]
     return sorted(shown, key=lambda finding: (finding.span, finding.code))
 

@@ -17,9 +17,21 @@ else:
 SEVERITIES = ("error", "warning", "information", "hint")
 
 
+# The lints by code, and whether they are on where nobody says otherwise.
+LINTS = {
+    "outer-product": True,
+    "unused-layer": True,
+    "squeeze-batch": True,
+    "norm-single-value": True,
+    "softmax-single-value": True,
+    "softmax-dim": True,
+    "loss-input": True,
+}
+
+
 @dataclass(frozen=True)
 class Setting:
-    """One setting. type: "string", "boolean", "number", "string[]", "string-map" or "examples"."""
+    """One setting. type: "string", "boolean", "number", "string[]", "string-map", "switches" (names to booleans) or "examples"."""
 
     name: str  # the editor's: "hints.placement"; in pyproject.toml each part is kebab-case
     attribute: str  # of Settings
@@ -45,6 +57,7 @@ SETTINGS = (
     Setting("dims", "dims", "string", "names", "Whether dims that the example names are shown by name.", ("names", "numbers")),
     Setting("findings.severity", "findings_severity", "string-map", {}, "The severity of findings by code.", SEVERITIES),
     Setting("ignore", "ignore", "string[]", [], "Codes of findings that are never shown."),
+    Setting("lints", "lints", "switches", LINTS, 'Which lints are on: `{"unused-layer": false}`.', tuple(LINTS)),
     Setting("deadline", "deadline", "number", 10, "The seconds after which a run is stopped."),
     Setting("memoryLimit", "memory_limit", "number", 4096, "The memory that a run may take, in MiB.", factor=1 << 20),
     Setting("serverInterpreter", "server_interpreter", "string", "", "The Python that runs the language server, 3.10 or newer."),
@@ -65,6 +78,7 @@ class Settings:
     dims: str = "names"
     findings_severity: dict[str, str] = field(default_factory=dict)  # by code
     ignore: list[str] = field(default_factory=list)  # codes
+    lints: dict[str, bool] = field(default_factory=lambda: dict(LINTS))  # by code
     deadline: float = 10.0  # seconds
     memory_limit: int = 4096 << 20  # bytes
     server_interpreter: str | None = None
@@ -131,6 +145,9 @@ class Settings:
             values["examples"] = {**self.examples, **given}
         if "findings_severity" in values:
             values["findings_severity"] = {**self.findings_severity, **values["findings_severity"]}
+        if "lints" in values:
+            # An editor sends all of them; one that has its default is no choice of the user.
+            values["lints"] = {**self.lints, **{name: on for name, on in values["lints"].items() if on != LINTS[name]}}
         return replace(self, problems=problems, **values)
 
 
@@ -159,6 +176,8 @@ def _read(setting: Setting, value: Any) -> Any:
         return list(value) if _texts(value) else None
     if not isinstance(value, Mapping):
         return None
+    if setting.type == "switches":
+        return dict(value) if all(name in setting.choices and isinstance(on, bool) for name, on in value.items()) else None
     if setting.type == "examples":
         lists = {key: [item] if isinstance(item, str) else item for key, item in value.items()}
         return lists if all(_texts(item) for item in lists.values()) else None
@@ -177,6 +196,7 @@ def _wanted(setting: Setting) -> str:
         "string": f"one of {choices}" if choices else "a text",
         "string[]": "a list of texts",
         "string-map": f"a table of codes, each with one of {choices}",
+        "switches": f"a table of true or false for any of {choices}",
         "examples": "a table of files, each with a list of expressions",
     }[setting.type]
 

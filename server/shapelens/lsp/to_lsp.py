@@ -8,6 +8,7 @@ from typing import Any
 from lsprotocol import types
 from pygls import uris
 
+from shapelens.analysis.codes import CODES
 from shapelens.analysis.findings import Finding
 from shapelens.analysis.fixes import Fix
 from shapelens.analysis.hints import Hint
@@ -62,6 +63,7 @@ def diagnostic(finding: Finding, uri: str, version: int, lines: Lines, lines_of:
         severity=_SEVERITIES.get(finding.severity, types.DiagnosticSeverity.Error),
         code=finding.code,
         source=SOURCE,
+        tags=[types.DiagnosticTag.Unnecessary] if finding.code in CODES and CODES[finding.code].unnecessary else None,
         related_information=related,
         data={"version": version, "fixes": data},
     )

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 import torch
 
 from .frames import EXAMPLE_FILE
+from .origins import INPUT
 from .recorder import ORIGIN
 
 SHORTHANDS = {
@@ -95,7 +96,7 @@ class Maker:
                 raise ValueError("a size in %s[...] has to be a whole number, not %r" % (shorthand, size))
             shape.append(size)
         made = torch.empty(shape, dtype=SHORTHANDS[shorthand], device="meta")
-        made.__dict__.pop(ORIGIN, None)  # An input comes from nowhere.
+        made.__dict__[ORIGIN] = INPUT
         return made
 
 

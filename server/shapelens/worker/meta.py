@@ -19,6 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from . import eager, origins
+from .remarks import WATCHED, Remarks
 
 Tensor = torch.Tensor
 META = torch.device("meta")
@@ -89,6 +90,7 @@ class Meta(TorchFunctionMode):
         super().__init__()
         self.inside_layer = 0  # inside a layer of torch's own nothing needs to be noted
         self.failure: Optional[Failure] = None
+        self.remarks: Optional[Remarks] = None  # where to note what is odd
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Args = (), kwargs: Optional[Kwargs] = None) -> Any:
         if func in DESCRIBES:
@@ -119,6 +121,11 @@ class Meta(TorchFunctionMode):
             if error is raised:
                 raise
             raise error from None
+        check = WATCHED.get(func)
+        if check is not None and self.remarks is not None:
+            odd = check(*given, result)
+            if odd is not None:
+                self.remarks.add(func, odd)
         if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
             origins.observed(func, (args, kwargs), result)
         return result

@@ -35,6 +35,11 @@ class Node:
         self.layer: Optional[int] = None
 
 
+# The origin of an input of the example: nothing leads further back.
+INPUT = Node("input", (), [])
+INPUT.site = 0
+
+
 def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer: Optional[int] = None) -> None:
     """Note on each tensor of a result which operation gave it. `arguments`: whatever it was given, tensors among it."""
     with _plainly():

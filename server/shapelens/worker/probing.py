@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
 
-from ..protocol import Mismatch, Value
+from ..protocol import Mismatch, Remark, Value
 from .naming import Sizes, name_key, steps
 from .recorder import Seen
 
@@ -18,6 +18,7 @@ class Sight:
         self.sizes = sizes
         self.end = end  # where an exception ended it
         self.refused: List[List[Value]] = []  # what failed operations were given
+        self.remarks: List[Remark] = []
 
 
 def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]]) -> List[Sight]:

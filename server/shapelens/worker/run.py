@@ -13,11 +13,11 @@ import sys
 import time
 import traceback
 from types import CodeType, FrameType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import torch
 
-from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced
+from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Remark, Run, Span, Trace, Traced
 from . import rules, standin  # noqa: F401  `rules` adds to those of `meta`.
 from .calls import Calls, watching
 from .confine import DeadlineReached
@@ -31,6 +31,7 @@ from .missing import MissingFinder
 from .naming import Sizes, distinct, name_shape
 from .probing import Sight, named_calls, probes, what
 from .recorder import Recorder, Seen
+from .remarks import Remarks, name_remarks
 
 Send = Callable[[Any], None]
 
@@ -48,6 +49,7 @@ class Job:
         self.meta = Meta()
         self.frames = Frames(run.file, run.root, self.recorder)
         self.calls = Calls(self.recorder, self.meta, self.frames)
+        self.remarks = self.meta.remarks = Remarks(self.frames, self.recorder)
         texts = {**run.overlays, run.file: run.text}
         self.finder = DocumentFinder(texts, self.recorder, self._definition_failed)
         self.missing = MissingFinder(self._missing)
@@ -137,12 +139,17 @@ class Job:
             self._record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
             self.calls = self._next_calls()
+        # Remarks come with the last trace: they can wait, and the names of dims help to judge them.
+        to_be_named = self.run.named and any(sight.sizes for _, sight, _, _ in sights)
+        if not to_be_named:
+            self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
         self.send(Traced(self.run.run_id, "run", self.trace))
-        if self.run.named and any(sight.sizes for _, sight, _, _ in sights):
+        if to_be_named:
             try:
                 self._name(sights, names)
             except DeadlineReached:
                 pass  # The run itself is complete: sizes that could not be named in time stay numbers.
+            self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
             self.send(Traced(self.run.run_id, "named", self.trace))
 
     def _next_calls(self) -> Calls:
@@ -187,6 +194,7 @@ class Job:
                 example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         sight = Sight(self.recorder.seen, self.calls.seen, example.dims, self._end_of(error))
         sight.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
+        sight.remarks = self.remarks.found
         return sight
 
     def _note_branches(self) -> None:
@@ -219,6 +227,7 @@ class Job:
         standin.called.clear()
         branches.clear()
         self.calls.start_example(index)
+        self.remarks.start_example(index)
         self.meta.failure = None
         self.meta.inside_layer = 0
 
@@ -241,6 +250,9 @@ class Job:
         if not others:
             for mismatch in watched.mismatches:
                 _shift(mismatch, first_layer)
+            for remark in sight.remarks:
+                _shift(remark, first_layer)
+        name_remarks(sight.remarks, [other.remarks for other in others], sizes)
         for given, *same_given in zip(sight.refused, *[other.refused for other in others]) if others else ():
             for value, *same in zip(given, *same_given):
                 shapes = [part.shape for part in [value] + same]
@@ -283,6 +295,7 @@ class Job:
         if error is not None and end[1] is not None:
             failed.append(mismatch_of(error, 0, self.frames, self.meta, self.calls))
         probe.refused = [mismatch.inputs for mismatch in failed]
+        probe.remarks = self.remarks.found
         return probe
 
     def _end_of(self, error: Optional[BaseException]) -> Any:
@@ -313,10 +326,10 @@ class Job:
         self.send(Traced(self.run.run_id, "run", self.trace))
 
 
-def _shift(mismatch: Mismatch, first_layer: int) -> None:
-    if mismatch.layer is not None:
-        mismatch.layer += first_layer
-    for origin in mismatch.origins:
+def _shift(found: Union[Mismatch, Remark], first_layer: int) -> None:
+    if found.layer is not None:
+        found.layer += first_layer
+    for origin in found.origins:
         if origin.layer is not None:
             origin.layer += first_layer
 
