@@ -9,7 +9,7 @@ from typing import Any
 
 from shapelens import worker
 from shapelens.worker.naming import formula, steps
-from shapelens.worker.rewrite import ASSUMED, NAMES, VALUE, Site, rewrite
+from shapelens.worker.rewrite import ASSUMED, NAMES, TURN, TURNS, VALUE, Site, rewrite
 
 PROGRAM = '''
 from contextlib import nullcontext
@@ -77,7 +77,14 @@ def executed(tree: ast.Module, reports: list[tuple[int, Any]]) -> Any:
         reports.append((number, result))
         return result
 
-    namespace = {"__name__": "program", VALUE: value, NAMES: names, ASSUMED: lambda result: result}
+    namespace = {
+        "__name__": "program",
+        VALUE: value,
+        NAMES: names,
+        ASSUMED: lambda result: result,
+        TURNS: lambda steps: steps,
+        TURN: lambda line: True,
+    }
     exec(compile(ast.fix_missing_locations(tree), "program.py", "exec"), namespace)
     return namespace["run"]()
 

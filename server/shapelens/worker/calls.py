@@ -9,11 +9,12 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Span
-from . import origins
+from . import origins, unknown
 from .frames import Frames
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
-from .meta import Meta, made
+from .meta import Meta, NotRecovered, made, spread
 from .recorder import LAYER, STAND_IN, Recorder, Seen, key_of, value_of
+from .recovery import Recovery, is_vague
 from .rewrite import Site
 
 Module = torch.nn.Module
@@ -48,6 +49,7 @@ class Calls:
         self.models: List[Any] = []  # what the example called itself
         self.mismatches: List[Mismatch] = []
         self.depth = 0
+        self.recovery = Recovery(self, self.meta, self.frames)
         for module, span in self.defined:
             self._register(module, span)
 
@@ -96,13 +98,28 @@ class Calls:
         self.meta.inside_layer += inner
         try:
             result = module._call_impl(*args, **kwargs)
+        except Exception as error:
+            try:
+                result = self._recovered(module, args, kwargs, error, inner)
+            except NotRecovered:
+                raise error  # noqa: B904  It is the same exception, that was not looked at.
         finally:
             self.depth -= 1
             self.meta.inside_layer -= inner
         if arrived is not None:
             result = _with_shape(result, arrived)
+        if self.meta.vague:
+            spread(given, result)
         self._record(module, given[0], given[1], result)
         return result
+
+    def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
+        """What takes the place of the result of a call that failed. Raises NotRecovered."""
+        if inner and self.meta.inside_layer == 1:
+            return self.recovery.layer(module, args, kwargs, error)
+        if inner or self.depth <= 1:
+            raise NotRecovered
+        return self.recovery.module(module, args, kwargs, error, self.seen.get(module.__dict__.get(LAYER, -1)))
 
     def _record(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
         index = module.__dict__.get(LAYER)
@@ -128,7 +145,9 @@ class Calls:
         arrived: Optional[List[int]] = None
         failed = unmet(module, args, kwargs)
         if failed:
-            self._mismatch(module, failed[0])
+            known = not (self.meta.vague and is_vague(failed[0].tensor))
+            if known and not unknown.is_unknown(failed[0].tensor.shape[failed[0].dim]):
+                self._mismatch(module, failed[0])
             if failed[0].code in KEEPS_SHAPE and failed[0].position in (0, "input", "query", "src", "tgt"):
                 arrived = list(failed[0].tensor.shape)
             by_position: Dict[Any, List[Expectation]] = {}
@@ -142,7 +161,8 @@ class Calls:
         wrong = wrong_dtype(module, args, kwargs)
         if wrong is not None:
             position, tensor, dtype = wrong
-            self._wrong_dtype(module, tensor, dtype)
+            if not (self.meta.vague and is_vague(tensor)):
+                self._wrong_dtype(module, tensor, dtype)
             args, kwargs = _replaced(args, kwargs, position, stand_in(tensor.to(dtype), list(tensor.shape)))
         return args, kwargs, arrived
 
@@ -157,7 +177,7 @@ class Calls:
         found = self._finding(module, expected.code, message, tensor)
         found.argument, found.got, found.need, found.dim = expected.argument, int(tensor.shape[dim]), expected.need, dim
         found.origins = origins.trace_back(tensor, dim, self.recorder)
-        self._add(found)
+        self.add_mismatch(found)
 
     def _wrong_dtype(self, module: Any, tensor: Tensor, dtype: torch.dtype) -> None:
         code = "embedding-dtype" if isinstance(module, torch.nn.Embedding) else "dtype"
@@ -166,7 +186,7 @@ class Calls:
             message = "%s got an input of dtype %s, but its weight is %s" % (name, str(tensor.dtype)[6:], str(dtype)[6:])
         else:
             message = "%s needs indices of dtype int64 or int32, got %s" % (name, str(tensor.dtype)[6:])
-        self._add(self._finding(module, code, message, tensor))
+        self.add_mismatch(self._finding(module, code, message, tensor))
 
     def _finding(self, module: Any, code: str, message: str, tensor: Tensor) -> Mismatch:
         trail = self.frames.trail()
@@ -174,7 +194,8 @@ class Calls:
         span = trail[-1] if trail else None
         return Mismatch(code, message, "RuntimeError", span, trail, self.example, module.__dict__.get(LAYER), inputs=inputs, went_on=True)
 
-    def _add(self, found: Mismatch) -> None:
+    def add_mismatch(self, found: Mismatch) -> None:
+        """Keep a mismatch, the same one once."""
         if len(self.mismatches) < MOST_MISMATCHES and found not in self.mismatches:
             self.mismatches.append(found)
 

@@ -7,9 +7,8 @@ from typing import Any, List, Optional, Tuple
 
 import torch
 
-from ..protocol import Mismatch
+from ..protocol import Mismatch, Span
 from . import origins
-from .calls import Calls
 from .frames import Frames
 from .meta import NEEDS_DATA, Failure, Meta
 from .recorder import LAYER, key_of, value_of
@@ -72,9 +71,9 @@ def _raised_by_torch(error: BaseException) -> bool:
     return traceback is not None and str(traceback.tb_frame.f_globals.get("__name__", "")).startswith("torch.")
 
 
-def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, calls: Calls) -> Mismatch:
-    """What an exception that ended an example says."""
-    trail = frames.trail_of(error.__traceback__)
+def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, calls: Any, trail: Optional[List[Span]] = None) -> Mismatch:
+    """What an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
+    trail = frames.trail_of(error.__traceback__) if trail is None else trail
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
     code = code_of(error, failure)
     found = Mismatch(code, one_line(error) or type(error).__name__, type(error).__name__, trail[-1] if trail else None, trail, example)

@@ -16,7 +16,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from .definitions import Definitions
 from .meta import assumed
 from .recorder import Recorder
-from .rewrite import ASSUMED, NAMES, VALUE, rewrite
+from .rewrite import ASSUMED, NAMES, TURN, TURNS, VALUE, rewrite
+from .unknown import turn, turns
 
 OnFailure = Callable[[str, ast.stmt, BaseException], None]
 
@@ -83,6 +84,7 @@ class DocumentFinder(importlib.abc.MetaPathFinder):
         module.__dict__[VALUE] = self.recorder.value
         module.__dict__[ASSUMED] = assumed
         module.__dict__[NAMES] = self.recorder.names
+        module.__dict__[TURNS], module.__dict__[TURN] = turns, turn
         definitions = Definitions(module, file, lambda node, error: self.on_failure(file, node, error))
         module.__dict__["__shapelens_definitions__"] = definitions
         definitions.run(tree)

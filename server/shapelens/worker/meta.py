@@ -19,6 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from . import eager, origins
+from .recorder import STAND_IN, VAGUE
 from .remarks import WATCHED, Remarks
 
 Tensor = torch.Tensor
@@ -72,6 +73,10 @@ NEEDS_DATA = re.compile(
 )
 
 
+class NotRecovered(Exception):
+    """A failure has to take its course."""
+
+
 class Failure:
     """The torch function that raised last, and what it was given."""
 
@@ -91,6 +96,8 @@ class Meta(TorchFunctionMode):
         self.inside_layer = 0  # inside a layer of torch's own nothing needs to be noted
         self.failure: Optional[Failure] = None
         self.remarks: Optional[Remarks] = None  # where to note what is odd
+        self.recover: Optional[Callable[..., Any]] = None  # (func, args, kwargs, error) -> what takes the place of the result
+        self.vague = False  # whether this example has a stand-in of which nothing is known
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Args = (), kwargs: Optional[Kwargs] = None) -> Any:
         if func in DESCRIBES:
@@ -118,6 +125,14 @@ class Meta(TorchFunctionMode):
                 error = opinion.error
             if not self.inside_layer and (self.failure is None or self.failure.error is not error):
                 self.failure = Failure(getattr(func, "__name__", ""), list(origins.tensors_in([args, kwargs])), error)
+            if self.recover is not None and not self.inside_layer:
+                try:
+                    result = self.recover(func, *given, error)
+                except NotRecovered:
+                    pass
+                else:
+                    origins.observed(func, given, result)
+                    return result
             if error is raised:
                 raise
             raise error from None
@@ -126,6 +141,8 @@ class Meta(TorchFunctionMode):
             odd = check(*given, result)
             if odd is not None:
                 self.remarks.add(func, odd)
+        if self.vague and not self.inside_layer:
+            spread(given, result)
         if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
             origins.observed(func, (args, kwargs), result)
         return result
@@ -157,9 +174,6 @@ def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args
         changed = _changed_in_place(func, args, kwargs)
         if changed is not None and not changed.is_meta:
             become_meta(changed)
-        if func is Tensor.__getitem__ or func is Tensor.__setitem__:
-            # A mask that is known selects a known number of elements: only its positions need to be on the meta device.
-            args = (args[0], _positions(args[1])) + args[2:]
         return _to_meta(args), _to_meta(kwargs)
 
 
@@ -178,6 +192,14 @@ def _changed_in_place(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> O
     return args[0] if in_place and args and isinstance(args[0], Tensor) else None
 
 
+def spread(given: Any, result: Any) -> None:
+    """What is made from a vague stand-in is vague."""
+    with _plainly():
+        if any(tensor.__dict__.get(STAND_IN) == VAGUE for tensor in origins.tensors_in(given, 64)):
+            for tensor in origins.tensors_in(result, 64):
+                tensor.__dict__[STAND_IN] = VAGUE
+
+
 def become_meta(tensor: Tensor) -> None:
     """Make a real tensor a meta tensor in place, as its values are no longer known."""
     swap = getattr(torch.utils, "swap_tensors", None)
@@ -192,18 +214,6 @@ def become_meta(tensor: Tensor) -> None:
         tensor.__dict__.update(attributes)
     except RuntimeError:  # It is referenced in a way that forbids the swap: the operation then fails on the mixed devices.
         pass
-
-
-def _positions(index: Any) -> Any:
-    if isinstance(index, tuple):
-        out: List[Any] = []
-        for part in index:
-            found = _positions(part)
-            out.extend(found) if isinstance(found, tuple) else out.append(found)
-        return tuple(out)
-    if isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8) and not index.is_meta and index.dim():
-        return index.nonzero(as_tuple=True)
-    return index
 
 
 def _to_meta(value: Any) -> Any:
@@ -239,6 +249,8 @@ def _data(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """A constant: real where it is small."""
+    if args and getattr(args[0], "_shapelens_data", False):
+        return torch.empty(args[0].shape, dtype=kwargs.get("dtype") or _dtype_of_array(args[0]), device=META)
     if func is torch.from_numpy or func is torch.frombuffer:
         made = func(*args, **{name: value for name, value in kwargs.items() if name != "device"})
         return made if made.numel() <= LARGEST_REAL else made.to(META)
@@ -254,6 +266,10 @@ def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         if probe is not None and probe.numel() > LARGEST_REAL:
             return probe
         return func(*args, **_without(kwargs, CPU))
+
+
+def _dtype_of_array(array: Any) -> torch.dtype:
+    return torch.from_numpy(array.ravel()[:0].copy()).dtype
 
 
 def _from_meta_scalars(args: Args, kwargs: Kwargs) -> Tensor:
@@ -326,17 +342,21 @@ branches: Dict[Tuple[str, int], int] = {}  # (file, line) of a condition on data
 
 
 def _bool(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """The truth of data is not known: a path is taken that goes on.
-
-    What code asserts is taken to hold (in libraries too, which are not rewritten), any other condition to be false; one that is asked for
-    again and again, as by `while not done.all()`, becomes true in the end.
-    """
     with _plainly():
         if not args[0].is_meta:
             return func(*args)
         if func is Tensor.__bool__ and args[0].numel() != 1:
             return func(*together_on_cpu(args))  # Eager's complaint that the truth value is ambiguous.
-    frame = sys._getframe(2)
+    return decide()
+
+
+def decide() -> bool:
+    """The truth of data is not known: a path is taken that goes on.
+
+    What code asserts is taken to hold (in libraries too, which are not rewritten), any other condition to be false; one that is asked for
+    again and again, as by `while not done.all()`, becomes true in the end.
+    """
+    frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith((_HERE, _TORCH)) and frame.f_back is not None:
         frame = frame.f_back
     place = frame.f_code.co_filename, frame.f_lineno

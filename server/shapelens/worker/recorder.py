@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ..protocol import Observation, Span, Value
+from . import unknown
 from .rewrite import Site
 
 Key = Tuple[Any, ...]
@@ -23,7 +24,8 @@ MOST_ITEMS = 64  # of a sequence or mapping
 DEEPEST = 4
 
 LAYER = "_shapelens_layer"  # in a module's __dict__: its index in Trace.layers
-STAND_IN = "_shapelens_stand_in"  # an attribute of tensors that stand in for the result of a failed operation
+STAND_IN = "_shapelens_stand_in"  # an attribute of tensors that stand in for the result of a failed operation: True, or VAGUE
+VAGUE = "vague"  # a stand-in of which nothing is known
 ORIGIN = "_shapelens_origin"  # an attribute of tensors: see origins.py
 
 Tensor = torch.Tensor
@@ -48,13 +50,16 @@ class Seen:
             self.sequence.append(key)
 
 
-def tensor_key(tensor: Tensor) -> Key:
-    """The key of a tensor. An unknown size (a SymInt, or a nested tensor's) is None."""
+def tensor_key(tensor: Tensor) -> Optional[Key]:
+    """The key of a tensor; None for a vague stand-in. An unknown size (of data, or a nested tensor's) is None."""
     with _plainly():  # The modes of a run would see each of these attributes: 4 µs instead of 0.6.
         return _tensor_key(tensor)
 
 
-def _tensor_key(tensor: Tensor) -> Key:
+def _tensor_key(tensor: Tensor) -> Optional[Key]:
+    stand_in = tensor.__dict__.get(STAND_IN, False)
+    if stand_in == VAGUE:
+        return None
     try:
         shape = tuple([size if type(size) is int else None for size in tensor.shape])
     except RuntimeError:  # A nested tensor has no single shape.
@@ -63,7 +68,9 @@ def _tensor_key(tensor: Tensor) -> Key:
         stride: Optional[Tuple[int, ...]] = tuple([step if type(step) is int else 0 for step in tensor.stride()])
     except (RuntimeError, NotImplementedError):  # Sparse tensors have none.
         stride = None
-    return ("tensor", shape, _dtype(tensor), stride, tensor.requires_grad, STAND_IN in getattr(tensor, "__dict__", ()))
+    if unknown.state.met and unknown.any_unknown(shape):
+        shape, stride = tuple([None if unknown.is_unknown(size) else size for size in shape]), None
+    return ("tensor", shape, _dtype(tensor), stride, tensor.requires_grad, stand_in)
 
 
 def _dtype(tensor: Tensor) -> str:

@@ -19,6 +19,8 @@ from typing import Any, Iterator, List, Optional, Set, Tuple
 
 VALUE = "__shapelens_value__"  # (k, value) -> value
 ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
+TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length depends on data
+TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition
 NAMES = "__shapelens_names__"  # (k, *values): values of sites k, k + 1, ...
 
 Place = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes
@@ -111,9 +113,7 @@ class Rewriter(ast.NodeTransformer):
             out.extend(self._report_targets([node.target], node))
         elif isinstance(node, ast.Assert):
             # What an assertion says of data cannot be known: it is taken to hold.
-            node.test = ast.copy_location(
-                ast.Call(ast.copy_location(ast.Name(ASSUMED, ast.Load()), node.test), [self.visit(node.test)], []), node.test
-            )
+            node.test = _called(ASSUMED, [self.visit(node.test)], node.test)
             out.append(node)
         elif isinstance(node, ast.Return):
             if node.value is not None:
@@ -142,6 +142,9 @@ class Rewriter(ast.NodeTransformer):
                 setattr(node, field, [self._part(child) for child in value])
             elif isinstance(value, ast.AST):
                 setattr(node, field, self._part(value))
+        if isinstance(node, ast.While):
+            turn = _called(TURN, [ast.copy_location(ast.Constant(node.lineno), node.test)], node.test)
+            node.test = ast.copy_location(ast.BoolOp(ast.And(), [node.test, turn]), node.test)
         return node
 
     def _part(self, node: object) -> object:
@@ -213,6 +216,8 @@ class Rewriter(ast.NodeTransformer):
         node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
+        if isinstance(node.func, ast.Name) and node.func.id == "range" and self.locals:
+            return _called(TURNS, [node], node)
         if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "print", "isinstance", "len", "range"):
             return node
         return self._wrap(node, place, "expression", "", is_call=True, operation=True)
@@ -299,6 +304,11 @@ class Rewriter(ast.NodeTransformer):
 
     def _qualname(self) -> str:
         return ".".join(self.qualified)
+
+
+def _called(function: str, arguments: List[ast.expr], at: ast.expr) -> ast.expr:
+    """A call of one of our functions, in the place of an expression."""
+    return ast.copy_location(ast.Call(ast.copy_location(ast.Name(function, ast.Load()), at), arguments, []), at)
 
 
 def _arguments(arguments: ast.arguments) -> List[ast.arg]:

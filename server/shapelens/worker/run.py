@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 import torch
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Remark, Run, Span, Trace, Traced
-from . import rules, standin  # noqa: F401  `rules` adds to those of `meta`.
+from . import data, rules, standin, unknown  # noqa: F401  `data` and `rules` add to the rules of `meta`.
 from .calls import Calls, watching
 from .confine import DeadlineReached
 from .example import compile_expression, evaluate
@@ -176,6 +176,7 @@ class Job:
         except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
             example.error = one_line(stop) or type(stop).__name__
             self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
+            self.trace.mismatches += self.calls.mismatches
             raise
         except BaseException as raised:  # Whatever user code raises.
             if "can't allocate memory" in str(raised):  # What torch says where Python says MemoryError.
@@ -228,8 +229,11 @@ class Job:
         branches.clear()
         self.calls.start_example(index)
         self.remarks.start_example(index)
+        unknown.start()
         self.meta.failure = None
         self.meta.inside_layer = 0
+        self.meta.vague = False
+        self.meta.recover = self.calls.recovery.operation
 
     def _record(self, sight: Sight, others: List[Sight], index: int, first_layer: int, calls: Optional[Calls] = None) -> None:
         """Put what an evaluation saw into the trace, in the place of what is there of this example."""

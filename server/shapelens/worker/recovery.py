@@ -1,0 +1,172 @@
+"""Going on past what failed: a stand-in takes the place of the result, and the failure becomes a mismatch, once.
+
+A stand-in has the shape that the right operation would have given, an unknown size where that is not known (unknown.py), so that what
+follows is still checked where it can be. Where not even the number of dims is known the stand-in is vague: nothing is shown of it or of
+what is made from it, and what fails on it is not reported.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+
+from ..protocol import Mismatch
+from . import results, unknown
+from .caught import would_be_caught
+from .failures import mismatch_of
+from .frames import Frames
+from .meta import NEEDS_DATA, Meta, NotRecovered, made
+from .origins import tensors_in
+from .recorder import LAYER, STAND_IN, VAGUE, Seen
+
+Tensor = torch.Tensor
+Args = Tuple[Any, ...]
+Kwargs = Dict[str, Any]
+_plainly = torch._C.DisableTorchFunction
+
+MOST_OF_ONE_KIND = 8  # of mismatches at one place
+MOST_UNKNOWN = 2  # sizes of one stand-in: torch counts its bytes in 64 bits
+# What Python raises where a stand-in is not what the code takes it for.
+FOLLOWS = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, RuntimeError, AssertionError)
+
+
+class Recovery:
+    """What happens to failures during one example. `calls` is what watches the module calls of it."""
+
+    def __init__(self, calls: Any, meta: Meta, frames: Frames) -> None:
+        self.calls = calls
+        self.meta = meta
+        self.frames = frames
+        self.met: Dict[Any, int] = {}  # how often a failure of a kind was seen at a place
+
+    def operation(self, function: Callable[..., Any], args: Args, kwargs: Kwargs, error: Exception) -> Any:
+        """The result of a torch function that raised. Raises NotRecovered where the code expects the failure, or no user code is near."""
+        trail = self._trail(error)
+        with _plainly():
+            follows = self._follows(args, kwargs)
+            if not follows:
+                self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))
+            changed = _changed(function, args, kwargs)
+            if changed is not None:
+                return changed[0]
+            return self._made(
+                None if self._is_vague(args, kwargs) else results.shapes_of(function, args, kwargs),
+                results.dtype_of(function, args, kwargs),
+                args,
+                kwargs,
+            )
+
+    def layer(self, module: Any, args: Args, kwargs: Kwargs, error: Exception) -> Any:
+        """The result of a layer of torch whose forward raised. Raises NotRecovered."""
+        trail = self._trail(error)
+        with _plainly():
+            if not self._follows(args, kwargs):
+                found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+                found.layer = module.__dict__.get(LAYER)
+                self._report(found)
+            shapes = None if self._is_vague(args, kwargs) else results.layer_shapes(module, args, kwargs)
+            weight = getattr(module, "weight", None)
+            dtype = weight.dtype if isinstance(weight, Tensor) else results.dtype_of(module, args, kwargs)
+            if isinstance(module, torch.nn.RNNBase) and shapes:
+                output, state = self._made(shapes, dtype, args, kwargs), self._made(None, dtype, args, kwargs)
+                return output, (state, state) if isinstance(module, torch.nn.LSTM) else state
+            return self._made(shapes, dtype, args, kwargs)
+
+    def module(self, module: Any, args: Args, kwargs: Kwargs, error: Exception, seen: Optional[Seen]) -> Any:
+        """The result of a user's module whose forward raised: as of an earlier call of it, or a vague one. Raises NotRecovered."""
+        if isinstance(error, (MemoryError, RecursionError, NotImplementedError)):
+            raise NotRecovered
+        upper = self._trail(error)
+        tensors = list(tensors_in((args, kwargs)))
+        if not tensors:
+            raise NotRecovered
+        with _plainly():
+            trail = upper + self.frames.trail_of(error.__traceback__)
+            found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+            if not (found.code == "exception" and self.meta.vague and isinstance(error, FOLLOWS)) and not self._follows(args, kwargs):
+                self._report(found)
+            key = seen.sequence[-1][1] if seen is not None and seen.sequence else None
+            shapes: Optional[List[results.Shape]] = None
+            if key is not None and key[0] == "tensor":
+                shapes = [list(key[1])]
+            return self._made(shapes, tensors[0].dtype, args, kwargs)
+
+    # --- what is reported ---
+
+    def _trail(self, error: Exception) -> Any:
+        if isinstance(error, (MemoryError, RecursionError)) or would_be_caught():
+            raise NotRecovered
+        trail = self.frames.trail()
+        if not trail:
+            raise NotRecovered  # The example's own expression failed.
+        return trail
+
+    def _follows(self, args: Args, kwargs: Kwargs) -> bool:
+        """Whether a failure says nothing about the code, as something that the operation was given is unknown."""
+        if self._is_vague(args, kwargs):
+            return True
+        if not unknown.state.met:
+            return False
+        return unknown.any_unknown(_numbers(args)) or unknown.any_unknown(_numbers(tuple(kwargs.values())))
+
+    def _is_vague(self, args: Args, kwargs: Kwargs) -> bool:
+        return self.meta.vague and any(is_vague(tensor) for tensor in tensors_in((args, kwargs), 64))
+
+    def _report(self, found: Mismatch) -> None:
+        found.went_on = True
+        if found.code == "data-dependent" or NEEDS_DATA.search(found.message):
+            found.code = "data-dependent"
+        kind = found.code, str(found.span)
+        self.met[kind] = self.met.get(kind, 0) + 1
+        if self.met[kind] <= MOST_OF_ONE_KIND:
+            self.calls.add_mismatch(found)
+
+    # --- what takes the place of the result ---
+
+    def _made(self, shapes: Optional[List[results.Shape]], dtype: torch.dtype, args: Args, kwargs: Kwargs) -> Any:
+        """Stand-ins of these shapes, one alone not in a tuple; a vague one for None."""
+        grad = torch.is_grad_enabled() and (dtype.is_floating_point or dtype.is_complex)
+        if shapes is None or any(list(shape).count(None) > MOST_UNKNOWN for shape in shapes):
+            tensors = list(tensors_in((args, kwargs), 64))
+            self.meta.vague = True
+            vague = made(list(tensors[0].shape) if tensors else [], dtype, grad)
+            vague.__dict__[STAND_IN] = VAGUE
+            return vague
+        out = []
+        for shape in shapes:
+            tensor = made([unknown.size() if size is None else size for size in shape], dtype, grad)
+            tensor.__dict__[STAND_IN] = True
+            out.append(tensor)
+        return out[0] if len(out) == 1 else tuple(out)
+
+
+def is_vague(tensor: Tensor) -> bool:
+    """Whether not even the number of dims of a stand-in is known."""
+    return tensor.__dict__.get(STAND_IN) == VAGUE
+
+
+def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tuple[Any]]:
+    """What an operation in place gives back: the tensor that it would have changed (nothing for an assignment); None for any other."""
+    name = getattr(function, "__name__", "")
+    if name == "__setitem__":
+        return (None,)
+    if isinstance(kwargs.get("out"), Tensor):
+        return (kwargs["out"],)
+    in_place = (name.endswith("_") and not name.startswith("_")) or (
+        name.startswith("__i") and name != "__invert__" and name != "__index__"
+    )
+    return (args[0],) if in_place and args and isinstance(args[0], Tensor) else None
+
+
+def _numbers(values: Any, depth: int = 0) -> List[Any]:
+    """The sizes of the tensors among some values, and the numbers among them."""
+    found: List[Any] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found += list(value.shape)
+        elif isinstance(value, int):
+            found.append(value)
+        elif isinstance(value, (tuple, list)) and depth < 3:
+            found += _numbers(value[:64], depth + 1)
+    return found
