@@ -40,6 +40,8 @@ def size() -> int:
 
 def is_unknown(number: Any) -> bool:
     """Whether a size or number was computed from an unknown one."""
+    if type(number) is UnknownInt:
+        return True
     if not state.met or not isinstance(number, int) or number < SIZE // LARGEST_DIVISOR - NEAR:
         return False
     for divisor in (1, 2, 3, 4, 8, 16, 32):
