@@ -10,6 +10,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Span
 from . import origins, unknown
+from .constructors import guarding
 from .frames import Frames
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
 from .meta import Meta, NotRecovered, made, spread
@@ -309,6 +310,7 @@ def watching(current: Callable[[], Calls]) -> Iterator[None]:
 
     Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign]
     try:
-        yield
+        with guarding(lambda module, error: current().recovery.constructor(module, error)):
+            yield
     finally:
         Module.__call__, Module.__init__, Module.train = call, initialise, train  # type: ignore[method-assign]

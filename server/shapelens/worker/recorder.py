@@ -24,6 +24,7 @@ MOST_ITEMS = 64  # of a sequence or mapping
 DEEPEST = 4
 
 LAYER = "_shapelens_layer"  # in a module's __dict__: its index in Trace.layers
+HALF_BUILT = "_shapelens_half_built"  # in the __dict__ of a layer whose constructor refused its arguments
 STAND_IN = "_shapelens_stand_in"  # an attribute of tensors that stand in for the result of a failed operation: True, or VAGUE
 VAGUE = "vague"  # a stand-in of which nothing is known
 ORIGIN = "_shapelens_origin"  # an attribute of tensors: see origins.py

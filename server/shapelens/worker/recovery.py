@@ -18,7 +18,7 @@ from .failures import mismatch_of
 from .frames import Frames
 from .meta import NEEDS_DATA, Meta, NotRecovered, made
 from .origins import tensors_in
-from .recorder import LAYER, STAND_IN, VAGUE, Seen
+from .recorder import HALF_BUILT, LAYER, STAND_IN, VAGUE, Seen
 
 Tensor = torch.Tensor
 Args = Tuple[Any, ...]
@@ -61,11 +61,12 @@ class Recovery:
         """The result of a layer of torch whose forward raised. Raises NotRecovered."""
         trail = self._trail(error)
         with _plainly():
-            if not self._follows(args, kwargs):
+            half_built = HALF_BUILT in module.__dict__
+            if not half_built and not self._follows(args, kwargs):
                 found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
                 found.layer = module.__dict__.get(LAYER)
                 self._report(found)
-            shapes = None if self._is_vague(args, kwargs) else results.layer_shapes(module, args, kwargs)
+            shapes = None if half_built or self._is_vague(args, kwargs) else results.layer_shapes(module, args, kwargs)
             weight = getattr(module, "weight", None)
             dtype = weight.dtype if isinstance(weight, Tensor) else results.dtype_of(module, args, kwargs)
             if isinstance(module, torch.nn.RNNBase) and shapes:
@@ -91,6 +92,13 @@ class Recovery:
             if key is not None and key[0] == "tensor":
                 shapes = [list(key[1])]
             return self._made(shapes, tensors[0].dtype, args, kwargs)
+
+    def constructor(self, module: Any, error: Exception) -> None:
+        """A layer of torch refused the arguments of its constructor. Raises NotRecovered."""
+        found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
+        found.layer = module.__dict__.get(LAYER)
+        module.__dict__[HALF_BUILT] = True
+        self._report(found)
 
     # --- what is reported ---
 
