@@ -84,8 +84,26 @@ def _is_mask(index: Any) -> bool:
     return isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
 
 
+def _plain(index: Any) -> Any:
+    """An index whose parts that are single numbers of data are plain numbers: an element, or a bound that is unknown."""
+    if type(index) is tuple:
+        return tuple([_plain(part) for part in index])
+    if isinstance(index, slice):
+        return slice(*[_bound(part) for part in (index.start, index.stop, index.step)])
+    if isinstance(index, Tensor) and index.is_meta and not index.dim() and index.dtype not in (torch.bool, torch.uint8):
+        return 0
+    return index
+
+
+def _bound(part: Any) -> Any:
+    return unknown.size() if isinstance(part, Tensor) and part.is_meta else part
+
+
 def _index(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """x[i] and x[i] = y."""
+    if type(args[1]) is not int:
+        with _plainly():
+            args = (args[0], _plain(args[1])) + args[2:]
     if _is_mask(args[1]):
         with _plainly():
             if args[0].is_meta or any(part.is_meta for part in args[1:] if isinstance(part, Tensor)):
@@ -181,7 +199,7 @@ def _pieces(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             piece = (args[1] if len(args) > 1 else next(iter(kwargs.values()))) if splits else 1
             if unknown.is_unknown(whole) and isinstance(piece, int) and not unknown.is_unknown(piece):
                 unknown.state.cut = True
-                few = args[0].narrow(dim, 0, piece * unknown.MOST_TURNS)
+                few = args[0].narrow(dim, 0, piece * unknown.few())
                 return few.split(piece, dim) if splits else few.unbind(dim)
     return func(*args, **kwargs)
 
@@ -191,7 +209,7 @@ def _gathered(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     args, kwargs = together(func, args, kwargs)
     result = func(*args, **kwargs)
     parts = args[0] if args else kwargs.get("tensors")
-    if unknown.state.cut and isinstance(parts, list) and len(parts) == unknown.MOST_TURNS:
+    if unknown.state.cut and isinstance(parts, list) and len(parts) == unknown.few():
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
         shape = list(result.shape)
         shape[dim] = unknown.size()
@@ -231,7 +249,7 @@ def _listed(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         if not shape:
             return _number(args[0].dtype)
         unknown.state.cut = unknown.state.cut or unknown.is_unknown(shape[0])
-        return [part(shape[1:]) for _ in range(unknown.MOST_TURNS if unknown.is_unknown(shape[0]) else shape[0])]
+        return [part(shape[1:]) for _ in range(unknown.few() if unknown.is_unknown(shape[0]) else shape[0])]
 
     return part(tuple(args[0].shape))
 

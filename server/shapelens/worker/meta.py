@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import eager, origins
+from . import eager, origins, unknown
 from .recorder import STAND_IN, VAGUE
 from .remarks import WATCHED, Remarks
 
@@ -26,6 +26,7 @@ Tensor = torch.Tensor
 META = torch.device("meta")
 CPU = torch.device("cpu")
 MOST_TURNS = 64  # that a loop takes while its condition depends on data
+ALL = 1 << 20  # of the tensors in a list
 LARGEST_REAL = 1 << 20  # elements; larger constants are meta tensors too
 
 Args = Tuple[Any, ...]
@@ -195,8 +196,8 @@ def _changed_in_place(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> O
 def spread(given: Any, result: Any) -> None:
     """What is made from a vague stand-in is vague."""
     with _plainly():
-        if any(tensor.__dict__.get(STAND_IN) == VAGUE for tensor in origins.tensors_in(given, 64)):
-            for tensor in origins.tensors_in(result, 64):
+        if any(tensor.__dict__.get(STAND_IN) == VAGUE for tensor in origins.tensors_in(given, ALL)):
+            for tensor in origins.tensors_in(result, ALL):
                 tensor.__dict__[STAND_IN] = VAGUE
 
 
@@ -363,7 +364,7 @@ def decide() -> bool:
     if linecache.getline(*place).lstrip().startswith("assert"):
         return True
     branches[place] = branches.get(place, 0) + 1
-    return branches[place] > MOST_TURNS
+    return (branches[place] > MOST_TURNS) is not unknown.state.other_path
 
 
 def together_on_cpu(args: Args) -> Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any, Callable, Dict, List, Optional
 
 from ..protocol import Mismatch, Remark, Value
@@ -58,6 +59,31 @@ def named_calls(sight: Sight, others: List[Sight], sizes: List[Sizes], seen: See
                 inputs = tuple([name_key(parts, sizes) for parts in zip(*[key[0] for key in keys])])
                 named[keys[0]] = (inputs, name_key([key[1] for key in keys], sizes))
     return [((key, named.get(key)), count) for key, count in seen.counts.items()]
+
+
+def add_other_path(seen: Dict[int, Seen], elsewhere: Dict[int, Seen]) -> None:
+    """Add what another evaluation saw, in which conditions on data went the other way: sizes that differ become unknown."""
+    for number, other in elsewhere.items():
+        own = seen.get(number)
+        if own is None:
+            seen[number] = other
+        elif own.sequence[: len(other.sequence)] != other.sequence[: len(own.sequence)]:
+            seen[number] = merged = Seen()
+            for first, second in zip_longest(own.sequence, other.sequence[: len(own.sequence)]):
+                merged.add(first if second is None else common(first, second))
+            merged.total = own.total
+
+
+def common(first: Any, second: Any) -> Any:
+    """What two keys have in common: a tensor's sizes that differ are None; the first key where they are of different kinds."""
+    if first == second or not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) != len(second):
+        return first
+    if first[:1] == ("tensor",) and second[:1] == ("tensor",):
+        if len(first[1]) != len(second[1]):
+            return first
+        shape = tuple([size if size == other else None for size, other in zip(first[1], second[1])])
+        return first if shape == first[1] else ("tensor", shape, first[2], None) + first[4:]
+    return tuple([common(part, other) for part, other in zip(first, second)])
 
 
 def what(mismatch: Mismatch) -> Any:

@@ -29,7 +29,7 @@ from .loading import DocumentFinder, load
 from .meta import MOST_TURNS, Meta, branches
 from .missing import MissingFinder
 from .naming import Sizes, distinct, name_shape
-from .probing import Sight, named_calls, probes, what
+from .probing import Sight, add_other_path, named_calls, probes, what
 from .recorder import Recorder, Seen
 from .remarks import Remarks, name_remarks
 
@@ -182,6 +182,9 @@ class Job:
             if "can't allocate memory" in str(raised):  # What torch says where Python says MemoryError.
                 raise MemoryError from raised
             error = raised
+        end = self._end_of(error)
+        if unknown.state.cut or branches:
+            self._look_again(index, code, names)
         example.seconds = time.perf_counter() - start
         self.trace.mismatches += self.calls.mismatches
         self._note_branches()
@@ -193,10 +196,36 @@ class Job:
                 example.parameter_count = sum(parameter.numel() for parameter in model.parameters())
                 tensors = list(model.parameters()) + list(model.buffers())
                 example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-        sight = Sight(self.recorder.seen, self.calls.seen, example.dims, self._end_of(error))
+        sight = Sight(self.recorder.seen, self.calls.seen, example.dims, end)
         sight.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
         sight.remarks = self.remarks.found
         return sight
+
+    def _look_again(self, index: int, code: CodeType, names: Dict[str, Any]) -> None:
+        """Where conditions depended on data, run the example on the other paths too: sizes that are others there are unknown.
+
+        What is seen on those paths alone is added; what fails on them is not reported, as they may be there to fail.
+        """
+        calls, seen, taken, met = self.calls, self.recorder.seen, dict(branches), unknown.state.met
+        remarks = self.remarks.found
+        self.calls = self._next_calls()
+        self._start(index)
+        unknown.start(other_path=True)
+        try:
+            evaluate(code, names, {}, {})
+        except (DeadlineReached, MemoryError, KeyboardInterrupt):
+            raise
+        except BaseException:  # Whatever user code raises where it takes data to be wrong.
+            pass
+        finally:
+            unknown.start()
+            other, elsewhere = self.calls, self.recorder.seen
+            self.calls, self.recorder.seen = calls, seen
+            self.remarks.found, unknown.state.met = remarks, met
+            branches.clear()
+            branches.update(taken)
+        add_other_path(seen, elsewhere)
+        add_other_path(calls.seen, other.seen)
 
     def _note_branches(self) -> None:
         for (file, line), turns in branches.items():

@@ -19,6 +19,7 @@ class State:
 
     def __init__(self) -> None:
         self.met = False  # whether there was an unknown size; until there is, no number is taken for one
+        self.other_path = False
         self.cut = False  # whether a loop over an unknown number of things ended early: what it gathered is of unknown length
         self.turns: Dict[int, int] = {}  # of `while` loops since then, by line
 
@@ -26,10 +27,16 @@ class State:
 state = State()
 
 
-def start() -> None:
-    """Forget the last example."""
+def start(other_path: bool = False) -> None:
+    """Forget the last example. `other_path`: conditions on data go the other way, and loops over unknown numbers take other turns."""
     state.met = state.cut = False
+    state.other_path = other_path
     state.turns = {}
+
+
+def few() -> int:
+    """How many turns a loop over an unknown number of things takes: they are alike."""
+    return FEW + 2 if state.other_path else FEW
 
 
 def size() -> int:
@@ -63,7 +70,7 @@ def turns(steps: Any) -> Any:
     if not (state.met and isinstance(steps, range) and is_unknown(len(steps))):
         return steps
     state.cut = True
-    return steps[:MOST_TURNS]
+    return steps[: few()]
 
 
 def turn(line: int) -> bool:
@@ -74,7 +81,7 @@ def turn(line: int) -> bool:
     return state.turns[line] <= MOST_WHILE
 
 
-MOST_TURNS = 5  # of a loop over an unknown number of things: they are alike
+FEW = 5
 MOST_WHILE = 256
 
 
