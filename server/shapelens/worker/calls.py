@@ -9,8 +9,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Span
-from . import origins, unknown
-from .constructors import guarding
+from . import axes, constructors, origins, unknown
 from .frames import Frames
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
 from .meta import Meta, NotRecovered, made, spread
@@ -310,7 +309,9 @@ def watching(current: Callable[[], Calls]) -> Iterator[None]:
 
     Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign]
     try:
-        with guarding(lambda module, error: current().recovery.constructor(module, error)):
+        refused_constructor = constructors.guarding(lambda module, error: current().recovery.constructor(module, error))
+        refused_pattern = axes.guarding(lambda error, tensors, shape: current().recovery.pattern(error, tensors, shape))
+        with refused_constructor, refused_pattern:
             yield
     finally:
         Module.__call__, Module.__init__, Module.train = call, initialise, train  # type: ignore[method-assign]

@@ -18,7 +18,7 @@ from .failures import mismatch_of
 from .frames import Frames
 from .meta import NEEDS_DATA, Meta, NotRecovered, made
 from .origins import tensors_in
-from .recorder import HALF_BUILT, LAYER, STAND_IN, VAGUE, Seen
+from .recorder import HALF_BUILT, LAYER, STAND_IN, VAGUE, Seen, key_of, value_of
 
 Tensor = torch.Tensor
 Args = Tuple[Any, ...]
@@ -44,18 +44,15 @@ class Recovery:
         """The result of a torch function that raised. Raises NotRecovered where the code expects the failure, or no user code is near."""
         trail = self._trail(error)
         with _plainly():
-            follows = self._follows(args, kwargs)
-            if not follows:
-                self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))
             changed = _changed(function, args, kwargs)
+            shapes = None if self._is_vague(args, kwargs) else results.shapes_of(function, args, kwargs)
+            # That there is no meta kernel says nothing about the code; it is said only where nothing is known of the result.
+            unable = isinstance(error, NotImplementedError) or NEEDS_DATA.search(str(error))
+            if not (unable and (changed is not None or shapes is not None)) and not self._follows(args, kwargs):
+                self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))
             if changed is not None:
                 return changed[0]
-            return self._made(
-                None if self._is_vague(args, kwargs) else results.shapes_of(function, args, kwargs),
-                results.dtype_of(function, args, kwargs),
-                args,
-                kwargs,
-            )
+            return self._made(shapes, results.dtype_of(function, args, kwargs), args, kwargs)
 
     def layer(self, module: Any, args: Args, kwargs: Kwargs, error: Exception) -> Any:
         """The result of a layer of torch whose forward raised. Raises NotRecovered."""
@@ -93,6 +90,17 @@ class Recovery:
                 shapes = [list(key[1])]
             return self._made(shapes, tensors[0].dtype, args, kwargs)
 
+    def pattern(self, error: Exception, tensors: List[Tensor], shape: Optional[results.Shape]) -> Any:
+        """The result of an einops function that raised; `shape` is what its pattern asks for. Raises NotRecovered."""
+        trail = self._trail(error)
+        with _plainly():
+            if not self._follows(tuple(tensors), {}):
+                found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+                found.inputs = [value_of(key_of(tensor)) for tensor in tensors[:6]]
+                self._report(found)
+            vague = self._is_vague(tuple(tensors), {})
+            return self._made(None if vague else [shape] if shape is not None else None, tensors[0].dtype, tuple(tensors), {})
+
     def constructor(self, module: Any, error: Exception) -> None:
         """A layer of torch refused the arguments of its constructor. Raises NotRecovered."""
         found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
@@ -123,7 +131,7 @@ class Recovery:
 
     def _report(self, found: Mismatch) -> None:
         found.went_on = True
-        if found.code == "data-dependent" or NEEDS_DATA.search(found.message):
+        if found.exception == "NotImplementedError":
             found.code = "data-dependent"
         kind = found.code, str(found.span)
         self.met[kind] = self.met.get(kind, 0) + 1
