@@ -46,9 +46,10 @@ class Value:
 
     kind       fields that are set
     tensor     shape, dtype, device, stride, requires_grad; named once the probes have run
-    sequence   items (tuple or list; type_name says which)
-    mapping    keys and items, side by side
-    scalar     text (an int, float, bool, str or torch.Size written out)
+    sequence   items (tuple or list; type_name says which); keys: the names of a named tuple's fields
+    mapping    keys and items, side by side: a dict, a dataclass, or the tensors among an object's attributes
+    scalar     text (an int, float, bool or None written out); type_name "size" where it is an int that follows from shapes, with its
+               formula in `named` (one string) once the probes have run
     layer      layer: an index into Trace.layers
     other      type_name
     """
@@ -74,7 +75,7 @@ class Observation:
 
     span: Span
     kind: str  # "parameter" | "assign" | "return" | "expression"
-    name: str  # the variable or attribute, "return", or "" for an expression
+    name: str  # the variable, attribute or subscript, "return" or "yield", or "" for an expression
     function: str  # qualified name of the function that ran: "Net.forward"
     example: int  # index into Trace.examples
     values: List[Value]

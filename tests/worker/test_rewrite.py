@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from shapelens import worker
 from shapelens.worker.naming import formula, steps
-from shapelens.worker.rewrite import ASSUMED, NAMES, TURN, TURNS, VALUE, Site, rewrite
+from shapelens.worker.rewrite import ASSUMED, BOUND, NAMES, READ, SCALAR, TURN, TURNS, VALUE, Site, rewrite
 
 PROGRAM = '''
 from contextlib import nullcontext
 class Outer:
     """Doc."""
     __secret = 5
+    limit = abs(-9)
     table = [lambda v, k=k: v * k for k in range(3)]
 
     def __init__(self, n, *rest, flag=False, **more):
         """Of init."""
-        self.n = n; self.total = self.count = 0
+        self.n = n; self.table = [0, 1, 2]; self.total = self.count = 0
         self.rest, (self.first, *self.others) = rest, [flag, *more.values()]
 
     def method(self, x, y: int = 2) -> "int":
@@ -40,14 +42,28 @@ class Outer:
         except ZeroDivisionError as error:
             kind = type(error).__name__
         match [x, y]:
+            case [Outer.limit, _]: chosen = "limit"
             case [0, other] if other: chosen = "zero"
             case [_, other]: chosen = f"other {other!r:>{3}} {x + 1=}"
+            case {"k": v, **kept} | [*kept, v] as both: chosen = v, both, kept
+        self.pair, self.table[0] = 3, 4
+        self.left, self.table[-1] = iter([5, 6])
+        self.total += 1; self.table[0] += self.left
+        self.kept: int = 7
+        awaited = [item for item in (1, 2) if item > 1], lambda p, /, q=self.n, *a, r=2, **k: (p, q, a, r, k)
+        turned = awaited[1](1, 2, 3, s=4), self.table[0:2], self.n if y else None, self.n and y or x, 1 < y < 3
+        class Local:
+            inside = [y for y in range(3)]
+            size: int = len(inside) + 1
+            def get(self): return self.size, y, [Local.__name__ for _ in "a"]
+        for self.slot in range(2): pass
         squares = {k: v ** 2 for k, v in {"a": 1, "b": 2}.items() if v} | {"c": [p for p in (1, 2) for _ in range(p)]}
         x: int = inner(2)(3)
         del other
         assert x, "message"
         named = super().__repr__ is not None, __class__.__name__
-        return x, y, kind, chosen, squares, [*self.rest], named, not x, -x, x if y else y, x < y <= 3
+        around = sorted(locals()), vars(self), Local().get(), Local.inside
+        return x, y, kind, chosen, turned, around, squares, [*self.rest], named, not x, -x, x if y else y, x < y <= 3
 
     @staticmethod
     def plain(v): return v[0], v[-1:], v[::2]
@@ -70,17 +86,24 @@ def run():
 
 
 def executed(tree: ast.Module, reports: list[tuple[int, Any]]) -> Any:
-    def names(first: int, *values: Any) -> None:
+    def names(first: int, *values: Any) -> bool:
         reports.extend((first + offset, value) for offset, value in enumerate(values))
+        return True
 
     def value(number: int, result: Any) -> Any:
         reports.append((number, result))
         return result
 
+    def read(number: int, function: Callable[[], Any]) -> None:
+        value(number, function())
+
     namespace = {
         "__name__": "program",
         VALUE: value,
+        SCALAR: value,
         NAMES: names,
+        BOUND: names,
+        READ: read,
         ASSUMED: lambda result: result,
         TURNS: lambda steps: steps,
         TURN: lambda line: True,

@@ -10,7 +10,7 @@ from ..examples.settings import Settings
 from ..protocol import LayerSeen, Observation, Trace, Value
 from ..source.module import Module
 from ..source.positions import Position, Span
-from .shapes import distinct, has_tensor, shape_text
+from .shapes import distinct, has_tensor, is_shown, shape_text
 
 LONGEST_LABEL = 43  # VS Code cuts a line's hints there (editor.inlayHints.maximumLength)
 
@@ -33,11 +33,18 @@ class _Named:
     span: Span
     values: list[Value]
     count: int
+    kind: str
+    inner: bool  # the target of a comprehension: bound inside of an expression
+
+    @property
+    def is_number(self) -> bool:
+        """Whether all that it held are numbers."""
+        return all(value.kind == "scalar" for value in self.values)
 
 
 def hints(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
     """The hints of a file in the order of its text: at most one of a kind on a line, at the line's end, or after each name with
-    placement "afterName". Nothing for values without tensors, nor for layers that were never called."""
+    placement "afterName". Nothing for values that neither hold tensors nor follow from shapes, nor for layers that were never called."""
     found = []
     if settings.hints_parameters:
         found += _of_names(module, _parameters(module, trace), "parameter", settings)
@@ -63,12 +70,12 @@ def _merged(module: Module, observations: Iterable[Observation], *, first_line_o
     anchors: dict[Span, _Named] = {}
     lines: dict[Span, int] = {}
     for seen in observations:
-        values = [value for value in seen.values if has_tensor(value)]
+        values = [value for value in seen.values if is_shown(value)]
         if not values:
             continue
         span = module.lines.span_from_bytes(seen.span)
         if span not in anchors:
-            anchors[span] = _Named(seen.name, span, [], 0)
+            anchors[span] = _Named(seen.name, span, [], 0, seen.kind, inner=seen.statement == seen.span)
             lines[span] = seen.statement.line if first_line_of_statement and seen.statement is not None else span.line
         anchors[span].values += values
         anchors[span].count = max(anchors[span].count, seen.count)
@@ -91,10 +98,11 @@ def _of_names(module: Module, by_line: dict[int, list[_Named]], kind: str, setti
     found = []
     for line, names in by_line.items():
         tooltip = "\n\n".join(_tooltip(seen, settings.dims) for seen in names)
-        after_name = [seen for seen in names if seen.name != "return"] if settings.hints_placement == "afterName" else []
+        after_name = [seen for seen in names if seen.kind != "return"] if settings.hints_placement == "afterName" else []
         for seen in after_name:
-            position = Position(seen.span.line, seen.span.column + len(seen.name))
-            found.append(Hint(position, ": " + joined(distinct(seen.values, settings.dims)), kind, _tooltip(seen, settings.dims)))
+            # The span of a parameter holds its annotation too.
+            end = Position(seen.span.line, seen.span.column + len(seen.name)) if seen.kind == "parameter" else seen.span.end
+            found.append(Hint(end, ": " + joined(distinct(seen.values, settings.dims)), kind, _tooltip(seen, settings.dims)))
         at_end = [seen for seen in names if seen not in after_name]
         if at_end:
             label = _parameters_label(at_end, settings.dims) if kind == "parameter" else _values_label(at_end, settings.dims)
@@ -103,15 +111,28 @@ def _of_names(module: Module, by_line: dict[int, list[_Named]], kind: str, setti
 
 
 def _parameters_label(names: list[_Named], dims: str) -> str:
-    return ", ".join(f"{seen.name}: {joined(distinct(seen.values, dims))}" for seen in names)
+    label = _listed(names, dims, ", ")
+    tensors = [seen for seen in names if not seen.is_number]
+    return label if len(label) <= LONGEST_LABEL or not tensors else _listed(tensors, dims, ", ")
 
 
 def _values_label(names: list[_Named], dims: str) -> str:
-    """`→ [B, 4]`; `q: [B, 4] · k: [B, 5]` where the names of a line hold different shapes."""
-    shapes = [distinct(seen.values, dims) for seen in names]
+    """`→ [B, 4]`; `→ B, 3, 32` for numbers; `q: [B, 4] · k: [B, 5]` where the names of a line hold different shapes."""
+    outer = [seen for seen in names if not seen.inner]
+    if not outer:
+        return _listed(names, dims, " · ")
+    shapes = [distinct(seen.values, dims) for seen in outer]
+    tensors = [seen for seen in outer if not seen.is_number]
+    if not tensors:
+        return "→ " + ", ".join("|".join(texts[:3] + ["…"] * (len(texts) > 3)) for texts in shapes)
     if all(shape == shapes[0] for shape in shapes):
         return "→ " + joined(shapes[0])
-    return " · ".join(f"{seen.name}: {joined(shape)}" for seen, shape in zip(names, shapes, strict=True))
+    label = _listed(outer, dims, " · ")
+    return label if len(label) <= LONGEST_LABEL or len(tensors) < 2 else _listed(tensors, dims, " · ")
+
+
+def _listed(names: list[_Named], dims: str, separator: str) -> str:
+    return separator.join(f"{seen.name}: {joined(distinct(seen.values, dims))}" for seen in names)
 
 
 def joined(shapes: list[str], longest: int = LONGEST_LABEL) -> str:

@@ -42,13 +42,16 @@ def shape_text(value: Value, dims: str = "names") -> str:
     """A value's shape as it stands in a hint: `[B, 6, 28, 28]`, `bool[B, T]`, `([B, T], [B])`, `{q: [B, T]}`.
 
     The dtype is written only where it is not the default of its kind (float32, int64). A list of more than two tensors of one shape is
-    `[B, 4] ×12`. A value without tensors is its text or its type's name.
+    `[B, 4] ×12`. The items of a named tuple carry their names: `(values: [B, 5], indices: [B, 5])`. A number that follows from a shape
+    is its formula, `H/4`; any other value without tensors is its text or its type's name.
     """
     if value.kind == "tensor":
         prefix = "" if value.dtype in DEFAULT_DTYPES else SHORT_DTYPES.get(value.dtype, value.dtype)
         return prefix + dims_text(value, dims)
     if value.kind == "sequence":
         return _sequence_text(value, dims)
+    if value.kind == "scalar":
+        return value.named[0].replace("*", "·") if dims == "names" and value.named else value.text
     if value.kind == "mapping":
         pairs = [f"{key}: {shape_text(item, dims)}" for key, item in zip(value.keys or [], value.items or [], strict=True)]
         return "{" + ", ".join(_capped(pairs)) + "}"
@@ -59,6 +62,8 @@ def _sequence_text(value: Value, dims: str) -> str:
     texts = [shape_text(item, dims) for item in value.items or []]
     if len(texts) > 2 and len(set(texts)) == 1 and has_tensor(value):
         return f"{texts[0]} ×{len(texts)}"
+    if value.keys:
+        texts = [f"{key}: {text}" for key, text in zip(value.keys, texts, strict=True)]
     return "(" + ", ".join(_capped(texts)) + ("," if len(texts) == 1 else "") + ")"
 
 
@@ -71,9 +76,21 @@ def has_tensor(value: Value) -> bool:
     return value.kind == "tensor" or any(has_tensor(item) for item in value.items or [])
 
 
+def is_size(value: Value) -> bool:
+    """Whether the value is a number that follows from shapes (`x.size(0)`, `h // 2`), or a tuple of such (`x.shape`)."""
+    if value.kind == "scalar":
+        return value.type_name == "size"
+    return value.kind == "sequence" and not has_tensor(value) and any(is_size(item) for item in value.items or [])
+
+
+def is_shown(value: Value) -> bool:
+    """Whether a hint says something of the value."""
+    return has_tensor(value) or is_size(value)
+
+
 def distinct(values: Iterable[Value], dims: str = "names") -> list[str]:
-    """The different shape texts of those values that hold tensors, in the order in which they first came."""
-    return list(dict.fromkeys(shape_text(value, dims) for value in values if has_tensor(value)))
+    """The different texts of those values that hold tensors or are sizes, in the order in which they first came."""
+    return list(dict.fromkeys(shape_text(value, dims) for value in values if is_shown(value)))
 
 
 def count_text(count: int) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from .definitions import Definitions
 from .meta import assumed
 from .recorder import Recorder
-from .rewrite import ASSUMED, NAMES, TURN, TURNS, VALUE, rewrite
+from .rewrite import ASSUMED, TURN, TURNS, rewrite
 from .unknown import turn, turns
 
 OnFailure = Callable[[str, ast.stmt, BaseException], None]
@@ -79,11 +79,15 @@ class DocumentFinder(importlib.abc.MetaPathFinder):
         tree = self.trees.pop(file, None) or parse(text, file)
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         if not any(file == known for _, known in self.recorder.files):
-            self.recorder.files.append((len(self.recorder.sites), file))
-            rewrite(tree, self.recorder.sites)
-        module.__dict__[VALUE] = self.recorder.value
+            first = len(self.recorder.sites)
+            self.recorder.files.append((first, file))
+            try:
+                rewrite(tree, self.recorder.sites)
+            except RecursionError:  # Nested deeper than we can follow: the file runs as it is.
+                del self.recorder.sites[first:]
+                tree = parse(text, file)
+        module.__dict__.update(self.recorder.reporters())
         module.__dict__[ASSUMED] = assumed
-        module.__dict__[NAMES] = self.recorder.names
         module.__dict__[TURNS], module.__dict__[TURN] = turns, turn
         definitions = Definitions(module, file, lambda node, error: self.on_failure(file, node, error))
         module.__dict__["__shapelens_definitions__"] = definitions

@@ -77,12 +77,13 @@ def _scaled(text: str, scale: Fraction) -> str:
 def name_key(keys: Sequence[Key], sizes: Sequence[Sizes]) -> Optional[Any]:
     """The names of a value's dims, in the structure of its key; None where the probes don't agree on that structure.
 
-    keys[i] is the key in the run with sizes[i]. A tensor gives a tuple of strings, a sequence or mapping a tuple of its parts' names.
+    keys[i] is the key in the run with sizes[i]. A tensor gives a tuple of strings, a sequence or mapping a tuple of its parts' names, a
+    whole number that follows from the sizes its formula.
     """
     first = keys[0]
     if any((key is None) != (first is None) for key in keys):
         return None
-    if first is None or first[0] == "layer":
+    if first is None or first[0] in ("layer", "other"):
         return None
     if any(key[0] != first[0] for key in keys):
         return None
@@ -91,6 +92,9 @@ def name_key(keys: Sequence[Key], sizes: Sequence[Sizes]) -> Optional[Any]:
         if len({len(shape) for shape in shapes}) > 1:
             return None
         return name_shape(shapes, sizes)
+    if first[0] == "scalar":
+        numbers = [key[2] for key in keys]
+        return formula(numbers, sizes) if all(type(number) is int for number in numbers) else None
     parts = [key[-1] for key in keys]
     if len({len(part) for part in parts}) > 1:
         return None

@@ -1,27 +1,41 @@
 """What the sites of a run held: values are reduced to small hashable keys at once, so that no tensor is kept alive.
 
 A key is a tuple that starts with the kind of value:
-    ("tensor", shape, dtype, stride, requires_grad, stand_in)   ("sequence", type name, (key, ...))
+    ("tensor", shape, dtype, stride, requires_grad, stand_in)   ("sequence", type name, names of fields or None, (key, ...))
     ("mapping", type name, (name, ...), (key, ...))             ("layer", index)
+    ("scalar", type name, value or None if it depends on data)  ("other", type name), in a sequence or mapping
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import itertools
+import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
 from ..protocol import Observation, Span, Value
 from . import unknown
-from .rewrite import Site
+from .sites import BOUND, NAMES, READ, SCALAR, VALUE, Site
 
 Key = Tuple[Any, ...]
 Naming = Callable[[Key], Optional[Key]]
 
 LONGEST_SEQUENCE = 512  # occurrences of a site that are kept in order, for the comparison with a probe
 MOST_ITEMS = 64  # of a sequence or mapping
+MOST_ATTRIBUTES = 24  # of an object that is looked into
+MOST_SIZES = 8  # of a tuple of numbers
+MOST_NUMBERS = 16  # distinct ones of a site
 DEEPEST = 4
+
+SCALARS = {int: "int", float: "float", bool: "bool", type(None): "NoneType", unknown.UnknownInt: "int", unknown.UnknownFloat: "float"}
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+SILENT = {*SCALARS, str, bytes, slice, range, torch.Size, torch.dtype, torch.device, *_FUNCTIONS}
+# Packages whose objects are not looked into.
+_WITHOUT_PARTS = {"builtins", "numpy", "collections", "typing", "re", "pathlib", "logging", "functools", "inspect", "einops"}
+_PLAIN: Dict[type, bool] = {}  # by type: whether its objects have no parts
 
 LAYER = "_shapelens_layer"  # in a module's __dict__: its index in Trace.layers
 HALF_BUILT = "_shapelens_half_built"  # in the __dict__ of a layer whose constructor refused its arguments
@@ -78,39 +92,91 @@ def _dtype(tensor: Tensor) -> str:
     return str(tensor.dtype)[6:]
 
 
-def key_of(value: Any, depth: int = 0) -> Optional[Key]:
-    """The key of a value that holds tensors or layers; None for anything else."""
+def key_of(value: Any) -> Optional[Key]:
+    """The key of a value that is a layer or holds tensors; None for anything else."""
     if isinstance(value, Tensor):
         return tensor_key(value)
-    if isinstance(value, (tuple, list)):
-        if depth == DEEPEST or not value or isinstance(value, torch.Size) or type(value[0]) in (int, float, str, bool):
-            return None
-        keys = [key_of(item, depth + 1) for item in value[:MOST_ITEMS]]
-        return ("sequence", type(value).__name__, tuple(keys)) if any(_holds_tensor(key) for key in keys) else None
+    key = _key(value, 0)
+    return key if key[0] == "layer" or _holds_tensor(key) else None
+
+
+def _key(value: Any, depth: int) -> Key:
+    if isinstance(value, Tensor):
+        return tensor_key(value) or ("other", "?")
+    kind = type(value)
+    if kind in SCALARS:
+        return _scalar_key(value)
     if isinstance(value, Module):
         index = value.__dict__.get(LAYER)
-        return None if index is None else ("layer", index)
-    if isinstance(value, dict):
-        if depth == DEEPEST or not value:
-            return None
-        items = list(value.items())[:MOST_ITEMS]
-        keys = [key_of(item, depth + 1) for _, item in items]
-        return (
-            ("mapping", type(value).__name__, tuple([str(name) for name, _ in items]), tuple(keys))
-            if any(map(_holds_tensor, keys))
-            else None
-        )
-    if dataclasses.is_dataclass(value) and not isinstance(value, type) and depth < DEEPEST:
-        return key_of({item.name: getattr(value, item.name, None) for item in dataclasses.fields(value)}, depth + 1)
+        return ("other", kind.__name__) if index is None else ("layer", index)
+    if depth < DEEPEST:
+        if isinstance(value, (tuple, list, collections.deque)):
+            items = list(itertools.islice(value, MOST_ITEMS))
+            if not all(type(item) in SCALARS for item in items):
+                keys = tuple([_key(item, depth + 1) for item in items])
+                if any(map(_holds_tensor, keys)):
+                    return ("sequence", kind.__name__, _fields(value), keys)
+            return (number_key(value) if depth else None) or ("other", kind.__name__)
+        parts = _parts(value)
+        if parts:
+            keys = tuple([_key(item, depth + 1) for _, item in parts])
+            if any(map(_holds_tensor, keys)):
+                return ("mapping", kind.__name__, tuple([str(name) for name, _ in parts]), keys)
+    return ("other", kind.__name__)
+
+
+def number_key(value: Any) -> Optional[Key]:
+    """The key of a number, of None, or of a tuple of sizes; None for anything else."""
+    kind = type(value)
+    if kind in SCALARS:
+        return _scalar_key(value)
+    if isinstance(value, (tuple, list)) and 0 < len(value) <= MOST_SIZES and all(SCALARS.get(type(item)) == "int" for item in value):
+        return ("sequence", kind.__name__, _fields(value), tuple([_scalar_key(item) for item in value]))
     return None
 
 
-def _holds_tensor(key: Optional[Key]) -> bool:
-    return key is not None and key[0] != "layer"
+def _scalar_key(value: Any) -> Key:
+    kind = type(value)
+    unsure = kind is unknown.UnknownInt or kind is unknown.UnknownFloat or (unknown.state.met and unknown.is_unknown(value))
+    return ("scalar", SCALARS[kind], None if unsure else value)
 
 
-def value_of(key: Optional[Key], named: Optional[Key] = None) -> Value:
-    """A key as the protocol's Value; `named` has the same structure, with dims as strings in place of shapes."""
+def _fields(value: Any) -> Optional[Tuple[str, ...]]:
+    """The names of a named tuple's items, or of what `torch.max` and its like return."""
+    if type(value) in (tuple, list):
+        return None
+    names = getattr(value, "_fields", None) or getattr(type(value), "__match_args__", None)
+    return tuple(names) if isinstance(names, tuple) and len(names) == len(value) else None
+
+
+def _parts(value: Any) -> Optional[List[Tuple[Any, Any]]]:
+    """The named parts of a mapping, a dataclass, or another object that keeps tensors in attributes of its own."""
+    if isinstance(value, (dict, collections.UserDict)):
+        return list(itertools.islice(value.items(), MOST_ITEMS))
+    kind = type(value)
+    plain = _PLAIN.get(kind)
+    if plain is None:
+        plain = _PLAIN[kind] = kind.__module__.partition(".")[0] in _WITHOUT_PARTS or isinstance(value, (type, *_FUNCTIONS))
+    if plain:
+        return None
+    if dataclasses.is_dataclass(value):
+        return [(item.name, getattr(value, item.name, None)) for item in dataclasses.fields(value)]
+    own = getattr(value, "__dict__", None)
+    if type(own) is not dict or len(own) > MOST_ATTRIBUTES:
+        return None
+    # Only what is a tensor itself: the attributes of an object may lead anywhere.
+    return [(name, item) for name, item in own.items() if isinstance(item, Tensor) and not name.startswith("__")]
+
+
+def _holds_tensor(key: Key) -> bool:
+    return key[0] == "tensor" or (key[0] in ("sequence", "mapping") and any(map(_holds_tensor, key[-1])))
+
+
+def value_of(key: Optional[Key], named: Optional[Any] = None, size: bool = False) -> Value:
+    """A key as the protocol's Value; `named` has the same structure, with dims as strings in place of shapes.
+
+    size: numbers in it follow from shapes, as far as the text tells.
+    """
     if key is None:
         return Value("other")
     if key[0] == "tensor":
@@ -127,10 +193,17 @@ def value_of(key: Optional[Key], named: Optional[Key] = None) -> Value:
         )
     if key[0] == "layer":
         return Value("layer", layer=key[1])
+    if key[0] == "scalar":
+        follows = key[1] == "int" and (size or (named is not None and named != str(key[2])))
+        unsure = key[2] is None and key[1] != "NoneType"
+        text = "?" if unsure else "%.6g" % key[2] if key[1] == "float" else str(key[2])
+        return Value("scalar", type_name="size" if follows else key[1], text=text, named=[named] if named not in (None, text) else None)
+    if key[0] == "other":
+        return Value("other", type_name=key[1])
     parts = key[-1]
     names = [None] * len(parts) if named is None else named
-    items = [value_of(part, name) for part, name in zip(parts, names)]
-    return Value(key[0], type_name=key[1], items=items, keys=list(key[2]) if key[0] == "mapping" else None)
+    items = [value_of(part, name, size) for part, name in zip(parts, names)]
+    return Value(key[0], type_name=key[1], items=items, keys=None if key[2] is None else list(key[2]))
 
 
 class Recorder:
@@ -140,6 +213,7 @@ class Recorder:
         self.sites: List[Site] = []
         self.files: List[Tuple[int, str]] = []  # the first site of each file, and the file
         self.seen: Dict[int, Seen] = {}
+        self.defined: Dict[int, Seen] = {}  # of the sites that run once, with the definitions
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
         self._on_module = on_module
 
@@ -148,11 +222,17 @@ class Recorder:
         self.seen = {}
         self.last = -1
 
-    # The two reporters are called from rewritten code. They are on the path of every expression that runs.
+    def reporters(self) -> Dict[str, Any]:
+        """The functions that rewritten code calls, by name."""
+        return {VALUE: self.value, SCALAR: self.scalar, NAMES: self.names, BOUND: self.bound, READ: self.read}
+
+    # The reporters are called from rewritten code. They are on the path of every expression that runs.
 
     def value(self, number: int, value: Any) -> Any:
         """Report the value of a site, and hand it back."""
         self.last = number
+        if type(value) in SILENT:
+            return value
         if isinstance(value, Tensor):
             key: Optional[Key] = tensor_key(value)
             origin = value.__dict__.get(ORIGIN)
@@ -165,16 +245,47 @@ class Recorder:
         else:
             key = key_of(value)
         if key is not None:
-            seen = self.seen.get(number)
-            if seen is None:
-                seen = self.seen[number] = Seen()
-            seen.add(key)
+            self._add(number, key)
         return value
 
-    def names(self, first: int, *values: Any) -> None:
+    def scalar(self, number: int, value: Any) -> Any:
+        """Report the value of a site where numbers count, and hand it back."""
+        key = number_key(value)
+        if key is None:
+            return self.value(number, value)
+        self.last = number
+        self._add(number, key)
+        return value
+
+    def names(self, first: int, *values: Any) -> bool:
         """Report the values of several sites that follow each other."""
-        for offset, value in enumerate(values):
-            self.value(first + offset, value)
+        for number, value in enumerate(values, start=first):
+            self.scalar(number, value)
+        return True
+
+    def bound(self, first: int, *values: Any) -> bool:
+        """Report the tensors among the values of several sites that follow each other."""
+        for number, value in enumerate(values, start=first):
+            self.value(number, value)
+        return True
+
+    def read(self, number: int, function: Callable[[], Any]) -> None:
+        """Report what a target holds now; nothing where it cannot be read."""
+        try:
+            with _plainly():
+                value = function()
+        except Exception:  # A property without a getter, an index that only data says.
+            return
+        self.scalar(number, value)
+
+    def _add(self, number: int, key: Key) -> None:
+        seen = self.seen.get(number)
+        if seen is None:
+            seen = self.defined.setdefault(number, Seen()) if self.sites[number].defining else self.seen.setdefault(number, Seen())
+        if key[0] == "scalar" and len(seen.counts) >= MOST_NUMBERS and key not in seen.counts:
+            seen.total += 1
+        else:
+            seen.add(key)
 
     def file_of(self, number: int) -> str:
         """The file that a site is in."""
@@ -189,12 +300,16 @@ class Recorder:
         return Span(self.file_of(number), *self.sites[number].place)
 
     def observations(self, example: int, name: Callable[[int, Seen], List[Tuple[Key, Optional[Key]]]]) -> List[Observation]:
-        """What the sites held in this example. `name(site, seen)` gives its distinct keys, with the named dims where they are known."""
+        """What the sites held in this example, and with the first one what the definitions gave.
+
+        `name(site, seen)` gives the distinct keys of a site, with the named dims where they are known.
+        """
         out = []
-        for number in sorted(self.seen):
-            seen, site = self.seen[number], self.sites[number]
+        every = {**self.defined, **self.seen} if example == 0 else self.seen
+        for number in sorted(every):
+            seen, site = every[number], self.sites[number]
             file = self.file_of(number)
-            values = [value_of(key, named) for key, named in name(number, seen)]
+            values = [value_of(key, named, site.size) for key, named in name(number, seen)]
             statement = None if site.statement is None else Span(file, *site.statement)
             out.append(Observation(Span(file, *site.place), site.kind, site.name, site.function, example, values, seen.total, statement))
         return out

@@ -1,0 +1,38 @@
+"""The places of a module whose values are recorded, and what rewritten code calls there."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+VALUE = "__shapelens_value__"  # (k, value) -> value
+SCALAR = "__shapelens_scalar__"  # (k, value) -> value: like VALUE, where a number counts too
+NAMES = "__shapelens_names__"  # (k, *values) -> True: values of sites k, k + 1, ..., numbers among them
+BOUND = "__shapelens_bound__"  # (k, *values) -> True: like NAMES, where numbers do not count
+READ = "__shapelens_read__"  # (k, function): the value of site k is what the function returns, if it can be had
+ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
+TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length depends on data
+TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition
+
+Place = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes
+
+
+@dataclass
+class Site:
+    """A place whose values are recorded."""
+
+    place: Place
+    kind: str  # "parameter" | "assign" | "return" | "expression"
+    name: str  # of a return: "return" or "yield"
+    function: str  # "" at module level
+    statement: Optional[Place] = None
+    is_call: bool = False  # the expression is a call: where it returns a new module, that is the module's constructor
+    operation: bool = False  # the expression computes (call, operator, subscript), so that it can fail
+    size: bool = False  # a number there follows from a shape, as far as the text tells
+    defining: bool = False  # at module level or in the body of a class there: it runs once, not with each example
+
+
+def place_of(node: ast.AST) -> Place:
+    """Where a node stands."""
+    return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
