@@ -6,7 +6,7 @@ from typing import Any, Callable, List, Tuple
 
 import torch
 
-from . import unknown
+from . import checks, unknown
 from .meta import META, SPECIAL, Args, Kwargs, decide, made, named, together
 from .results import broadcast
 
@@ -104,6 +104,8 @@ def _index(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     if type(args[1]) is not int:
         with _plainly():
             args = (args[0], _plain(args[1])) + args[2:]
+            if args[0].is_meta:
+                checks.indices_in_range(args[0], args[1])
     if _is_mask(args[1]):
         with _plainly():
             if args[0].is_meta or any(part.is_meta for part in args[1:] if isinstance(part, Tensor)):

@@ -17,6 +17,9 @@ Tensor = torch.Tensor
 META = torch.device("meta")
 MOST_ELEMENTS = 1 << 24  # of all arguments together
 
+_GENERATOR = torch.Generator()  # so that the user's random numbers stay what they are
+_DRAWN = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
 # By name of the torch function: what is known of their result's shape depends on values, or they are values.
 BY_VALUE = {
     "nonzero", "argwhere", "unique", "_unique", "_unique2", "unique_dim", "unique_consecutive", "_unique_impl", "_return_output",
@@ -37,12 +40,26 @@ class Opinion:
         self.error = error
 
 
-def ask(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Opinion]:
-    """Eager's opinion; None where the operation is one of values, or too large to be tried."""
+def ask(
+    func: Callable[..., Any],
+    args: Tuple[Any, ...],
+    kwargs: Dict[str, Any],
+    resize: Optional[Callable[[Tensor], Tensor]] = None,
+    cast: Optional[Callable[[torch.dtype], torch.dtype]] = None,
+) -> Optional[Opinion]:
+    """Eager's opinion; None where the operation is one of values, or too large to be tried.
+
+    resize gives a tensor of the size that is to be tried in the place of another, cast the dtype.
+    """
     if getattr(func, "__name__", "") in BY_VALUE:
         return None
     with torch._C.DisableTorchFunction(), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if resize is not None:
+            args, kwargs = _moved(args, resize), _moved(kwargs, resize)
+        if cast is not None:
+            wanted = cast
+            args, kwargs = _moved((args, kwargs), lambda tensor: tensor.to(wanted(tensor.dtype)))
         if sum(tensor.numel() for tensor in tensors_in((args, kwargs), 64)) > MOST_ELEMENTS:
             return None
         try:
@@ -53,10 +70,17 @@ def ask(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any])
 
 
 def _real(tensor: Tensor) -> Tensor:
-    """Zeros, with the strides of the tensor: a view depends on them."""
+    """Positive numbers, or zeros where they may be indices, with the strides of the tensor: a view depends on them."""
     if not tensor.is_meta:
         return tensor.clone()
-    return torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="cpu").zero_()
+    sizes, strides = tuple(tensor.shape), tensor.stride()
+    length = 0 if 0 in sizes else sum((size - 1) * stride for size, stride in zip(sizes, strides)) + 1
+    storage = torch.zeros(length, dtype=tensor.dtype, device="cpu")
+    if tensor.dtype in _DRAWN:
+        storage.uniform_(0.1, 0.9, generator=_GENERATOR)
+    elif tensor.dtype.is_complex:
+        storage.normal_(generator=_GENERATOR)
+    return storage.as_strided(sizes, strides)
 
 
 def _moved(value: Any, move: Callable[[Tensor], Tensor]) -> Any:

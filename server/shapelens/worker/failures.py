@@ -21,7 +21,13 @@ MESSAGES: List[Tuple[str, str]] = [
         "broadcast",
     ),
     (r"mat1 and mat2 shapes|size mismatch, got|Expected size for first two dimensions of batch2|batch1|inconsistent tensor size", "matmul"),
-    (r"same dtype|expected scalar type|dtypes? .* (must|should) (be|match)|to have the same dtype|dtype but got", "dtype"),
+    (
+        r"same d(ata)?type|expected scalar type|dtypes? .*(must|should) (be|match)|dtype but got|does not match weight dtype|target dtype"
+        r"|not implemented for '|operator, (with|on) .*bool tensor|Expected (a long tensor|dtype)|scalar type of|same scalar type"
+        r"|only supports? floating|[Bb]ool(ean)? (inputs?|dtypes?) (is |are )?not|weight type \(|used as indices must be"
+        r"|can't be cast to the desired output type|dtypes match",
+        "dtype",
+    ),
     (r"shape '.*' is invalid for input|view size is not compatible|cannot be reshaped|is invalid for input of size", "view"),
     (r"Sizes of tensors must match except in dimension|Tensors must have same number of dimensions|stack expects each tensor", "cat"),
     (r"Dimension out of range|number of dimensions in the tensor input does not match|Dimension specified as|dims? .* out of range", "dim"),

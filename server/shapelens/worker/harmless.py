@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, List, Tuple
 import torch
 import torch.utils.checkpoint
 
-from . import legacy
+from . import autocast, legacy
 from .meta import META
 
 
@@ -49,25 +49,29 @@ def _replacements() -> List[Tuple[Any, str, Any]]:
                 data = data if data.is_meta else data.detach().to(META)
         return make(cls, data, requires_grad)
 
-    return [
-        (torch.nn.Parameter, "__new__", staticmethod(parameter)),
-        (torch, "compile", _unchanged),
-        (torch.jit, "script", _unchanged),
-        (torch.jit, "script_method", _unchanged),
-        (torch.jit, "export", _unchanged),
-        (torch.jit, "ignore", _unchanged),
-        (torch, "manual_seed", _nothing),
-        (torch.cuda, "manual_seed", _nothing),
-        (torch.cuda, "manual_seed_all", _nothing),
-        (torch.cuda, "synchronize", _nothing),
-        (torch.cuda, "empty_cache", _nothing),
-        (torch.cuda, "set_device", _nothing),
-        (torch.utils.checkpoint, "checkpoint", _direct),
-        (torch.nn.Module, "cuda", _unchanged),
-        (torch.nn.Module, "cpu", _unchanged),
-        (torch.nn.Module, "to", _module_to),
-        (torch.nn.Module, "load_state_dict", _nothing),
-    ] + legacy.replacements()
+    return (
+        [
+            (torch.nn.Parameter, "__new__", staticmethod(parameter)),
+            (torch, "compile", _unchanged),
+            (torch.jit, "script", _unchanged),
+            (torch.jit, "script_method", _unchanged),
+            (torch.jit, "export", _unchanged),
+            (torch.jit, "ignore", _unchanged),
+            (torch, "manual_seed", _nothing),
+            (torch.cuda, "manual_seed", _nothing),
+            (torch.cuda, "manual_seed_all", _nothing),
+            (torch.cuda, "synchronize", _nothing),
+            (torch.cuda, "empty_cache", _nothing),
+            (torch.cuda, "set_device", _nothing),
+            (torch.utils.checkpoint, "checkpoint", _direct),
+            (torch.nn.Module, "cuda", _unchanged),
+            (torch.nn.Module, "cpu", _unchanged),
+            (torch.nn.Module, "to", _module_to),
+            (torch.nn.Module, "load_state_dict", _nothing),
+        ]
+        + legacy.replacements()
+        + autocast.replacements()
+    )
 
 
 @contextlib.contextmanager

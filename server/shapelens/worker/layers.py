@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
+from .autocast import autocast_is_on
 from .recorder import HALF_BUILT
 
 Tensor = torch.Tensor
@@ -153,6 +154,11 @@ SETTERS: List[Tuple[Tuple[Type[Any], ...], Any, str]] = [
     ((nn.RNNBase, nn.RNNCellBase), -1, "hidden_size"),
 ]
 
+NORMALISATIONS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+# Layers whose input has to have the dtype of their weight.
+SAME_DTYPE = (nn.Linear, nn.Bilinear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase, *NORMALISATIONS)
+_WEIGHTS = dict.fromkeys(("RNN", "LSTM", "GRU"), "weight_ih_l0") | dict.fromkeys(("RNNCell", "LSTMCell", "GRUCell"), "weight_ih")
+
 _CACHE: Dict[type, Optional[Rule]] = {}
 
 
@@ -204,13 +210,16 @@ def _weight_agrees(module: Any) -> bool:
 def wrong_dtype(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any, Tensor, torch.dtype]]:
     """(position, tensor, dtype that is needed) where eager would refuse the dtype of a layer's input; the meta device accepts it."""
     position, tensor = _given(args, kwargs, 0, "input")
-    if tensor is None or torch.is_autocast_enabled() or not _torch_owns(type(module).forward):
+    if tensor is None or autocast_is_on() or not _torch_owns(type(module).forward):
         return None
     if isinstance(module, nn.Embedding):
         return None if tensor.dtype in INTEGER_INDICES else (position, tensor, torch.int64)
-    if isinstance(module, (nn.Linear, nn.modules.conv._ConvNd)) and isinstance(getattr(module, "weight", None), Tensor):
-        return None if tensor.dtype == module.weight.dtype else (position, tensor, module.weight.dtype)
-    return None
+    weight = getattr(module, _WEIGHTS.get(type(module).__name__, "weight"), None)
+    if not isinstance(weight, Tensor) or not isinstance(module, SAME_DTYPE) or tensor.dtype == weight.dtype:
+        return None
+    if isinstance(module, NORMALISATIONS) and weight.dtype == torch.float32 and tensor.dtype in (torch.float16, torch.bfloat16):
+        return None  # These mix half floats with parameters in full.
+    return position, tensor, weight.dtype
 
 
 def size_setter(module: Any, dim: int, rank: int) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import eager, origins, unknown
+from . import checks, eager, origins, unknown
 from .recorder import STAND_IN, VAGUE
 from .remarks import WATCHED, Remarks
 
@@ -164,12 +164,15 @@ class Meta(TorchFunctionMode):
 def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args, Kwargs]:
     """The arguments with all tensors on the meta device, if any of them is there; as they are otherwise."""
     with _plainly():
-        real = meta = False
+        real = meta = unusual = False
         for tensor in origins.tensors_in((args, kwargs), 64):
             if tensor.is_meta:
                 meta = True
             else:
                 real = True
+            unusual = unusual or tensor.dtype is not torch.float32
+        if unusual and meta:
+            checks.dtypes_go_together(func, args, kwargs)
         if not (real and meta):
             return args, kwargs
         changed = _changed_in_place(func, args, kwargs)

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Set
 
 import torch
+import torch.nn.functional as F
 
+from . import checks
 from .meta import SPECIAL, Args, Kwargs, made, named, together
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
-
-
-# eager's (C++) names of dtypes, where they differ from Python's.
-_SCALAR_TYPES = {
-    torch.float32: "float",
-    torch.float64: "double",
-    torch.float16: "c10::Half",
-    torch.bfloat16: "c10::BFloat16",
-    torch.int64: "long",
-}
-
-
-def _same_dtype(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """Products whose factors have different dtypes: eager refuses them, the meta device does not."""
-    args, kwargs = together(func, args, kwargs)
-    with _plainly():
-        tensors = [part for part in (*args, *kwargs.values()) if isinstance(part, Tensor)]
-        dtypes = [tensor.dtype for tensor in tensors[:2]]
-        if len(dtypes) == 2 and dtypes[0] != dtypes[1] and not torch.is_autocast_enabled():
-            words = tuple(_SCALAR_TYPES.get(dtype, str(dtype)[6:]) for dtype in dtypes)
-            raise RuntimeError("expected m1 and m2 to have the same dtype, but got: %s != %s" % words)
-    return func(*args, **kwargs)
 
 
 def _recurrent(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -63,6 +43,9 @@ def _istft(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     with _plainly():
         if not spectrum.is_meta or not spectrum.is_complex() or spectrum.dim() not in (2, 3):
             return func(*args, **kwargs)
+        rows = size // 2 + 1 if given.get("onesided") is not False else size
+        if spectrum.shape[-2] not in (rows, size):
+            raise RuntimeError("istft: expected the frequency dimension to be %d, but got %d" % (rows, spectrum.shape[-2]))
         total = size + (given.get("hop_length") or size // 4) * (spectrum.shape[-1] - 1)
         length = given.get("length")
         if length is None:
@@ -102,13 +85,49 @@ def _pad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         return made((*padded.shape[:2], *data.shape[1:]), data.dtype, data.requires_grad), lengths
 
 
+Check = Callable[[Callable[..., Any], Args, Kwargs], None]
+
+
+def _checked(check: Check, rule: Any = None) -> Callable[..., Any]:
+    """A rule that makes a check before the operation; the meta device makes too few for it."""
+
+    def checked(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+        with _plainly():
+            check(func, args, kwargs)
+        if rule is not None:
+            return rule(func, args, kwargs)
+        args, kwargs = together(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    return checked
+
+
+def _everywhere(names: str) -> Set[Any]:
+    """The functions of these names, as functions of torch, of torch.nn.functional and as methods, in place as well."""
+    in_place = " ".join(name + "_" for name in names.split())
+    return named(torch, names) | named(F, names) | named(torch.Tensor, names + " " + in_place)
+
+
+LAX = _everywhere(
+    "index_add index_reduce index_copy index_fill index_select index_put put take take_along_dim gather scatter scatter_add scatter_reduce "
+    "select_scatter slice_scatter diagonal_scatter bucketize searchsorted addmm addmv cross soft_margin_loss nll_loss cross_entropy unfold "
+    "pixel_unshuffle heaviside addbmm max_unpool1d max_unpool2d max_unpool3d embedding_bag one_hot"
+)
+for _check, _functions in (
+    (checks.as_eager, LAX),
+    (checks.dim_in_range, _everywhere("softmax softmin log_softmax sort argsort cummax cummin")),
+    (checks.convolution_fits, _everywhere("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")),
+    (checks.embedding_in_range, {F.embedding, torch.embedding}),
+    (checks.storage_suffices, named(torch, "as_strided") | named(torch.Tensor, "as_strided")),
+    (checks.samples_fit, {torch.multinomial, torch.Tensor.multinomial}),
+):
+    SPECIAL.update({function: _checked(_check, SPECIAL.get(function)) for function in _functions})
+
 for _rule, _functions in (
     (_pack, named(torch, "_pack_padded_sequence")),
     (_pad, named(torch, "_pad_packed_sequence")),
-    (_same_dtype, named(torch, "matmul mm bmm mv dot") | named(Tensor, "matmul mm bmm mv dot __matmul__ __rmatmul__")),
-    (_same_dtype, {torch.nn.functional.linear}),
     (_recurrent, named(torch, "lstm gru rnn_tanh rnn_relu")),
     (_istft, named(torch, "istft") | named(Tensor, "istft")),
-    (_grouped_mm, named(torch, "_grouped_mm") | named(torch.nn.functional, "grouped_mm")),
+    (_grouped_mm, named(torch, "_grouped_mm") | named(F, "grouped_mm")),
 ):
     SPECIAL.update(dict.fromkeys(_functions, _rule))
