@@ -141,11 +141,12 @@ def text_of(module: Module, span: Span) -> str:
 async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, finding: Finding, fix: Fix) -> None:
     """The finding is gone when the fix is made, and none has come that was not there."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(shutil.copytree(path.parent, Path(folder) / path.parent.name))
-        fixed = copy / Path(fix.file).name
+        project = FOLDER / path.relative_to(FOLDER).parts[0]
+        copy = Path(shutil.copytree(project, Path(folder) / project.name))
+        fixed = copy / Path(fix.file).relative_to(project)
         before = text if fix.file == str(path) else fixed.read_bytes().decode()
         fixed.write_bytes(edits.apply(before, fix.edits).encode())
-        left = await batch.analyse(copy / path.name, fixed.read_bytes().decode() if fix.file == str(path) else text)
+        left = await batch.analyse(copy / path.relative_to(project), fixed.read_bytes().decode() if fix.file == str(path) else text)
     # The words of another finding may change with the sizes that the fix changes.
     others = [(found.code, found.span.line) for found in said.findings if found is not finding]
     surplus = [found.message for found in left.findings if (found.code, found.span.line) not in others]

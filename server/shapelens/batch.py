@@ -15,8 +15,10 @@ from types import TracebackType
 from shapelens import protocol
 from shapelens.analysis.findings import Finding, failure, findings
 from shapelens.analysis.hints import Hint, hints
+from shapelens.analysis.views import merged, reaches, seen_from, sees_all
 from shapelens.examples.choose import Choice, choose
 from shapelens.examples.settings import Settings
+from shapelens.examples.users import ENOUGH, Users
 from shapelens.runner import Worker, interpreter
 from shapelens.runner.preload import third_party
 from shapelens.runner.state import Failure
@@ -88,6 +90,7 @@ class Batch:
         self.output: list[str] = []  # what user code printed and the worker logged
         self.interpreter = interpreter.find(str(root), python or Settings.from_pyproject(str(root)).interpreter)
         self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
+        self._users = Users()
         self._run_ids = itertools.count(1)
 
     async def __aenter__(self) -> Batch:
@@ -103,8 +106,13 @@ class Batch:
             raise Unavailable(hello.message, hello.action)
         return hello
 
-    async def analyse(self, path: Path, text: str, *, examples: list[str] | None = None, only: str | None = None) -> Analysed:
-        """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable."""
+    async def analyse(
+        self, path: Path, text: str, *, examples: list[str] | None = None, only: str | None = None, users: bool = True
+    ) -> Analysed:
+        """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
+
+        `users`: what no example of its own shows is seen from the examples of files that import it.
+        """
         file = str(path.absolute())
         settings = Settings.from_pyproject(str(path.absolute().parent))
         module = parse(text)
@@ -112,18 +120,36 @@ class Batch:
         if only is not None and not examples:
             choice.examples[:] = [example for example in choice.examples if example.target == only]
         analysed = Analysed(file, module, settings, choice, protocol.Trace(file), findings=_of_text(file, module, choice))
-        if choice.examples and not module.errors:
-            await self.start()
-            # The time that libraries take to load is not the model's, and must not count against its deadline.
-            self.worker.preload(third_party(module.imports, str(project_root(path.absolute())), file))
-            analysed.trace, finished = await self._run(file, text, choice, settings)
-            analysed.hints = hints(module, analysed.trace, settings)
-            analysed.findings += findings(module, analysed.trace, settings, _parsed)
+        if module.errors:
+            return analysed
+        if choice.examples:
+            analysed.trace, finished = await self._run(file, module, choice, settings)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in analysed.trace.examples):
                 analysed.findings += failure(module, file, finished.outcome, finished.detail, settings)
+        if users and not examples and not (only and choice.examples) and not sees_all(module, analysed.trace):
+            analysed.trace = merged(file, [analysed.trace, *await self._seen_from_users(file, text, settings)])
+        if analysed.trace.examples:
+            analysed.hints = hints(module, analysed.trace, settings)
+            analysed.findings += findings(module, analysed.trace, settings, _parsed)
         return analysed
 
-    async def _run(self, file: str, text: str, choice: Choice, settings: Settings) -> tuple[protocol.Trace, protocol.Finished]:
+    async def _seen_from_users(self, file: str, text: str, settings: Settings) -> list[protocol.Trace]:
+        """What the runs of files that import this one see of it."""
+        views: list[protocol.Trace] = []
+        for user in self._users.of(file, str(project_root(Path(file))), settings, {}):
+            module = _parsed(user)
+            choice = choose(module, user, settings) if module is not None and not module.errors else None
+            if module is not None and choice is not None and choice.examples and len(views) < ENOUGH:
+                trace, _ = await self._run(user, module, choice, settings, {file: text})
+                views += [seen_from(trace, file)] if reaches(trace, file) else []
+        return views
+
+    async def _run(
+        self, file: str, module: Module, choice: Choice, settings: Settings, overlays: dict[str, str] | None = None
+    ) -> tuple[protocol.Trace, protocol.Finished]:
+        await self.start()
+        # The time that libraries take to load is not the model's, and must not count against its deadline.
+        self.worker.preload(third_party(module.imports, str(project_root(Path(file))), file))
         newest = protocol.Trace(file)
 
         def keep(traced: protocol.Traced) -> None:
@@ -134,9 +160,11 @@ class Batch:
         run = protocol.Run(
             next(self._run_ids),
             file,
-            text,
+            module.text,
             str(project_root(Path(file))),
             requests,
+            overlays=overlays or {},
+            observe=list(overlays or {}),
             deadline=settings.deadline,
             memory_limit=settings.memory_limit,
         )
@@ -153,7 +181,7 @@ def _of_text(file: str, module: Module, choice: Choice) -> list[Finding]:
 
 
 def _parsed(file: str) -> Module | None:
-    """A module of the project that the findings lead to; None where it cannot be read."""
+    """Another file of the project; None where it cannot be read."""
     try:
         return parse(read(Path(file)))
     except Unreadable:

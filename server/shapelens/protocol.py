@@ -181,6 +181,7 @@ class ExampleRun:
     parameter_count: Optional[int] = None  # of the model that it called
     bytes: Optional[int] = None
     seconds: float = 0.0
+    file: str = ""  # the file that asks for it, where that is not the trace's; a worker leaves it empty
 
 
 @dataclass
@@ -203,6 +204,7 @@ class Trace:
     mismatches: List[Mismatch] = field(default_factory=list)
     notes: List[Note] = field(default_factory=list)
     remarks: List[Remark] = field(default_factory=list)  # come with the last trace of a run
+    files: List[str] = field(default_factory=list)  # the user's other files that were imported, by absolute path
 
 
 # --- server to worker ---
@@ -226,6 +228,7 @@ class Run:
     root: str  # the workspace folder, "" where there is none
     examples: List[ExampleRequest]
     overlays: Dict[str, str] = field(default_factory=dict)  # unsaved text of other open documents, by absolute path
+    observe: List[str] = field(default_factory=list)  # other files whose values are to be shown, by absolute path
     deadline: float = 10.0  # seconds
     memory_limit: int = 4 << 30  # bytes that the run may add
     named: bool = True  # probe for named dims after the run

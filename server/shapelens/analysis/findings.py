@@ -126,7 +126,10 @@ def _operations(places: Places) -> list[Finding]:
     for mismatch in places.trace.mismatches:
         if _is_in_size(mismatch):
             continue
-        place = places.here(mismatch) or places.of_example(mismatch.example)
+        here = places.here(mismatch)
+        if here is None and mismatch.code == "definition":
+            continue  # It is told in the file that it belongs to, when that one is open.
+        place = here or places.of_example(mismatch.example)
         message = operation_message(places, mismatch)
         around = [*calls(places, mismatch, place.span), *origins(places, mismatch), *makers(places, mismatch)]
         related = distinct_places(around, place.span)
@@ -145,6 +148,8 @@ def _failed_otherwise(trace: Trace, number: int, run: ExampleRun) -> bool:
     """Whether an example failed for a reason that no mismatch tells."""
     if run.error is None or run.error_kind == "mismatch":
         return False
+    if run.file and (run.error_span is None or run.error_span.file != trace.file):
+        return False  # It is told in the file that asks for the example.
     told = [mismatch.span for mismatch in trace.mismatches if mismatch.example == number and mismatch.span is not None]
     return run.error_span not in told
 

@@ -206,9 +206,10 @@ def _layout(value: Value) -> str:
 
 def _class_markdown(trace: Trace, cls: ModuleClass) -> str:
     """Each example of the class with what became of it; else the places in models where the class was constructed."""
-    runs = [(number, run) for number, run in enumerate(trace.examples) if run.target in (cls.name, cls.qualname)]
+    runs = [(number, run) for number, run in enumerate(trace.examples) if run.target in (cls.name, cls.qualname) and not run.file]
     parts = [_run_markdown(trace, number, run, cls.name) for number, run in runs]
-    instances = [layer for layer in trace.layers if layer.class_name == cls.name and layer.path]
+    elsewhere = {number for number, run in enumerate(trace.examples) if run.file}
+    instances = [layer for layer in trace.layers if layer.class_name == cls.name and (layer.path or layer.example in elsewhere)]
     if instances:
         parts.append(_layers_markdown(instances, "names"))
     return "\n\n---\n\n".join(parts)

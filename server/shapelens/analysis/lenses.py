@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from ..examples.choose import Example
 from ..protocol import ExampleRun, Trace
@@ -41,7 +42,7 @@ def lenses(module: Module, examples: Sequence[Example], trace: Trace | None) -> 
 
 
 def _run(trace: Trace | None, example: Example) -> ExampleRun | None:
-    runs = trace.examples if trace is not None else []
+    runs = [run for run in trace.examples if not run.file] if trace is not None else []
     return next((run for run in runs if run.expression == example.expression and run.target == example.target), None)
 
 
@@ -57,12 +58,17 @@ def _of_run(run: ExampleRun | None) -> list[str]:
 
 
 def _used_by(trace: Trace | None, name: str) -> list[str]:
-    """`part of Net`: a class that another class constructs is observed where it is used, and needs no example of its own."""
+    """`part of Net`: a class that another class constructs is observed where it is used, and needs no example of its own.
+
+    Where that is in another file, its example is named: `part of Net in net.py: Net()(f32[B:2, 8])`.
+    """
     if trace is None:
         return []
     models = [layer for layer in trace.layers if layer.path == ""]
     for layer in trace.layers:
-        if layer.class_name == name and layer.path:
+        run = trace.examples[layer.example] if 0 <= layer.example < len(trace.examples) else None
+        if layer.class_name == name and (layer.path or (run is not None and run.file)):
             owner = next((model.class_name for model in models if model.example == layer.example), "")
-            return [f"part of {owner}"] if owner else ["part of another module"]
+            part = ("part of " + (owner or "another module")) if layer.path else "seen"
+            return [f"{part} in {PurePath(run.file).name}: {run.expression}" if run is not None and run.file else part]
     return []

@@ -12,10 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from shapelens.analysis.findings import Finding
 from shapelens.batch import Analysed, Batch, Unreadable, project_root, read
 from shapelens.commands import Refused
+from shapelens.examples.users import is_skipped
 from shapelens.report.text import SEVERITY_STYLES, summary
-
-# Folders that hold other people's code, or none at all.
-SKIPPED_FOLDERS = {"node_modules", "site-packages", "dist-packages", "__pycache__", "venv", "env", "build", "dist", "__pypackages__"}
 
 
 async def check(paths: list[Path], python: str | None) -> int:
@@ -98,7 +96,7 @@ async def _analysed(path: Path, named: bool, python: str | None, batches: dict[P
         # Projects that have the same interpreter share its worker; a run says which project it belongs to.
         batch = Batch(python, root=root)
         batches[root] = next((other for other in batches.values() if other.interpreter == batch.interpreter), batch)
-    return await batches[root].analyse(path, text)
+    return await batches[root].analyse(path, text, users=named)
 
 
 def _print(console: Console, path: Path, finding: Finding) -> None:
@@ -121,10 +119,5 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
 
 def _below(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not _is_skipped(Path(place, name)))
+        folders[:] = sorted(name for name in folders if not is_skipped(Path(place, name)))
         yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
-
-
-def _is_skipped(folder: Path) -> bool:
-    # Hidden folders are tools' (.git, .venv, .tox, .mypy_cache); a virtual environment may have any name.
-    return folder.name.startswith(".") or folder.name in SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()

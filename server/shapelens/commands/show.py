@@ -49,7 +49,7 @@ def _refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) 
     if cls is not None and cls not in names and not module.errors:
         there = ", ".join(dict.fromkeys(each.qualname for each in module.classes))
         raise Refused(f"{path} has no module class {cls}" + (f"; it has {there}" if there else " (nor any other)"))
-    if cls is not None and not analysed.choice.examples and not module.errors:
+    if cls is not None and not analysed.trace.examples and not module.errors:
         raise Refused(f"{cls} has no example: write one above the class, `# shapelens: {cls}(...)(f32[...])`, or pass it with --example")
 
 
@@ -57,7 +57,7 @@ def _print_text(analysed: Analysed) -> None:
     console = Console(highlight=False)
     Listing(analysed, console).print()
     closing = summary(analysed.findings)
-    if not analysed.choice.examples and not analysed.findings:
+    if not analysed.trace.examples and not analysed.findings:
         names = [each.name for each in analysed.module.classes]
         closing = (
             f"no example to run: write one above the class, `# shapelens: {names[0]}(...)(f32[...])`, or pass it with --example"

@@ -41,7 +41,7 @@ def _examples(analysed: Analysed) -> list[dict[str, Any]]:
         {
             "class": run.target,
             "expression": run.expression,
-            "evidence": evidence.get((run.target, run.expression), ""),
+            "evidence": "importing file" if run.file else evidence.get((run.target, run.expression), ""),
             "dims": run.dims,
             "error": run.error,
         }

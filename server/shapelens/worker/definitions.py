@@ -1,20 +1,26 @@
 """Only definitions run: imports, classes and functions at once, the rest of a module when a name that it binds is first read.
 
-A module's globals are a `Definitions`, a dict whose `__missing__` runs the statements that bind the missing name. Training loops, downloads
-and `main()` calls bind nothing that a model needs, so they never run; neither does a `__main__` block, unless a model needs a name of it.
+Behind a module's globals stand builtins of its own, whose `__missing__` runs the statements that bind the missing name. Training loops,
+downloads and `main()` calls bind nothing that a model needs, so they never run; neither does a `__main__` block, unless a model needs a
+name of it.
 """
 
 from __future__ import annotations
 import __future__
 
 import ast
+import builtins
+import importlib.util
 import sys
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from .standin import StandInModule
 
+KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+MODULE_NAMES = {"__path__", "__getattr__", "__all__"}
 
 # Calls at module level that are harmless and that later definitions may rely on.
 HARMLESS = {
@@ -25,72 +31,107 @@ HARMLESS = {
 }  # fmt: skip
 
 
-class Definitions(Dict[str, Any]):
-    """The globals of a module of which only definitions run."""
+class _Builtins(Dict[str, Any]):
+    """What stands behind a module's globals: Python's builtins, then the statements that did not run."""
 
-    def __init__(self, module: ModuleType, file: str, on_failure: Callable[[ast.stmt, BaseException], None]) -> None:
-        super().__init__(module.__dict__)
-        self._module = module
+    def __init__(self, definitions: "Definitions") -> None:
+        super().__init__(builtins.__dict__)
+        self._definitions = definitions
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return self._definitions[name]
+        except KeyError:
+            return builtins.__dict__[name]  # User code may have put it there since.
+
+
+class Definitions:
+    """The globals of a module of which only definitions run: its own `__dict__`, which others read and set as well."""
+
+    def __init__(self, module: ModuleType, file: str, all_of_it: bool, on_failure: Callable[[ast.stmt, BaseException], None]) -> None:
+        self._names = module.__dict__
         self._file = file
+        self._all_of_it = all_of_it  # but for the `__main__` block
         self._on_failure = on_failure
         self._waiting: List[ast.stmt] = []  # statements that did not run yet, in order
         self._last_resort: List[ast.stmt] = []  # those of `__main__` blocks
         self._held: Dict[str, Any] = {}  # values that waiting statements change, until they are read
+        self._assigned: Set[str] = set()
+        self._starred: List[str] = []  # modules of which all names were imported
+        self._builtins = _Builtins(self)
         self._flags = 0
+        self._names["__builtins__"] = self._builtins
 
     def run(self, tree: ast.Module) -> None:
         """Run the definitions of a module, and keep the rest waiting."""
         self._flags = future_flags(tree)
-        assigned: Set[str] = set()
         for node in tree.body:
             if _is_main_block(node):
                 self._last_resort += node.body  # type: ignore[attr-defined]
-            elif is_definition(node):
-                if isinstance(node, (ast.Assign, ast.AnnAssign)):
-                    assigned.update(bound_names(node))
+            elif self._all_of_it or is_definition(node):
                 self._execute(node)
             else:
                 self._waiting.append(node)
-        self._module.__dict__.update(self)
-        for name in {name for node in self._waiting for name in bound_names(node)} & assigned & set(self):
-            self._held[name] = self.pop(name)
-            self._module.__dict__.pop(name, None)
+        for name in {name for node in self._waiting for name in bound_names(node)}:
+            self._builtins.pop(name, None)  # It would hide the module's own: `input = torch.randn(…)`.
+            if name in self._assigned and name in self._names:
+                self._held[name] = self._names.pop(name)
 
-    def __missing__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Any:
+        """The value of a name. Raises KeyError where no statement of the module binds it."""
+        if name in self._names:
+            return self._names[name]
         if name in self._held:
-            self[name] = self._held.pop(name)
-        self._run_those_that_bind(name, self._waiting)
-        if name not in self:
-            self._run_those_that_bind(name, self._last_resort)
-        if name not in self:
-            raise KeyError(name)
-        value = self._module.__dict__[name] = dict.__getitem__(self, name)
-        return value
+            self._names[name] = self._held.pop(name)
+        self._run_those(self._waiting, lambda node: name in set(bound_names(node)))
+        if name not in self._names:
+            self._run_those(self._last_resort, lambda node: name in set(bound_names(node)))
+        if name not in self._names and not name.startswith("_"):
+            self._take_starred(name)
+        if name not in self._names and not name.startswith("__"):
+            self._run_those(self._waiting, _binds_by_computed_name)
+        return self._names[name]
 
-    def _run_those_that_bind(self, name: str, statements: List[ast.stmt]) -> None:
-        for node in [node for node in statements if name in set(bound_names(node))]:
+    def _run_those(self, statements: List[ast.stmt], wanted: Callable[[ast.stmt], bool]) -> None:
+        for node in [node for node in statements if wanted(node)]:
             if node in statements:  # It may have run while an earlier one was run.
                 statements.remove(node)
                 self._execute(node)
 
+    def _take_starred(self, name: str) -> None:
+        """`from x import *` brought the names that x had then; one that x finds on demand is asked for now."""
+        for module in map(sys.modules.get, self._starred):
+            behind = getattr(module, "__dict__", {})
+            if KEPT in behind and "__all__" not in behind and name not in self._names:
+                try:
+                    self._names[name] = behind[KEPT][name]
+                except KeyError:
+                    pass
+
     def _execute(self, node: ast.stmt) -> None:
         try:
-            exec(compile(ast.Module([node], []), self._file, "exec", self._flags, dont_inherit=True), self)
-        except Exception as error:
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and not isinstance(error, SyntaxError):
-                self._stand_in(node, error)
+            exec(compile(ast.Module([node], []), self._file, "exec", self._flags, dont_inherit=True), self._names)
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                self._assigned.update(bound_names(node))
+            elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
+        except (Exception, SystemExit) as error:
+            if isinstance(error, SystemExit) and not self._all_of_it:
+                raise
             self._on_failure(node, error)
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and not isinstance(error, SyntaxError):
+                self._stand_in(node)
 
-    def _stand_in(self, node: Any, error: BaseException) -> None:
+    def _stand_in(self, node: Any) -> None:
         """Bind the names of an import that failed, so that what does not need them goes on."""
         for alias in node.names:
             if isinstance(node, ast.Import):
                 name = alias.asname or alias.name.partition(".")[0]
-                dict.setdefault(self, name, sys.modules.get(name) or StandInModule(alias.name))
+                self._names.setdefault(name, sys.modules.get(name) or StandInModule(alias.name))
             elif alias.name != "*":
                 module = sys.modules.get(node.module or "")
                 found = getattr(module, alias.name, None) if node.level == 0 and module is not None else None
-                dict.setdefault(self, alias.asname or alias.name, found or getattr(StandInModule(node.module or "."), alias.name))
+                self._names.setdefault(alias.asname or alias.name, found or getattr(StandInModule(node.module or "."), alias.name))
 
 
 def future_flags(tree: ast.Module) -> int:
@@ -101,7 +142,7 @@ def future_flags(tree: ast.Module) -> int:
 
 def is_definition(node: ast.stmt) -> bool:
     """Whether a statement at module level runs at once."""
-    if isinstance(node, DEFINES + (ast.Pass, ast.Global)):
+    if isinstance(node, DEFINES + (ast.Pass, ast.Global)) or _shapes_module(node):
         return True
     if isinstance(node, (ast.If, ast.Try)):
         inner = [child for field in ("body", "orelse", "finalbody") for child in getattr(node, field, [])]
@@ -115,6 +156,25 @@ def is_definition(node: ast.stmt) -> bool:
         # One without a call does nothing, but a name that is being typed would be an unknown one.
         return isinstance(node.value, ast.Call) and is_plain(node.value)
     return type(node).__name__ == "TypeAlias"
+
+
+def _shapes_module(node: ast.stmt) -> bool:
+    """Whether a statement decides what the module itself is: where its parts are found, what it exports, or what takes its place."""
+    if MODULE_NAMES & set(bound_names(node)):
+        return True
+    stored = (part for part in ast.walk(node) if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store))
+    return any(ast.unparse(part.value) == "sys.modules" for part in stored)
+
+
+def _binds_by_computed_name(node: ast.stmt) -> bool:
+    """`globals()[name] = …`, `setattr(sys.modules[__name__], name, …)`, `exec(…)`"""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
+            if part.func.id in ("globals", "vars", "locals", "exec"):
+                return True
+            if part.func.id == "setattr" and "sys.modules" in ast.unparse(part):
+                return True
+    return False
 
 
 def is_plain(node: ast.AST) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from ..protocol import Span
+from .packages import package_of
 from .recorder import Recorder
 
 EXAMPLE_FILE = "<example>"
@@ -35,7 +36,7 @@ class Frames:
     def __init__(self, file: str, root: str, recorder: Recorder) -> None:
         self.recorder = recorder
         self.file = file
-        self._folders = tuple({os.path.join(folder, "") for folder in (os.path.dirname(file), root) if folder})
+        self._folders = tuple({os.path.join(folder, "") for folder in (os.path.dirname(file), package_of(file)[0], root) if folder})
         self._libraries = _library_folders()
         self._known: Dict[str, bool] = {file: True}
 
@@ -44,8 +45,10 @@ class Frames:
         known = self._known.get(file)
         if known is None:
             real = os.path.realpath(file)
+            parts = file.split(os.sep)
             inside = file.startswith(self._folders) and not file.startswith((_HERE, _TORCH))
-            known = self._known[file] = inside and not real.startswith(self._libraries) and not file.startswith("<")
+            installed = "site-packages" in parts or "dist-packages" in parts or real.startswith(self._libraries)
+            known = self._known[file] = inside and not installed and not file.startswith("<")
         return known
 
     def called_by_example(self) -> bool:
@@ -93,7 +96,7 @@ class Frames:
         return code.co_name != "<module>" and self._rewritten(code.co_filename)
 
     def _rewritten(self, file: str) -> bool:
-        return any(file == known for _, known in self.recorder.files)
+        return file in self.recorder.rewritten
 
     def _span(self, code: CodeType, instruction: int, line: int, innermost: bool) -> Span:
         if hasattr(code, "co_positions"):  # Python 3.11

@@ -1,4 +1,7 @@
-"""Loads the document as the module that it is in the user's project, from its text in the editor, with only its definitions run."""
+"""Loads the document and the user's modules that it imports, as what they are in the user's project, with only their definitions run.
+
+The text of an open document is the editor's.
+"""
 
 from __future__ import annotations
 
@@ -11,87 +14,150 @@ import linecache
 import os
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from .definitions import Definitions
+from .definitions import KEPT, Definitions
 from .meta import assumed
+from .missing import MissingFinder
+from .packages import package_of, search_path
 from .recorder import Recorder
 from .rewrite import ASSUMED, TURN, TURNS, rewrite
 from .unknown import turn, turns
 
 OnFailure = Callable[[str, ast.stmt, BaseException], None]
 
+MOST_REWRITTEN = 1 << 18  # bytes of text in a run, open documents not counted: some 400 ms
+MOST_PARSED = 1 << 20  # bytes of text in a run; what is beyond is left to Python, which may have it compiled
+
 
 class _ModuleOfDefinitions(ModuleType):
     """A module whose missing names are looked for among the statements that did not run."""
 
     def __getattr__(self, name: str) -> Any:
-        definitions = self.__dict__.get("__shapelens_definitions__")
-        if definitions is None or name.startswith("__"):
-            raise AttributeError("module %r has no attribute %r" % (self.__name__, name))
-        try:
-            return definitions[name]
-        except KeyError:
-            raise AttributeError("module %r has no attribute %r" % (self.__name__, name)) from None
+        definitions = self.__dict__.get(KEPT)
+        if definitions is not None:
+            try:
+                return definitions[name]
+            except KeyError:
+                pass
+        raise AttributeError("module %r has no attribute %r" % (self.__name__, name))
 
 
-class _Loader(importlib.abc.Loader):
-    """Executes a text in place of a file's."""
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Python's own loader, but for how it executes a text, and which one."""
 
-    def __init__(self, finder: "DocumentFinder", file: str) -> None:
+    def __init__(self, finder: "UserFinder", name: str, file: str) -> None:
+        super().__init__(name, file)
         self.finder = finder
-        self.file = file
 
     def create_module(self, spec: Any) -> ModuleType:
         return _ModuleOfDefinitions(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        self.finder.execute(module, self.file)
+        self.finder.execute(module, self.path)
 
-    def get_source(self, name: str) -> str:
+    def get_source(self, fullname: str) -> Optional[str]:
         """For inspect and linecache."""
-        return self.finder.texts[self.file]
+        return self.finder.text_of(self.path)
 
 
-class DocumentFinder(importlib.abc.MetaPathFinder):
-    """Finds modules where Python would, but takes the text of open documents from the editor."""
+class UserFinder(importlib.abc.MetaPathFinder):
+    """Finds modules where Python would, and loads those of the user."""
 
-    def __init__(self, texts: Dict[str, str], recorder: Recorder, on_failure: OnFailure) -> None:
-        self.texts = texts  # by absolute path
+    def __init__(
+        self,
+        document: str,
+        texts: Dict[str, str],
+        observe: Sequence[str],
+        is_user_file: Callable[[str], bool],
+        recorder: Recorder,
+        on_failure: OnFailure,
+    ) -> None:
+        self.document = document
+        self.texts = texts  # of open documents, by absolute path
+        self.observe = {*texts, *observe}
+        self.is_user_file = is_user_file
         self.recorder = recorder
         self.on_failure = on_failure
-        self.trees: Dict[str, ast.Module] = {}
+        self.trees: Dict[str, ast.Module] = {}  # rewritten once, as a file may be loaded under two names
+        self.loaded: List[str] = []  # the user's files, in the order in which they were imported
+        self.rewritten = self.parsed = 0
 
     def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.origin is None or os.path.abspath(spec.origin) not in self.texts:
+        if fullname in sys.builtin_module_names:
             return None
-        return self.spec(fullname, os.path.abspath(spec.origin))
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target) or _elsewhere(self, fullname, path)
+        if spec is None or spec.origin is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            return None
+        file = os.path.abspath(spec.origin)
+        if file not in self.texts and not self.is_user_file(file):
+            return None
+        if file != self.document:
+            self.loaded.append(file)
+        return self.spec(fullname, file) if file in self.texts or self._is_worth_it(file) else None
+
+    def _is_worth_it(self, file: str) -> bool:
+        """Whether a run can afford to parse a file."""
+        try:
+            size = os.stat(file).st_size
+        except OSError:
+            return False
+        self.parsed += size
+        return self.parsed <= MOST_PARSED or file in self.observe
 
     def spec(self, name: str, file: str) -> Any:
-        """The spec of a module that is one of the texts."""
+        """The spec of a module that is the user's."""
         folders = [os.path.dirname(file)] if os.path.basename(file) == "__init__.py" else None
-        return importlib.util.spec_from_file_location(name, file, loader=_Loader(self, file), submodule_search_locations=folders)
+        return importlib.util.spec_from_file_location(name, file, loader=_Loader(self, name, file), submodule_search_locations=folders)
+
+    def text_of(self, file: str) -> str:
+        """A file's text in the editor, or else on disk. Raises OSError, SyntaxError and UnicodeDecodeError."""
+        if file in self.texts:
+            return self.texts[file]
+        with open(file, "rb") as stream:
+            return importlib.util.decode_source(stream.read())
 
     def execute(self, module: ModuleType, file: str) -> None:
-        """Run a text's definitions in a module. Raises SyntaxError."""
-        text = self.texts[file]
-        tree = self.trees.pop(file, None) or parse(text, file)
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        if not any(file == known for _, known in self.recorder.files):
+        """Run a text's definitions in a module. Raises SyntaxError, and OSError where there is no text."""
+        text = self.text_of(file)
+        tree = self.trees.get(file) or parse(text, file)
+        self.trees[file] = tree
+        if file in self.texts:
+            linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        if file not in self.recorder.rewritten and self._is_worth_rewriting(file, text):
             first = len(self.recorder.sites)
-            self.recorder.files.append((first, file))
+            self.recorder.add_file(file)
             try:
                 rewrite(tree, self.recorder.sites)
             except RecursionError:  # Nested deeper than we can follow: the file runs as it is.
                 del self.recorder.sites[first:]
-                tree = parse(text, file)
-        module.__dict__.update(self.recorder.reporters())
-        module.__dict__[ASSUMED] = assumed
-        module.__dict__[TURNS], module.__dict__[TURN] = turns, turn
-        definitions = Definitions(module, file, lambda node, error: self.on_failure(file, node, error))
-        module.__dict__["__shapelens_definitions__"] = definitions
+                tree = self.trees[file] = parse(text, file)
+        names = module.__dict__
+        names.update(self.recorder.reporters())
+        names[ASSUMED], names[TURNS], names[TURN] = assumed, turns, turn
+        # The modules of a package are made to be imported: what one does at module level (registering, loading others) the rest relies on.
+        all_of_it = file != self.document and (hasattr(module, "__path__") or "." in module.__name__)
+        definitions = names[KEPT] = Definitions(module, file, all_of_it, lambda node, error: self.on_failure(file, node, error))
         definitions.run(tree)
+
+    def _is_worth_rewriting(self, file: str, text: str) -> bool:
+        if file not in self.observe:
+            self.rewritten += len(text)
+        return file in self.observe or self.rewritten <= MOST_REWRITTEN
+
+
+def _elsewhere(own: UserFinder, fullname: str, path: Optional[Sequence[str]]) -> Any:
+    """What the finders of editable installations know: they stand behind Python's own."""
+    if "." in fullname:
+        return None
+    for finder in sys.meta_path:
+        is_editable = "editable" in getattr(finder, "__name__", "").lower()  # setuptools'; other build tools' are instances.
+        if is_editable or not (finder is own or isinstance(finder, (type, MissingFinder))):
+            find = getattr(finder, "find_spec", None)
+            spec = find(fullname, path) if find is not None else None
+            if spec is not None:
+                return spec
+    return None
 
 
 def parse(text: str, file: str) -> ast.Module:
@@ -102,35 +168,12 @@ def parse(text: str, file: str) -> ast.Module:
         raise SyntaxError(str(error)) from error
 
 
-def package_of(file: str, levels: int = 0) -> Tuple[str, str]:
-    """(import root, dotted module name) of a file: the folders above it that have an `__init__.py` are its packages.
-
-    A folder without one is a package too where its parent has one, or where relative imports of `levels` dots reach above it.
-    """
-    folder, base = os.path.split(file)
-    parts = [] if base == "__init__.py" else [os.path.splitext(base)[0]]
-    while folder != os.path.dirname(folder):
-        parent, name = os.path.split(folder)
-        is_package = any(os.path.isfile(os.path.join(place, "__init__.py")) for place in (folder, parent))
-        if not name.isidentifier() or not (is_package or len(parts) < levels):
-            break
-        folder = parent
-        parts.insert(0, name)
-    return folder, ".".join(parts)
-
-
 def relative_levels(tree: ast.Module) -> int:
     """How many packages the relative imports of a module climb: 1 for `from . import x`, 2 for `from .. import x`."""
     return max([node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)] or [0])
 
 
-def search_path(file: str, root: str, levels: int = 0) -> List[str]:
-    """What goes in front of sys.path: where the file's own imports start, then the workspace and its `src`."""
-    folders = [package_of(file, levels)[0], root, os.path.join(root, "src") if root else "", os.path.dirname(file)]
-    return [folder for index, folder in enumerate(folders) if folder and os.path.isdir(folder) and folder not in folders[:index]]
-
-
-def load(file: str, root: str, finder: DocumentFinder) -> ModuleType:
+def load(file: str, root: str, finder: UserFinder) -> ModuleType:
     """Load the document. Its package comes first, as for any import; a package that fails to load is replaced by a bare one.
 
     Raises SyntaxError; what definitions raise goes to `on_failure`.

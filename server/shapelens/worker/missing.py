@@ -50,6 +50,10 @@ class MissingFinder(importlib.abc.MetaPathFinder):
             self._on_missing(fullname, frames)
         return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
 
+    def is_guarded(self) -> bool:
+        """Whether an import that is under way may fail: some `try` of those that led to it expects that."""
+        return any(self._expects_failure(frame) for frame in self._importers())
+
     def _importers(self) -> List[FrameType]:
         """The frames whose imports led here, innermost first; [] for a mere question, and for what torch tries."""
         frames = []

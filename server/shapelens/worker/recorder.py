@@ -8,11 +8,12 @@ A key is a tuple that starts with the kind of value:
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 import itertools
 import types
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
 
 import torch
 
@@ -212,10 +213,18 @@ class Recorder:
     def __init__(self, on_module: Callable[[Any, Site], None]) -> None:
         self.sites: List[Site] = []
         self.files: List[Tuple[int, str]] = []  # the first site of each file, and the file
+        self.rewritten: Set[str] = set()  # these files
+        self._first_sites: List[int] = []
         self.seen: Dict[int, Seen] = {}
         self.defined: Dict[int, Seen] = {}  # of the sites that run once, with the definitions
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
         self._on_module = on_module
+
+    def add_file(self, file: str) -> None:
+        """The sites that are added from now on are of this file."""
+        self.files.append((len(self.sites), file))
+        self._first_sites.append(len(self.sites))
+        self.rewritten.add(file)
 
     def start_example(self) -> None:
         """Forget what the sites held; the sites themselves stay."""
@@ -289,18 +298,16 @@ class Recorder:
 
     def file_of(self, number: int) -> str:
         """The file that a site is in."""
-        found = ""
-        for first, file in self.files:
-            if first <= number:
-                found = file
-        return found
+        return self.files[bisect.bisect_right(self._first_sites, number) - 1][1]
 
     def span_of(self, number: int) -> Span:
         """Where a site is."""
         return Span(self.file_of(number), *self.sites[number].place)
 
-    def observations(self, example: int, name: Callable[[int, Seen], List[Tuple[Key, Optional[Key]]]]) -> List[Observation]:
-        """What the sites held in this example, and with the first one what the definitions gave.
+    def observations(
+        self, example: int, name: Callable[[int, Seen], List[Tuple[Key, Optional[Key]]]], files: Container[str]
+    ) -> List[Observation]:
+        """What the sites of these files held in this example, and with the first one what the definitions gave.
 
         `name(site, seen)` gives the distinct keys of a site, with the named dims where they are known.
         """
@@ -309,6 +316,8 @@ class Recorder:
         for number in sorted(every):
             seen, site = every[number], self.sites[number]
             file = self.file_of(number)
+            if file not in files:
+                continue
             values = [value_of(key, named, site.size) for key, named in name(number, seen)]
             statement = None if site.statement is None else Span(file, *site.statement)
             out.append(Observation(Span(file, *site.place), site.kind, site.name, site.function, example, values, seen.total, statement))

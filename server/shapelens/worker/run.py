@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from types import CodeType, FrameType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
 import torch
 
@@ -21,11 +21,12 @@ from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch
 from . import data, rules, standin, unknown  # noqa: F401  `data` and `rules` add to the rules of `meta`.
 from .calls import Calls, watching
 from .confine import DeadlineReached
+from .definitions import KEPT
 from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
 from .frames import Frames
 from .harmless import harmless
-from .loading import DocumentFinder, load
+from .loading import UserFinder, load
 from .meta import MOST_TURNS, Meta, branches
 from .missing import MissingFinder
 from .naming import Sizes, distinct, name_shape
@@ -51,9 +52,8 @@ class Job:
         self.calls = Calls(self.recorder, self.meta, self.frames)
         self.remarks = self.meta.remarks = Remarks(self.frames, self.recorder)
         texts = {**run.overlays, run.file: run.text}
-        self.finder = DocumentFinder(texts, self.recorder, self._definition_failed)
+        self.finder = UserFinder(run.file, texts, run.observe, self.frames.is_user_file, self.recorder, self._definition_failed)
         self.missing = MissingFinder(self._missing)
-        self.definition_errors: List[Tuple[ast.stmt, BaseException]] = []
 
     def execute(self) -> Finished:
         """Do the run; returns how it ended. `BaseException`s that are no ordinary errors of user code (exit, the deadline) end it early."""
@@ -106,21 +106,25 @@ class Job:
             self._all_failed("syntax", "%s (line %s)" % (error.msg, error.lineno))
             return None
         self.calls.definitions_ended()
-        names: Dict[str, Any] = module.__dict__.get("__shapelens_definitions__", module.__dict__)
+        names: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
         return names
 
     def _missing(self, name: str, frames: List[FrameType]) -> None:
         """A package is not installed: said at the line of the document that wants it, directly or not."""
         wants = [frame for frame in frames if frame.f_code.co_filename == self.run.file]
         span = self.frames.line(self.run.file, wants[-1].f_lineno) if wants else None
-        self.trace.notes.append(Note("missing-import", "ModuleNotFoundError: No module named %r" % name, span))
+        message = "ModuleNotFoundError: No module named %r" % name
+        self.trace.notes.append(Note("missing-import", message, span))
+        if frames[0].f_code.co_filename in self.finder.loaded:
+            self.trace.notes.append(Note("missing-import", message, self.frames.line(frames[0].f_code.co_filename, frames[0].f_lineno)))
 
     def _definition_failed(self, file: str, node: ast.stmt, error: BaseException) -> None:
         span = Span(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+        if file != self.run.file and self.missing.is_guarded():
+            raise error  # Whoever imports this file is prepared for that.
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
-        elif file == self.run.file:
-            self.definition_errors.append((node, error))
+        else:
             trail = self.frames.trail_of(error.__traceback__)
             place = trail[-1] if trail else span
             found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)
@@ -229,7 +233,7 @@ class Job:
 
     def _note_branches(self) -> None:
         for (file, line), turns in branches.items():
-            if file == self.run.file:
+            if self.frames.is_user_file(file):
                 message = "this condition depends on data: what is shown is seen where it is false"
                 if turns > MOST_TURNS:
                     message = "this loop ends when the data says so: what is shown is seen in %d turns of it" % MOST_TURNS
@@ -272,7 +276,8 @@ class Job:
             return distinct(seen, [other.sites.get(number) for other in others], sizes)
 
         held, self.recorder.seen = self.recorder.seen, sight.sites
-        observations: List[Observation] = self.recorder.observations(index, name_site)
+        self.trace.files = list(dict.fromkeys(self.finder.loaded))
+        observations: List[Observation] = self.recorder.observations(index, name_site, self._shown())
         for observation in observations:
             for value in observation.values:
                 if value.layer is not None:
@@ -293,6 +298,11 @@ class Job:
                     value.named = list(name_shape(shapes, sizes))
         self.trace.observations = [item for item in self.trace.observations if item.example != index] + observations
         self.trace.layers[first_layer : first_layer + len(layers)] = layers
+
+    def _shown(self) -> Set[str]:
+        """The files whose values are sent: open documents, and those that a mismatch lies in or was called from."""
+        led_there = {span.file for mismatch in self.trace.mismatches + self.calls.mismatches for span in mismatch.trail}
+        return {self.run.file, *self.run.observe, *led_there}
 
     # --- named dims ---
 
