@@ -15,7 +15,7 @@ from types import TracebackType
 from shapelens import protocol
 from shapelens.analysis.findings import Finding, failure, findings
 from shapelens.analysis.hints import Hint, hints
-from shapelens.analysis.views import merged, reaches, seen_from, sees_all
+from shapelens.analysis.views import merged, reaches, see_all, seen_from
 from shapelens.examples.choose import Choice, choose
 from shapelens.examples.settings import Settings
 from shapelens.examples.users import ENOUGH, Users
@@ -126,7 +126,7 @@ class Batch:
             analysed.trace, finished = await self._run(file, module, choice, settings)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in analysed.trace.examples):
                 analysed.findings += failure(module, file, finished.outcome, finished.detail, settings)
-        if users and not examples and not (only and choice.examples) and not sees_all(module, analysed.trace):
+        if users and not examples and not (only and choice.examples) and not see_all(module, [analysed.trace]):
             analysed.trace = merged(file, [analysed.trace, *await self._seen_from_users(file, text, settings)])
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings)

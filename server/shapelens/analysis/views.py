@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -30,10 +30,10 @@ def reaches(trace: Trace, file: str) -> bool:
     return file in trace.files or any(seen.span.file == file for seen in trace.observations)
 
 
-def sees_all(module: Module, trace: Trace) -> bool:
-    """Whether each module class of a file was constructed in a run."""
-    seen = {layer.class_name for layer in trace.layers}
-    return bool(trace.layers) and all(cls.name in seen for cls in module.classes)
+def see_all(module: Module, traces: Iterable[Trace]) -> bool:
+    """Whether each module class of a file was constructed in some run. Where there is none, whether anything was."""
+    seen = {layer.class_name for trace in traces for layer in trace.layers}
+    return bool(seen) and all(cls.name in seen for cls in module.classes)
 
 
 def _lies_in(trace: Trace, mismatch: Mismatch, file: str) -> bool:

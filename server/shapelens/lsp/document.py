@@ -16,6 +16,7 @@ from shapelens.analysis.findings import Finding
 from shapelens.analysis.hints import Hint, hints
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
+from shapelens.lsp.visits import Visits
 from shapelens.source.edits import PositionMap, TextEdit, apply
 from shapelens.source.module import Module, parse
 from shapelens.source.positions import Lines, Position, Span
@@ -32,7 +33,8 @@ class Analysis:
     module: Module
     settings: Settings
     examples: Sequence[Example] = ()
-    trace: protocol.Trace | None = None
+    trace: protocol.Trace | None = None  # what its own run saw, and the runs of other files
+    own: protocol.Trace | None = None
     named: bool = False  # the trace holds the names of the dims
     findings: Sequence[Finding] = field(default_factory=list)
 
@@ -51,8 +53,12 @@ class Document:
         self.text = text
         self.saved = _on_disk(self.path) == text
         self.analysis: Analysis | None = None
+        self.visits = Visits(self.path)
+        self.users: list[str] | None = None  # closed files that import this one and have examples; None: not looked for yet
+        self.failure: Sequence[Finding] = ()  # how its own run ended, where that was badly
         self.seconds = 0.0  # that the last run took
         self._module: Module | None = None
+        self._runnable: Module | None = None
         self._lines: Lines | None = None
         self._since = PositionMap()
 
@@ -61,7 +67,14 @@ class Document:
         """The text parsed; only what has changed since the last call is parsed again."""
         if self._module is None or self._module.text != self.text:
             self._module = parse(self.text, self._module)
+        if not self._module.errors:
+            self._runnable = self._module
         return self._module
+
+    @property
+    def runnable(self) -> Module | None:
+        """The newest text that could be parsed: what other files run with while this one is being typed. None if there was none."""
+        return self.module if not self.module.errors else self._runnable
 
     @property
     def lines(self) -> Lines:

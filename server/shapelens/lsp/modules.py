@@ -46,8 +46,7 @@ def depends_on(document: Document, path: str) -> bool:
     analysis = document.analysis
     if analysis is None or not analysis.examples:
         return False
-    trace = analysis.trace
-    if trace is not None and path in {seen.span.file for seen in trace.observations}:
+    if analysis.own is not None and path in analysis.own.files:
         return True
     file = Path(path)
     name = file.parent.name if file.stem == "__init__" else file.stem

@@ -9,17 +9,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pygls import uris
+
 from shapelens import protocol
 from shapelens.analysis.findings import Finding, failure, findings
+from shapelens.analysis.views import reaches, see_all
 from shapelens.examples.choose import Choice, choose
+from shapelens.examples.settings import Settings
+from shapelens.examples.users import ENOUGH, Users
 from shapelens.lsp.client import Client
 from shapelens.lsp.configuration import Configuration
 from shapelens.lsp.document import Analysis, Document
 from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.modules import OtherModules
+from shapelens.lsp.visits import moved_trace
 from shapelens.lsp.workers import Workers
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
+from shapelens.source.module import Module
+
+# Other documents by URI: the version and the text that a run goes through.
+Others = Mapping[str, tuple[int, Module]]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +57,7 @@ class Runs:
         self._client = client
         self._place = place  # the workspace folder of a document, and the worker that runs it
         self._other_modules = OtherModules(documents)
+        self._users = Users()
         self._run_ids = itertools.count(1)
         self._starting: asyncio.Task[object] | None = None  # kept here, as the event loop itself keeps no reference
         self._under_way: dict[Document, tuple[Worker, int]] = {}
@@ -58,17 +69,20 @@ class Runs:
         settings, module = self._configuration.of(document), document.module
         choice = choose(module, document.path, settings)
         analysis = Analysis(document.version, module, settings, choice.examples, findings=_of_examples(choice, document.path))
+        document.failure = ()
         shown = document.analysis
         if module.errors and shown is not None and shown.trace is not None:
             # Nothing can run now. What was seen before stays, at the places where it has gone.
             self._client.publish(document, moved_findings(shown.findings, document.since))
         elif module.errors or not choice.examples:
-            self._show(document, analysis)
+            self._show(document, self._with_visits(document, analysis))
             if module.classes:
                 # An example is likely to come, and loading PyTorch takes seconds.
                 self._starting = asyncio.create_task(self._place(document)[1].start())
         else:
-            await self._run_examples(document, analysis)
+            await self._run_examples(document, analysis, _Arrival(self, document, analysis, self._others(document)))
+        if not module.errors:
+            await self._run_users(document, settings)
 
     def cancel(self, document: Document) -> None:
         """Stop the run of a document if one is under way."""
@@ -82,34 +96,68 @@ class Runs:
         if shown is not None:
             changed = replace(shown, settings=self._configuration.of(document))
             if shown.trace is not None:
-                changed.findings = findings(shown.module, shown.trace, changed.settings, self._other_modules)
+                changed.findings = self._findings(document, changed)
             if self.is_current(document, changed):
                 self._show(document, changed)
             else:
                 self.adopt(document, changed)
 
-    async def _run_examples(self, document: Document, analysis: Analysis) -> None:
+    def _others(self, document: Document) -> Others:
+        """The documents that a run may go through, each with the text that it runs with."""
+        others = [each for each in self._documents.values() if each is not document]
+        return {each.uri: (each.version, module) for each in others if (module := each.runnable) is not None}
+
+    async def _run_users(self, document: Document, settings: Settings) -> None:
+        """Run files that import this one and have examples, where it has none of its own for its classes and no open file shows them."""
+        texts = {each.path: each.text for each in self._documents.values()}
+        shown = [document.analysis.own] if document.analysis is not None and document.analysis.own is not None else []
+        if not document.module.classes or see_all(document.module, [*shown, *document.visits.by(texts)]):
+            return
+        if document.users is None:
+            root = self._place(document)[0] or str(Path(document.path).parent)
+            found = await asyncio.to_thread(self._users.of, document.path, root, settings, texts)
+            document.users = [path for path in found if path not in texts]
+        reached = 0
+        for path in document.users:
+            module = self._other_modules(path)
+            if reached >= ENOUGH or module is None or module.errors or self._documents.get(document.uri) is not document:
+                continue
+            user = Document(str(uris.from_fs_path(path)), 0, module.text)
+            choice = choose(module, path, self._configuration.of(user))
+            if choice.examples:
+                analysis = Analysis(0, module, self._configuration.of(user), choice.examples)
+                arrival = _Visit(self, user, self._others(user))
+                await self._run_examples(user, analysis, arrival, on_behalf_of=document)
+                if arrival.cancelled:
+                    return
+                reached += arrival.reaches(document)
+
+    async def _run_examples(
+        self, document: Document, analysis: Analysis, arrival: _Arrival | _Visit, on_behalf_of: Document | None = None
+    ) -> None:
         root, worker = self._place(document)
         worker.preload(third_party(analysis.module.imports, root, document.path))
+        others = {self._documents[uri].path: (self._documents[uri], module) for uri, (_, module) in arrival.others.items()}
         run = protocol.Run(
             run_id=next(self._run_ids),
             file=document.path,
             text=analysis.module.text,
             root=root,
             examples=[protocol.ExampleRequest(example.target, example.expression) for example in analysis.examples],
-            overlays={other.path: other.text for other in self._documents.values() if other is not document and not other.saved},
+            overlays={path: module.text for path, (other, module) in others.items() if not other.saved or module.text != other.text},
+            observe=list(others),
             deadline=analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
         )
         self._workers.new_run()
-        self._under_way[document] = (worker, run.run_id)
+        asked = on_behalf_of or document
+        self._under_way[asked] = (worker, run.run_id)
         watch = asyncio.create_task(self._watch(document, worker))
-        arrival = _Arrival(self, document, analysis)
         try:
             finished = await worker.submit(run, arrival.take)
         finally:
             watch.cancel()
-            del self._under_way[document]
+            del self._under_way[asked]
         arrival.finish(finished)
 
     async def _watch(self, document: Document, worker: Worker) -> None:
@@ -128,8 +176,38 @@ class Runs:
     def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
         """The analysis with what a run has seen."""
         settings = self._configuration.of(document)
-        found = [*analysis.findings, *findings(analysis.module, traced.trace, settings, self._other_modules)]
-        return replace(analysis, settings=settings, trace=traced.trace, named=traced.stage == "named", findings=found)
+        seen = replace(analysis, settings=settings, own=traced.trace, named=traced.stage == "named")
+        return self._with_visits(document, seen)
+
+    def _with_visits(self, document: Document, analysis: Analysis) -> Analysis:
+        """The analysis of a document's own run, with what the runs of other files saw in the document."""
+        seen = replace(analysis, trace=document.visits.with_own(analysis.own, analysis.module))
+        return replace(seen, findings=self._findings(document, seen))
+
+    def _findings(self, document: Document, analysis: Analysis) -> list[Finding]:
+        choice = choose(analysis.module, document.path, analysis.settings)
+        found = [*document.failure, *_of_examples(choice, document.path)]
+        if analysis.trace is not None:
+            found += findings(analysis.module, analysis.trace, analysis.settings, self._other_modules)
+        return found
+
+    def visit(self, trace: protocol.Trace, others: Others, *, hints: bool) -> None:
+        """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""
+        for uri, (version, module) in others.items():
+            document = self._documents.get(uri)
+            if document is None or document.version != version:
+                continue  # It has changed since, and what imports it runs again.
+            if reaches(trace, document.path):
+                document.visits.add(trace, module)
+            elif not document.visits.drop(trace.file):
+                continue
+            shown = document.analysis or Analysis(version, module, self._configuration.of(document))
+            own = moved_trace(shown.own, shown.module.lines, module.lines) if shown.own is not None else None
+            analysis = self._with_visits(document, replace(shown, version=version, module=module, own=own))
+            if not document.module.errors:
+                self.publish(document, analysis.findings)
+            if hints:
+                self.adopt(document, analysis)
 
     def publish(self, document: Document, found: Sequence[Finding]) -> None:
         """Show findings whose positions are of the newest text."""
@@ -148,10 +226,38 @@ class Runs:
             self._client.refresh()
 
 
+class _Visit:
+    """What comes back from the run of a file that is not open: it is shown in the open documents that it goes through."""
+
+    def __init__(self, runs: Runs, user: Document, others: Others) -> None:
+        self.others = others
+        self.cancelled = False
+        self._runs = runs
+        self._user = user
+        self._newest: protocol.Trace | None = None
+
+    def take(self, traced: protocol.Traced) -> None:
+        """A trace."""
+        if traced.stage != "partial":
+            self._newest = traced.trace
+            self._runs.visit(traced.trace, self.others, hints=traced.stage == "named")
+
+    def finish(self, finished: protocol.Finished) -> None:
+        """The end of the run."""
+        self.cancelled = finished.outcome == "cancelled"
+        if self._newest is not None and not self.cancelled:
+            self._runs.visit(self._newest, self.others, hints=True)
+
+    def reaches(self, document: Document) -> bool:
+        """Whether the run went through a document."""
+        return self._newest is not None and reaches(self._newest, document.path)
+
+
 class _Arrival:
     """What comes back from one run: findings are shown at once, hints when the names of the dims are there or take too long."""
 
-    def __init__(self, runs: Runs, document: Document, analysis: Analysis) -> None:
+    def __init__(self, runs: Runs, document: Document, analysis: Analysis, others: Others) -> None:
+        self.others = others
         self._runs = runs
         self._document = document
         self._analysis = analysis
@@ -171,6 +277,7 @@ class _Arrival:
             return
         self._newest = analysis
         self._publish(analysis.findings)
+        self._runs.visit(traced.trace, self.others, hints=analysis.named)
         if self._had_hints() and _ended_early(traced.trace):
             return  # The hints of the last whole run say more than those of half a run.
         if analysis.named:
@@ -190,7 +297,8 @@ class _Arrival:
             analysis = self._analysis
             failed = failure(analysis.module, self._document.path, finished.outcome, finished.detail, analysis.settings)
             # That no worker can be started says nothing about the code.
-            found[:0] = [replace(each, severity="warning") for each in failed] if finished.outcome == "unavailable" else failed
+            self._document.failure = [replace(each, severity="warning") for each in failed] if finished.outcome == "unavailable" else failed
+            found[:0] = self._document.failure
         self._publish(found)
         if self._newest is not None and not (self._had_hints() and self._newest.trace is not None and _ended_early(self._newest.trace)):
             self._adopt()
@@ -214,6 +322,8 @@ class _Arrival:
             and self._runs.is_current(self._document, self._analysis)
         ):
             self._runs.adopt(self._document, self._newest)
+            if self._newest.own is not None:
+                self._runs.visit(self._newest.own, self.others, hints=True)
 
 
 def _ended_early(trace: protocol.Trace) -> bool:

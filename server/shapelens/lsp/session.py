@@ -49,6 +49,7 @@ class Session:
         if uri in self.documents:
             self.close(uri)
         document = self.documents[uri] = Document(uri, version, text)
+        self._forget_users()
         self._schedule.want(document)
         self._run_dependents(document)
 
@@ -70,6 +71,7 @@ class Session:
             self.project_changed()
             self._schedule.want(document)
             self._run_dependents(document)
+            self._forget_users()
 
     def close(self, uri: str) -> None:
         """The document disappears, its findings with it. A run of it is cancelled."""
@@ -78,11 +80,22 @@ class Session:
             self._schedule.forget(document)
             self._client.clear(uri)
             self._run_dependents(document)
+            self._forget_users()
+            for other in self.documents.values():
+                if other.visits.drop(document.path):
+                    self._schedule.want(other, urgent=False)
 
     def _run_dependents(self, changed: Document) -> None:
+        """Run what imports a document: at once where that is all that shows anything of it, else after the document itself."""
+        alone = changed.analysis is None or not changed.analysis.examples
         for document in self.documents.values():
             if document is not changed and depends_on(document, changed.path):
-                self._schedule.want(document, debounce(document) + debounce(changed), urgent=False)
+                self._schedule.want(document, debounce(document) + debounce(changed), urgent=alone)
+
+    def _forget_users(self) -> None:
+        """Which files import a document is looked up again when it next runs."""
+        for document in self.documents.values():
+            document.users = None
 
     # --- what the editor asks ---
 

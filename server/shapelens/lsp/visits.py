@@ -1,0 +1,93 @@
+"""What runs of other files saw in a document: kept by the file that ran, and put together with what the document's own run saw."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from shapelens import protocol
+from shapelens.analysis.views import merged, seen_from
+from shapelens.source.edits import PositionMap
+from shapelens.source.module import Module
+from shapelens.source.positions import Lines
+
+Seen = TypeVar("Seen", protocol.Observation, protocol.Mismatch, protocol.Note, protocol.Remark)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """The view of one file's run; its positions are those of `module`."""
+
+    module: Module
+    trace: protocol.Trace
+
+
+class Visits:
+    """Of one document."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._by_file: dict[str, Visit] = {}
+
+    def add(self, trace: protocol.Trace, module: Module) -> None:
+        """A run of another file went through this one, whose text was that of `module`. Takes the place of that file's last run."""
+        self._by_file[trace.file] = Visit(module, seen_from(trace, self._path))
+
+    def drop(self, file: str) -> bool:
+        """A file does not run any more, or not through this one. Returns whether it did before."""
+        return self._by_file.pop(file, None) is not None
+
+    def by(self, files: Container[str]) -> list[protocol.Trace]:
+        """What the runs of these files saw."""
+        return [visit.trace for file, visit in self._by_file.items() if file in files]
+
+    def with_own(self, own: protocol.Trace | None, module: Module) -> protocol.Trace | None:
+        """What is known of the text of `module`: what its own run saw (its positions are of that text), then what the visits saw.
+
+        Of an older text that is left which still stands there.
+        """
+        views = [moved_trace(visit.trace, visit.module.lines, module.lines) for visit in self._by_file.values()]
+        if not views:
+            return own
+        return merged(self._path, [*([own] if own is not None else []), *views])
+
+
+def moved_trace(trace: protocol.Trace, old: Lines, new: Lines) -> protocol.Trace:
+    """A trace of an older text of its file, with the positions of a newer one. What was edited away is left out."""
+    if old.text == new.text:
+        return trace
+    move = _Move(trace.file, old, new)
+    layers = [replace(layer, span=move.span(layer.span), call_span=move.span(layer.call_span)) for layer in trace.layers]
+    return replace(
+        trace,
+        layers=layers,
+        observations=[replace(seen, statement=move.span(seen.statement)) for seen in move.kept(trace.observations)],
+        mismatches=[replace(seen, trail=move.spans(seen.trail)) for seen in move.kept(trace.mismatches)],
+        notes=move.kept(trace.notes),
+        remarks=move.kept(trace.remarks),
+    )
+
+
+class _Move:
+    """From an older text of a file to a newer one; the spans of other files stay."""
+
+    def __init__(self, file: str, old: Lines, new: Lines) -> None:
+        self._file = file
+        self._old = old
+        self._new = new
+        self._since = PositionMap.between(old.text, new.text)
+
+    def span(self, span: protocol.Span | None) -> protocol.Span | None:
+        if span is None or span.file != self._file:
+            return span
+        place = self._since.map(self._old.span_from_bytes(span))
+        return protocol.Span(self._file, *self._new.to_bytes(place.start), *self._new.to_bytes(place.end)) if place is not None else None
+
+    def spans(self, spans: Iterable[protocol.Span]) -> list[protocol.Span]:
+        return [moved for span in spans if (moved := self.span(span)) is not None]
+
+    def kept(self, seen: Iterable[Seen]) -> list[Seen]:
+        """With their new spans, without those whose span was edited away."""
+        moved = [(each, self.span(each.span)) for each in seen]
+        return [replace(each, span=span) for each, span in moved if span is not None or each.span is None]

@@ -1,0 +1,105 @@
+"""Files that are seen from the examples of other files, while both are being edited."""
+
+from __future__ import annotations
+
+from lsp.editor import Editor
+
+BLOCKS = """\
+from torch import nn
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.fc = nn.Linear(size, 16)
+        self.out = nn.Linear(16, 12)
+    def forward(self, x):
+        return self.out(self.fc(x))
+"""
+MODEL = """\
+from torch import nn
+from {module} import Block
+# shapelens: Model()(f32[B:2, 8])
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block(8)
+        self.head = nn.Linear(12, 4)
+    def forward(self, x):
+        return self.head(self.block(x))
+"""
+
+
+def on_disk(editor: Editor, name: str, text: str) -> None:
+    """A file of the workspace that is not open."""
+    path = editor.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+async def test_edits_of_a_file_of_layers_show_in_it_and_in_the_model_that_uses_it(editor: Editor) -> None:
+    model = editor.open("several/model1.py", MODEL.format(module="blocks1"))
+    blocks = editor.open("several/blocks1.py", BLOCKS)
+    hints = await editor.hints_when(blocks)
+    assert hints == {4: "→ [B, 16]", 5: "→ [B, 12]", 6: "x: [B, 8]", 7: "→ [B, 12]"}
+    editor.replace(blocks, "nn.Linear(16, 12)", "nn.Linear(10, 12)")
+    await editor.until(lambda: bool(editor.published[blocks].diagnostics and editor.published[model].diagnostics))
+    (here,), (there,) = await editor.diagnostics(blocks), await editor.diagnostics(model)
+    assert editor.text_of(blocks, here.range) == "10" and "out gets 16 features" in here.message
+    assert editor.text_of(model, there.range) == "self.block(x)"
+    fixes = [action.edit for action in await editor.actions(blocks, here) if action.is_preferred]
+    assert fixes and fixes[0] is not None
+    editor.apply(fixes[0])
+    assert editor.texts[blocks] == BLOCKS
+    await editor.until(lambda: not editor.published[blocks].diagnostics and not editor.published[model].diagnostics)
+    editor.replace(blocks, "nn.Linear(size, 16)", "nn.Linear(size, 20)")
+    editor.replace(blocks, "nn.Linear(16, 12)", "nn.Linear(20, 12)")
+    assert (await editor.hints_when(blocks, lambda hints: "20" in str(hints)))[4] == "→ [B, 20]"
+
+
+async def test_an_edit_of_the_model_shows_in_the_file_of_layers(editor: Editor) -> None:
+    blocks = editor.open("several/blocks2.py", BLOCKS)
+    model = editor.open("several/model2.py", MODEL.format(module="blocks2"))
+    await editor.hints_when(blocks)
+    editor.replace(model, "f32[B:2, 8]", "f32[B:2, T:7, 8]")
+    assert (await editor.hints_when(blocks, lambda hints: "T" in str(hints)))[6] == "x: [B, T, 8]"
+
+
+async def test_positions_follow_what_is_typed_above_them(editor: Editor) -> None:
+    editor.open("several/model3.py", MODEL.format(module="blocks3"))
+    blocks = editor.open("several/blocks3.py", BLOCKS)
+    before = await editor.hints_when(blocks)
+    editor.replace(blocks, "class Block", "import os\n\nclass Block")
+    assert await editor.hints(blocks) == {line + 2: label for line, label in before.items()}
+    editor.replace(blocks, "class Block", "value = (\nclass Block")
+    assert await editor.hints(blocks) == {line + 3: label for line, label in before.items()}
+
+
+async def test_the_model_runs_on_while_its_blocks_do_not_parse(editor: Editor) -> None:
+    blocks = editor.open("several/blocks4.py", BLOCKS)
+    model = editor.open("several/model4.py", MODEL.format(module="blocks4"))
+    await editor.hints_when(model)
+    editor.replace(blocks, "self.out(self.fc(x))", "self.out(self.fc(x)")
+    editor.replace(model, "nn.Linear(12, 4)", "nn.Linear(12, 5)")
+    assert "→ [B, 5]" in (await editor.hints_when(model, lambda hints: "5]" in str(hints))).values()
+    assert await editor.diagnostics(model) == []
+
+
+async def test_a_file_that_is_not_open_lends_its_example(editor: Editor) -> None:
+    on_disk(editor, "lending/layers/__init__.py", "from .blocks5 import Block\n")
+    on_disk(editor, "lending/model5.py", MODEL.format(module="layers"))
+    blocks = editor.open("lending/layers/blocks5.py", BLOCKS)
+    assert (await editor.hints_when(blocks))[5] == "→ [B, 12]"
+    (lens,) = await editor.lenses(blocks)
+    assert lens.command is not None and lens.command.title.startswith("part of Model in model5.py: Model()(f32[B:2, 8])")
+    assert "weight" in (await editor.hover(blocks, "self.fc(x)") or "")
+    editor.replace(blocks, "nn.Linear(16, 12)", "nn.Linear(10, 12)")
+    await editor.until(lambda: bool(editor.published[blocks].diagnostics))
+
+
+async def test_what_a_closed_file_showed_comes_from_disk(editor: Editor) -> None:
+    blocks = editor.open("several/blocks6.py", BLOCKS)
+    model = editor.open("several/model6.py", MODEL.format(module="blocks6"))
+    await editor.hints_when(blocks)
+    editor.replace(model, "f32[B:2, 8]", "f32[B:2, T:7, 8]")
+    await editor.hints_when(blocks, lambda hints: "T" in str(hints))
+    editor.close(model)
+    assert (await editor.hints_when(blocks, lambda hints: "T" not in str(hints) and "B" in str(hints)))[6] == "x: [B, 8]"
