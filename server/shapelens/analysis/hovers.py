@@ -10,9 +10,10 @@ from ..examples.settings import Settings
 from ..protocol import ExampleRun, LayerSeen, Observation, ParameterSeen, Trace, Value
 from ..source.module import Expression, Module, ModuleClass
 from ..source.positions import Position, Span
+from .flops import flops, flops_text
 from .layers import parameter_meaning
 from .places import layer_name
-from .shapes import has_tensor, memory_text, plural, shape_text, sizes_text
+from .shapes import has_tensor, is_size, memory_text, plural, shape_text, sizes_text
 
 MOST_ROWS = 16
 LONGEST_DESCRIPTION = 120
@@ -39,10 +40,17 @@ def hover(module: Module, trace: Trace, position: Position, settings: Settings) 
     observed = _observed(module, trace, expression.span)
     layers = _layers(module, trace, expression, observed)
     if layers:
-        return Hover(expression.span, _layers_markdown(layers, settings.dims))
-    if any(has_tensor(value) or value.kind == "scalar" for seen in observed for value in seen.values):
-        return Hover(expression.span, _tensors_markdown(expression.text, observed, settings.dims))
-    return None
+        return Hover(expression.span, _layers_markdown(trace, layers, settings.dims))
+    if not _says_something(observed) and expression.call is not None:
+        observed = _observed(module, trace, expression.call)  # `transpose` of `x.transpose(1, 2)` says what the call gave.
+        expression = Expression(expression.call, module.lines.text_of(expression.call), "call")
+    if not _says_something(observed):
+        return None
+    return Hover(expression.span, _tensors_markdown(expression.text, observed, settings.dims))
+
+
+def _says_something(observed: Sequence[Observation]) -> bool:
+    return any(has_tensor(value) or is_size(value) or value.kind == "scalar" for seen in observed for value in seen.values)
 
 
 def _holds(span: Span, position: Position) -> bool:
@@ -103,7 +111,7 @@ def _by_path(module: Module, trace: Trace, expression: Expression) -> list[Layer
     return found
 
 
-def _layers_markdown(layers: Sequence[LayerSeen], dims: str) -> str:
+def _layers_markdown(trace: Trace, layers: Sequence[LayerSeen], dims: str) -> str:
     first = layers[0]
     described = first.description if first.description and len(first.description) <= LONGEST_DESCRIPTION else first.class_name
     paths = list(dict.fromkeys(layer.path for layer in layers))
@@ -115,7 +123,21 @@ def _layers_markdown(layers: Sequence[LayerSeen], dims: str) -> str:
         parts.append(_parameters_markdown(first))
     if first.parameter_count:
         parts.append(f"{plural(first.parameter_count, 'parameter')} · {memory_text(first.bytes)}" + (" each" if len(paths) > 1 else ""))
+    parts += _flops_markdown(trace, layers)
     return "\n\n".join(parts)
+
+
+def _flops_markdown(trace: Trace, layers: Sequence[LayerSeen]) -> list[str]:
+    """What all calls of the layers cost in the first example that calls them, and for which sizes of its dims."""
+    first = [layer for layer in layers if layer.example == layers[0].example]
+    counted = [flops(trace.layers, layer) for layer in first]
+    count, exact = sum(number for number, _ in counted), all(whole for _, whole in counted)
+    if not count:
+        return []
+    calls = sum(call.count for layer in first for call in layer.calls)
+    run = trace.examples[layers[0].example] if layers[0].example < len(trace.examples) else None
+    sizes = ", ".join(f"{name} = {size}" for name, size in run.dims.items()) if run is not None else ""
+    return [flops_text(count, exact=exact) + (f" in {calls} calls" if calls > 1 else "") + (f" with {sizes}" if sizes else "")]
 
 
 def _calls_markdown(layers: Sequence[LayerSeen], dims: str) -> list[str]:
@@ -162,15 +184,14 @@ def _tensors_markdown(text: str, observed: Sequence[Observation], dims: str) -> 
     values: list[Value] = [value for seen in observed for value in seen.values]
     count = max(seen.count for seen in observed)
     name = text if len(text) <= LONGEST_DESCRIPTION and "\n" not in text else "expression"
-    rows = list(dict.fromkeys(_value_row(value, dims) for value in values))
+    differs = len({value.dtype for value in values if value.kind == "tensor"}) > 1
+    rows = list(dict.fromkeys(_value_row(value, dims) + (f" · {value.dtype}" if differs and value.dtype else "") for value in values))
     parts = [f"`{name}`" + (f" · ran {count} times" if count > 1 else "")]
     parts.append("  \n".join(rows[:MOST_ROWS] + ([f"… {len(rows) - MOST_ROWS} more"] if len(rows) > MOST_ROWS else [])))
     return "\n\n".join([*parts, *_details(values)])
 
 
 def _value_row(value: Value, dims: str) -> str:
-    if value.kind == "scalar":
-        return f"`{value.text}`"
     shown = shape_text(value, dims)
     numbers = shape_text(value, "numbers" if dims == "names" else "names")
     row = f"`{shown}`" if numbers == shown else f"`{shown}` = `{numbers}`"
@@ -211,7 +232,7 @@ def _class_markdown(trace: Trace, cls: ModuleClass) -> str:
     elsewhere = {number for number, run in enumerate(trace.examples) if run.file}
     instances = [layer for layer in trace.layers if layer.class_name == cls.name and (layer.path or layer.example in elsewhere)]
     if instances:
-        parts.append(_layers_markdown(instances, "names"))
+        parts.append(_layers_markdown(trace, instances, "names"))
     return "\n\n---\n\n".join(parts)
 
 
@@ -224,6 +245,10 @@ def _run_markdown(trace: Trace, number: int, run: ExampleRun, name: str) -> str:
                 parts.append(f"`{inputs}` → `{shape_text(call.output)}`")
     if run.parameter_count is not None:
         parts.append(plural(run.parameter_count, "parameter") + (f" · {memory_text(run.bytes)}" if run.bytes else ""))
+    models = [layer for layer in trace.layers if layer.example == number and layer.path == "" and layer.class_name == name and layer.calls]
+    count, exact = flops(trace.layers, models[0]) if models else (0, True)
+    if count:
+        parts.append(f"{flops_text(count, exact=exact)} in its layers")
     if run.dims:
         parts.append(", ".join(f"`{dim}` = {size}" for dim, size in run.dims.items()))
     if run.error is not None:

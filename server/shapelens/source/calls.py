@@ -39,11 +39,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Expression:
-    """A name, an attribute or a call."""
+    """A name, an attribute, a call or an operation."""
 
     span: Span
     text: str
-    kind: str  # "name", "attribute" or "call"
+    kind: str  # "name", "attribute", "call" or "operation" (`a @ b`, `x[0]`, `a if b else c`)
+    call: Span | None = None  # the call of which it is the function
 
 
 class StatementReader:
@@ -57,6 +58,7 @@ class StatementReader:
         statement.tree.visit(visitor)
         self._calls = visitor.calls
         self._expressions = visitor.expressions
+        self._called = visitor.called
 
     @staticmethod
     def read(lines: Lines, line: LogicalLine, names: NameTable) -> StatementReader | None:
@@ -74,22 +76,38 @@ class StatementReader:
         return (self._call(node) for node in self._calls)
 
     def expression_at(self, position: Position) -> Expression | None:
-        """The innermost name, attribute or call around a position; one that ends right there counts if there is no other."""
-        found: list[tuple[bool, bool, int, Span, str]] = []
-        for node, kind in self._expressions:
+        """The innermost name, attribute or call around a position, or the operation whose operator or bracket is there.
+
+        A name that ends right there counts if there is no operator.
+        """
+        inside: list[tuple[int, int]] = []  # (length, index) of expressions
+        around: list[tuple[int, int]] = []
+        ending: list[tuple[int, int]] = []
+        for index, (node, kind) in enumerate(self._expressions):
             span = self._span(node)
             if span is None or not span.contains(position):
                 continue
             at_end = position == span.end
-            if kind == "call" and at_end:
-                continue
-            if isinstance(node, cst.Attribute) and position < Span(*self._statement.place(node.attr)).start:
+            found = (self._lines.offset(span.end) - self._lines.offset(span.start), index)
+            if kind in ("call", "operation"):
+                # What is in an operand is no part of the operator.
+                if not at_end and not (kind == "operation" and self._in_operand(node, position)):
+                    around.append(found)
+            elif isinstance(node, cst.Attribute) and position < Span(*self._statement.place(node.attr)).start:
                 continue  # It is on what the attribute is looked up on.
-            found.append((kind == "call", at_end, self._lines.offset(span.end) - self._lines.offset(span.start), span, kind))
-        if not found:
+            else:
+                (ending if at_end else inside).append(found)
+        operators = [min(around)] if around and self._expressions[min(around)[1]][1] == "operation" else []
+        innermost = next((min(some)[1] for some in (inside, operators, ending, around) if some), None)
+        if innermost is None:
             return None
-        *_, span, kind = min(found)
-        return Expression(span, self._lines.text_of(span), kind)
+        node, kind = self._expressions[innermost]
+        span, call = Span(*self._statement.place(node)), self._called.get(node)
+        return Expression(span, self._lines.text_of(span), kind, self._span(call) if call is not None else None)
+
+    def _in_operand(self, node: cst.CSTNode, position: Position) -> bool:
+        spans = (self._span(operand) for operand in _operands(node))
+        return any(span is not None and span.start <= position < span.end for span in spans)
 
     def _span(self, node: cst.CSTNode) -> Span | None:
         try:
@@ -142,14 +160,40 @@ class StatementReader:
         return self._lines.position(offset + len(code(comma.whitespace_before)) + 1)
 
 
+_OPERATIONS = (
+    cst.BinaryOperation,
+    cst.BooleanOperation,
+    cst.UnaryOperation,
+    cst.Comparison,
+    cst.Subscript,
+    cst.IfExp,
+    cst.Await,
+)
+
+
+def _operands(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """What an operation is done on. The index of a subscript belongs to its brackets."""
+    if isinstance(node, cst.BinaryOperation | cst.BooleanOperation):
+        return [node.left, node.right]
+    if isinstance(node, cst.Comparison):
+        return [node.left, *(part.comparator for part in node.comparisons)]
+    if isinstance(node, cst.IfExp):
+        return [node.body, node.test, node.orelse]
+    if isinstance(node, cst.UnaryOperation | cst.Await):
+        return [node.expression]
+    return [node.value] if isinstance(node, cst.Subscript) else []
+
+
 class _Collector(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[cst.Call] = []
         self.expressions: list[tuple[cst.CSTNode, str]] = []
+        self.called: dict[cst.CSTNode, cst.Call] = {}
 
     def visit_Call(self, node: cst.Call) -> None:
         self.calls.append(node)
+        self.called[node.func] = node
         self.expressions.append((node, "call"))
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
@@ -160,6 +204,12 @@ class _Collector(cst.CSTVisitor):
 
     def visit_Name(self, node: cst.Name) -> None:
         self.expressions.append((node, "name"))
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """As libcst does it; an operation is an expression of its own."""
+        if isinstance(node, _OPERATIONS):
+            self.expressions.append((node, "operation"))
+        return super().on_visit(node)
 
     def visit_Arg(self, node: cst.Arg) -> bool:
         node.value.visit(self)

@@ -138,7 +138,7 @@ class Module:
         return None
 
     def expression_at(self, position: Position) -> Expression | None:
-        """The innermost name, attribute (`self.conv1`, if the position is on `conv1`) or call around a position, for hovers."""
+        """The innermost name, attribute (`self.conv1`, if the position is on `conv1`), call or operation around a position, for hovers."""
         reader = self._reader(self.lines.offset(position))
         return reader.expression_at(position) if reader else None
 
