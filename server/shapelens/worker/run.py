@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Un
 import torch
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Remark, Run, Span, Trace, Traced
-from . import data, rules, standin, unknown  # noqa: F401  `data` and `rules` add to the rules of `meta`.
+from . import data, rules, sparse, standin, unknown  # noqa: F401  `data`, `rules` and `sparse` add to the rules of `meta`.
 from .calls import Calls, watching
 from .confine import DeadlineReached
 from .definitions import KEPT
