@@ -51,8 +51,10 @@ KNOWN = named(
     "triu_indices hann_window hamming_window bartlett_window blackman_window kaiser_window",
 )
 KNOWN_NEW = named(Tensor, "new_tensor new_zeros new_ones new_full")
+OF_SIZES = named(torch, "arange range zeros ones eye") | named(Tensor, "new_zeros new_ones")
 KNOWN_LIKE = named(torch, "zeros_like ones_like full_like")
 DATA_LIKE = named(torch, "empty_like rand_like randn_like randint_like") | named(Tensor, "new_empty new_empty_strided")
+OF_A_TENSOR = DATA_LIKE | named(torch, "tensor as_tensor asarray full scalar_tensor normal")
 RANDOM_IN_PLACE = named(Tensor, "normal_ uniform_ bernoulli_ random_ exponential_ cauchy_ log_normal_ geometric_")
 RANDOM = named(torch, "bernoulli multinomial normal poisson") | named(
     torch.nn.functional, "dropout dropout1d dropout2d dropout3d alpha_dropout"
@@ -114,6 +116,10 @@ class Meta(TorchFunctionMode):
                 result = func(*args, **kwargs)
         except Exception as raised:
             error: Exception = raised
+            if NEEDS_DATA.search(str(raised)):
+                numbers = with_numbers(args)
+                if numbers is not None:
+                    return self.__torch_function__(func, types, numbers, kwargs)
             opinion = eager.ask(func, *given)
             if opinion is not None and opinion.error is None:
                 return self._accepted(func, args, kwargs, opinion.result)
@@ -239,6 +245,35 @@ def assumed(value: Any) -> Any:
 # --- functions with a rule of their own: (func, args, kwargs) -> result ---
 
 
+def with_numbers(args: Args) -> Optional[Args]:
+    """Arguments in which sizes and the like that are tensors are numbers, as Python would read them; None where there are none.
+
+    The first argument is what the function works on, unless it is a factory, which takes sizes only.
+    """
+    changed = False
+
+    def number(part: Any) -> Any:
+        nonlocal changed
+        if isinstance(part, Tensor) and part.is_meta and not part.dim() and not part.dtype.is_complex:
+            changed = True
+            return unknown.size()
+        if type(part) in (tuple, list) or isinstance(part, torch.Size):
+            return tuple([number(item) for item in part])
+        return part
+
+    with _plainly():
+        numbers = args[:1] + tuple([number(part) for part in args[1:]])
+    return numbers if changed else None
+
+
+def _sizes(args: Args) -> Args:
+    """The arguments of a factory: its sizes may be tensors."""
+    if any(isinstance(part, (Tensor, tuple, list)) for part in args):
+        found = with_numbers((None, *args))
+        return args if found is None else found[1:]
+    return args
+
+
 def _without(kwargs: Kwargs, device: torch.device) -> Kwargs:
     kwargs = {**kwargs, "device": device}
     if kwargs.get("pin_memory"):
@@ -248,7 +283,7 @@ def _without(kwargs: Kwargs, device: torch.device) -> Kwargs:
 
 
 def _data(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    return func(*args, **_without(kwargs, META))
+    return func(*(args if func in OF_A_TENSOR else _sizes(args)), **_without(kwargs, META))
 
 
 def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -258,6 +293,8 @@ def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     if func is torch.from_numpy or func is torch.frombuffer:
         made = func(*args, **{name: value for name, value in kwargs.items() if name != "device"})
         return made if made.numel() <= LARGEST_REAL else made.to(META)
+    if func in OF_SIZES:
+        args = args[:1] + _sizes(args[1:]) if func in KNOWN_NEW else _sizes(args)
     if any(tensor.is_meta for tensor in origins.tensors_in((args, kwargs))):
         if func in (torch.as_tensor, torch.asarray, torch.tensor) and isinstance(args[0] if args else None, Tensor):
             dtype = kwargs.get("dtype")

@@ -7,7 +7,8 @@ So unknown sizes need no bookkeeping; they are shown as `?`, and an operation th
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable
+import sys
+from typing import Any, Callable, Dict, Iterable, Tuple
 
 SIZE = 16_777_259  # A prime: what is computed from it keeps its distance from sizes that are powers of two or their multiples.
 LARGEST_DIVISOR = 32
@@ -21,7 +22,7 @@ class State:
         self.met = False  # whether there was an unknown size; until there is, no number is taken for one
         self.other_path = False
         self.cut = False  # whether a loop over an unknown number of things ended early: what it gathered is of unknown length
-        self.turns: Dict[int, int] = {}  # of `while` loops since then, by line
+        self.turns: Dict[Tuple[int, int], int] = {}  # of `while` loops since then, by line and frame
 
 
 state = State()
@@ -77,12 +78,17 @@ def turn(line: int) -> bool:
     """Whether the `while` of a line may take another turn: where sizes are unknown its condition may never become false."""
     if not state.met:
         return True
-    state.turns[line] = state.turns.get(line, 0) + 1
-    return state.turns[line] <= MOST_WHILE
+    loop = line, id(sys._getframe(1))
+    state.turns[loop] = state.turns.get(loop, 0) + 1
+    if state.turns[loop] <= MOST_WHILE + few():
+        return True
+    state.cut = True
+    del state.turns[loop]
+    return False
 
 
 FEW = 5
-MOST_WHILE = 256
+MOST_WHILE = 120
 
 
 class _Unknown:
