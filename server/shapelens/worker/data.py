@@ -7,7 +7,8 @@ from typing import Any, Callable, List, Tuple
 import torch
 
 from . import checks, unknown
-from .meta import META, SPECIAL, Args, Kwargs, decide, made, named, together
+from .conditions import decide
+from .meta import META, SPECIAL, Args, Kwargs, made, named, together
 from .results import broadcast
 
 Tensor = torch.Tensor

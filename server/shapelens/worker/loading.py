@@ -16,8 +16,8 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from .conditions import assumed
 from .definitions import KEPT, Definitions
-from .meta import assumed
 from .missing import MissingFinder
 from .packages import package_of, search_path
 from .recorder import Recorder

@@ -18,8 +18,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Un
 import torch
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Remark, Run, Span, Trace, Traced
-from . import data, rules, sparse, standin, unknown  # noqa: F401  `data`, `rules` and `sparse` add to the rules of `meta`.
+from . import constants, data, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
 from .calls import Calls, watching
+from .conditions import MOST_TURNS, branches
 from .confine import DeadlineReached
 from .definitions import KEPT
 from .example import compile_expression, evaluate
@@ -27,7 +28,7 @@ from .failures import mismatch_of, one_line
 from .frames import Frames
 from .harmless import harmless
 from .loading import UserFinder, load
-from .meta import MOST_TURNS, Meta, branches
+from .meta import Meta
 from .missing import MissingFinder
 from .naming import Sizes, distinct, name_shape
 from .probing import Sight, add_other_path, named_calls, probes, what
