@@ -130,7 +130,7 @@ _ALL = (
     ),
     Code(
         "data-dependent",
-        "The code needs the values of a tensor, which only real data has: conditions are taken to be false, a number ends the run.",
+        "The code needs the values of a tensor, which only real data has: a condition takes the path that goes on, a number ends the run.",
         "`sorted(x.tolist())`",
         "information",
     ),

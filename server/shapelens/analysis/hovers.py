@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from .. import protocol
 from ..examples.settings import Settings
 from ..protocol import ExampleRun, LayerSeen, Observation, ParameterSeen, Trace, Value
 from ..source.module import Expression, Module, ModuleClass
@@ -29,6 +30,20 @@ class Hover:
 
 def hover(module: Module, trace: Trace, position: Position, settings: Settings) -> Hover | None:
     """What the trace knows of the innermost expression, class or method name at a position; None where it knows nothing."""
+    found = _of_code(module, trace, position, settings)
+    condition = next((note for note in trace.notes if note.code == "data-dependent" and _is_at(module, trace, note.span, position)), None)
+    if condition is None or condition.span is None:
+        return found
+    span = found.span if found is not None else module.lines.span_from_bytes(condition.span)
+    return Hover(span, "\n\n".join([*([found.markdown] if found is not None else []), condition.message]))
+
+
+def _is_at(module: Module, trace: Trace, span: protocol.Span | None, position: Position) -> bool:
+    here = span is not None and span.file == trace.file and span.line <= position.line <= span.end_line
+    return here and span is not None and _holds(module.lines.span_from_bytes(span), position)
+
+
+def _of_code(module: Module, trace: Trace, position: Position, settings: Settings) -> Hover | None:
     for cls in module.classes:
         for span in (cls.name_span, cls.methods.get("forward")):
             if span is not None and _holds(span, position):

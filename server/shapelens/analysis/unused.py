@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from .. import protocol
 from ..protocol import LayerSeen
 from ..source.module import Module
 from .places import Place, Places
@@ -73,12 +74,24 @@ def _used_paths(layers: list[LayerSeen]) -> set[tuple[int, str]]:
 
 
 def _assignment(places: Places, layer: LayerSeen, name: str) -> Place | None:
-    """`self.name` of the statement that put the layer there; None where something else did, as a helper or `setattr`."""
-    for seen in places.trace.observations:
-        here = seen.kind == "assign" and seen.name == name and seen.span.file == places.trace.file
-        if here and any(value.layer == layer.index for value in seen.values if value.kind == "layer"):
-            return places.locate(seen.span)
-    return None
+    """`self.name` of the statement that constructs the layer; None where it was constructed elsewhere, or was seen outside of that
+    statement: passed on as an argument, say, to one that uses it under another name."""
+    holding = [
+        seen
+        for seen in places.trace.observations
+        if seen.example == layer.example and any(value.kind == "layer" and value.layer == layer.index for value in seen.values)
+    ]
+    assigned = [seen for seen in holding if seen.kind == "assign" and seen.name == name]
+    if not assigned or layer.span is None or assigned[0].statement is None:
+        return None
+    statement = assigned[0].statement
+    if not _inside(layer.span, statement) or not all(_inside(seen.span, statement) for seen in holding):
+        return None
+    return places.locate(assigned[0].span)
+
+
+def _inside(span: protocol.Span, outer: protocol.Span) -> bool:
+    return span.file == outer.file and outer.line <= span.line and span.end_line <= outer.end_line
 
 
 class _Code:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, FrozenSet, List, Optional
 
 from ..protocol import Mismatch, Remark, Value
+from .conditions import Place
 from .naming import Sizes, name_key, steps
 from .recorder import Seen
 
@@ -20,6 +21,9 @@ class Sight:
         self.end = end  # where an exception ended it
         self.refused: List[List[Value]] = []  # what failed operations were given
         self.remarks: List[Remark] = []
+        self.turned: FrozenSet[Place] = frozenset()  # the conditions on data that were turned
+        self.other_path = False  # the other path was looked at too
+        self.paths: List[Place] = []  # the conditions that were turned one by one as well
 
 
 def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]]) -> List[Sight]:

@@ -13,14 +13,14 @@ import sys
 import time
 import traceback
 from types import CodeType, FrameType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple, Union
 
 import torch
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Remark, Run, Span, Trace, Traced
 from . import constants, data, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
 from .calls import Calls, watching
-from .conditions import MOST_TURNS, branches
+from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached
 from .definitions import KEPT
 from .example import compile_expression, evaluate
@@ -31,7 +31,8 @@ from .loading import UserFinder, load
 from .meta import Meta
 from .missing import MissingFinder
 from .naming import Sizes, distinct, name_shape
-from .probing import Sight, add_other_path, named_calls, probes, what
+from .other_paths import look_again
+from .probing import Sight, named_calls, probes, what
 from .recorder import Recorder, Seen
 from .remarks import Remarks, name_remarks
 
@@ -143,7 +144,7 @@ class Job:
             sight = self._evaluate(index, request, code, names)
             self._record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
-            self.calls = self._next_calls()
+            self.calls = self.next_calls()
         # Remarks come with the last trace: they can wait, and the names of dims help to judge them.
         to_be_named = self.run.named and any(sight.sizes for _, sight, _, _ in sights)
         if not to_be_named:
@@ -157,7 +158,8 @@ class Job:
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
             self.send(Traced(self.run.run_id, "named", self.trace))
 
-    def _next_calls(self) -> Calls:
+    def next_calls(self) -> Calls:
+        """A watch over modules for the next evaluation."""
         calls = Calls(self.recorder, self.meta, self.frames)
         calls.defined = self.calls.defined
         return calls
@@ -173,26 +175,24 @@ class Job:
 
     def _evaluate(self, index: int, request: ExampleRequest, code: CodeType, names: Dict[str, Any]) -> Sight:
         example = self.trace.examples[index]
-        self._start(index)
         start = time.perf_counter()
-        error: Optional[BaseException] = None
-        try:
-            evaluate(code, names, {}, example.dims)
-        except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
-            example.error = one_line(stop) or type(stop).__name__
-            self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
-            self.trace.mismatches += self.calls.mismatches
-            raise
-        except BaseException as raised:  # Whatever user code raises.
-            if "can't allocate memory" in str(raised):  # What torch says where Python says MemoryError.
-                raise MemoryError from raised
-            error = raised
+        error = self._run_example(example, index, code, names)
+        turned = branches.last(self.frames.is_user_file)
+        while turned and gave_up(error, self.calls.mismatches, self.frames.is_user_file):
+            # A condition on data led into a path that ends; where no other path goes on, the first is what is told of.
+            error = self._run_example(example, index, code, names, branches.turned | turned)
+            turned = branches.last(self.frames.is_user_file)
+        if branches.turned and gave_up(error, self.calls.mismatches, self.frames.is_user_file):
+            error = self._run_example(example, index, code, names)
         end = self._end_of(error)
-        if unknown.state.cut or branches:
-            self._look_again(index, code, names)
+        seconds = time.perf_counter() - start
+        paths = branches.places(self.frames.is_user_file) if seconds < LONGEST else []
+        other_path = seconds < self.run.deadline / 10 and (unknown.state.cut or bool(branches.asked))
+        if other_path:
+            look_again(self, index, code, names, {}, paths)
         example.seconds = time.perf_counter() - start
         self.trace.mismatches += self.calls.mismatches
-        self._note_branches()
+        self.trace.notes += [note for note in branches.notes(self.frames.is_user_file, self.frames.line) if note not in self.trace.notes]
         if error is not None:
             self._failed(example, index, error)
         if self.calls.models:
@@ -204,43 +204,26 @@ class Job:
         sight = Sight(self.recorder.seen, self.calls.seen, example.dims, end)
         sight.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
         sight.remarks = self.remarks.found
+        sight.turned, sight.other_path, sight.paths = branches.turned, other_path, paths
         return sight
 
-    def _look_again(self, index: int, code: CodeType, names: Dict[str, Any]) -> None:
-        """Where conditions depended on data, run the example on the other paths too: sizes that are others there are unknown.
-
-        What is seen on those paths alone is added; what fails on them is not reported, as they may be there to fail.
-        """
-        calls, seen, taken, met = self.calls, self.recorder.seen, dict(branches), unknown.state.met
-        remarks = self.remarks.found
-        self.calls = self._next_calls()
-        self._start(index)
-        unknown.start(other_path=True)
+    def _run_example(
+        self, example: ExampleRun, index: int, code: CodeType, names: Dict[str, Any], turned: FrozenSet[Place] = frozenset()
+    ) -> Optional[BaseException]:
+        """Evaluate an example with these conditions on data turned; the exception that ended it, if one did."""
+        self.start(index, turned)
         try:
-            evaluate(code, names, {}, {})
-        except (DeadlineReached, MemoryError, KeyboardInterrupt):
+            evaluate(code, names, {}, example.dims)
+        except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
+            example.error = one_line(stop) or type(stop).__name__
+            self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
+            self.trace.mismatches += self.calls.mismatches
             raise
-        except BaseException:  # Whatever user code raises where it takes data to be wrong.
-            pass
-        finally:
-            unknown.start()
-            other, elsewhere = self.calls, self.recorder.seen
-            self.calls, self.recorder.seen = calls, seen
-            self.remarks.found, unknown.state.met = remarks, met
-            branches.clear()
-            branches.update(taken)
-        add_other_path(seen, elsewhere)
-        add_other_path(calls.seen, other.seen)
-
-    def _note_branches(self) -> None:
-        for (file, line), turns in branches.items():
-            if self.frames.is_user_file(file):
-                message = "this condition depends on data: what is shown is seen where it is false"
-                if turns > MOST_TURNS:
-                    message = "this loop ends when the data says so: what is shown is seen in %d turns of it" % MOST_TURNS
-                note = Note("data-dependent", message, self.frames.line(file, line))
-                if note not in self.trace.notes:
-                    self.trace.notes.append(note)
+        except BaseException as raised:  # Whatever user code raises.
+            if "can't allocate memory" in str(raised):  # What torch says where Python says MemoryError.
+                raise MemoryError from raised
+            return raised
+        return None
 
     def _failed(self, example: ExampleRun, index: int, error: BaseException) -> None:
         found = mismatch_of(error, index, self.frames, self.meta, self.calls)
@@ -257,10 +240,11 @@ class Job:
         example.error_kind = "exception" if found.code == "exception" else "mismatch"
         self.trace.mismatches.append(found)
 
-    def _start(self, index: int) -> None:
+    def start(self, index: int, turned: FrozenSet[Place] = frozenset()) -> None:
+        """Forget what the last evaluation saw; `turned` are the conditions on data that go the other way in the next one."""
         self.recorder.start_example()
         standin.called.clear()
-        branches.clear()
+        branches.start(turned)
         self.calls.start_example(index)
         self.remarks.start_example(index)
         unknown.start()
@@ -313,16 +297,16 @@ class Job:
                 continue
             mismatches = [what(mismatch) for mismatch in calls.mismatches]
 
-            def probe(sizes: Sizes, code: CodeType = code, end: Any = sight.end, mismatches: List[Any] = mismatches) -> Optional[Sight]:
-                return self._probe(code, names, sizes, end, mismatches)
+            def probe(sizes: Sizes, code: CodeType = code, sight: Sight = sight, mismatches: List[Any] = mismatches) -> Optional[Sight]:
+                return self._probe(code, names, sizes, sight, mismatches)
 
             others = probes(sight, probe)
             if others:
                 self._record(sight, others, calls.example, first_layer, calls)
 
-    def _probe(self, code: CodeType, names: Dict[str, Any], sizes: Sizes, end: Any, mismatches: List[Any]) -> Optional[Sight]:
+    def _probe(self, code: CodeType, names: Dict[str, Any], sizes: Sizes, sight: Sight, mismatches: List[Any]) -> Optional[Sight]:
         """The example with other sizes; None where it goes another way than the run did."""
-        self._start(0)
+        self.start(0, sight.turned)
         found: Sizes = {}
         error: Optional[BaseException] = None
         try:
@@ -332,14 +316,16 @@ class Job:
         except BaseException as raised:
             error = raised
         # A size that the model cannot take ends the probe elsewhere than the run, or brings other mismatches.
-        if found != sizes or self._end_of(error) != end or [what(mismatch) for mismatch in self.calls.mismatches] != mismatches:
+        if found != sizes or self._end_of(error) != sight.end or [what(mismatch) for mismatch in self.calls.mismatches] != mismatches:
             return None
         probe = Sight(self.recorder.seen, self.calls.seen, dict(sizes))
         failed = list(self.calls.mismatches)
-        if error is not None and end[1] is not None:
+        if error is not None and sight.end[1] is not None:
             failed.append(mismatch_of(error, 0, self.frames, self.meta, self.calls))
         probe.refused = [mismatch.inputs for mismatch in failed]
         probe.remarks = self.remarks.found
+        if sight.other_path:
+            look_again(self, 0, code, names, sizes, sight.paths)
         return probe
 
     def _end_of(self, error: Optional[BaseException]) -> Any:
