@@ -14,6 +14,7 @@ from shapelens.analysis.hints import hints
 from shapelens.analysis.lenses import lenses
 from shapelens.batch import Analysed, Batch
 from shapelens.examples.settings import Settings
+from shapelens.source import edits
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -93,3 +94,13 @@ async def test_a_class_without_an_example_offers_to_set_one(batch: Batch) -> Non
     said = await batch.analyse(path, fixtures.read(path)[0])
     titles = {lens.target: lens.title for lens in lenses(said.module, said.choice.examples, said.trace)}
     assert titles["Block"] == "part of Net · Set example input…"
+
+
+async def test_three_fixes_mend_three_mistakes(batch: Batch) -> None:
+    path = fixtures.FOLDER / "past_errors" / "three_mistakes.py"
+    text = fixtures.read(path)[0]
+    said = await batch.analyse(path, text)
+    assert [finding.code for finding in said.findings] == ["conv-in-channels", "norm-num-features", "linear-in-features"]
+    fixes = [finding.fix for finding in said.findings if finding.fix is not None]
+    mended = edits.apply(text, [edit for fix in fixes for edit in fix.edits])
+    assert (await batch.analyse(path, mended)).findings == []

@@ -98,11 +98,19 @@ def broadcast(shapes: Sequence[Sequence[Any]]) -> List[Optional[int]]:
 
 
 def _product(left: Tensor, right: Tensor) -> List[Optional[int]]:
-    """[..., n, k] @ [..., k, m] → [..., n, m], with a vector on either side as in numpy."""
+    """[..., n, k] @ [..., k, m] → [..., n, m], with a vector on either side as in numpy.
+
+    Where a factor fits once it is transposed, that is what was forgotten.
+    """
     a, b = list(left.shape), list(right.shape)
     if len(a) < 2 or len(b) < 2:
         return [*(a[:-1] if len(b) < 2 else b[:-2]), *(b[-1:] if len(b) > 1 else [])]
-    return broadcast([a[:-2], b[:-2]]) + [a[-2], b[-1]]
+    rows, columns = a[-2], b[-1]
+    if a[-1] == b[-1]:
+        columns = b[-2]
+    elif a[-2] == b[-2]:
+        rows = a[-1]
+    return [*broadcast([a[:-2], b[:-2]]), rows, columns]
 
 
 def _argument(args: Args, kwargs: Kwargs, index: int, *names: str, default: Any = None) -> Any:
