@@ -104,3 +104,30 @@ async def test_a_file_without_models_is_left_alone(editor: Editor) -> None:
     uri = editor.open("shown/plain.py", "import json\nprint(json.dumps({}))\nraise SystemExit\n")
     assert await editor.diagnostics(uri) == []
     assert await editor.hints(uri) == {} and await editor.lenses(uri) == []
+
+
+async def test_a_long_run_shows_hints_while_it_goes_on(editor: Editor) -> None:
+    text = """import time
+import torch
+from torch import nn
+
+
+# shapelens: Slow()(f32[B:2, 8])
+class Slow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        y = self.fc(x)
+        for _ in range(1000):
+            time.sleep(0.1)
+            self.fc(x)
+        return y
+"""
+    uri = editor.open("shown/slow.py", text)
+    hints = await editor.hints_when(uri, lambda hints: len(hints) > 0)
+    assert hints[9].startswith("→ [2, 4]") and hints[12] == "→ [2, 4]" and 16 not in hints
+    editor.set_text(uri, text.replace("1000", "1"))
+    hints = await editor.hints_when(uri)
+    assert (hints[9], hints[12], hints[16]) == ("→ [B, 4] ×2", "→ [B, 4]", "→ [B, 4]")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shapelens import protocol
 from worker.process import WorkerProcess, shapes
 
 RECIPE = (Path(__file__).parents[2] / "fixtures" / "recipe" / "recipe.py").read_text()
@@ -273,3 +274,36 @@ class Net(nn.Module):
     told = [(note.code, Path(note.span.file).name, note.span.line) for note in trace.notes if note.span]
     assert told == [("missing-import", "net.py", 3), ("missing-import", "__init__.py", 1)]
     assert "a_package_that_is_not_installed" in trace.notes[0].message
+
+
+def test_a_long_run_tells_what_it_has_seen_so_far(forking: WorkerProcess, tmp_path: Path) -> None:
+    text = """
+import time
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+        self.last = nn.Linear(4, 2)
+        self.never = nn.Linear(4, 2)
+
+    def forward(self, x):
+        y = self.fc(x)
+        for _ in range(6):
+            time.sleep(0.25)
+            y = y + self.fc(x)
+        z = self.last(y)
+        return z
+"""
+    run_id = forking.start(tmp_path / "slow.py", text, "Net()(f32[B:2, 8])")
+    stages: list[str] = []
+    while not isinstance(message := forking.read(), protocol.Finished):
+        if isinstance(message, protocol.Traced):
+            stages.append(message.stage)
+            seen = [shapes(message.trace, name) for name in ("y", "z")]
+            assert seen == ([[[[2, 4]], [[2, 4]]], []] if message.stage == "partial" else [[[[2, 4]], [[2, 4]]], [[[2, 2]]]])
+            assert message.trace.layers[1].calls[0].output.shape == [2, 4]
+    assert message.run_id == run_id and message.outcome == "ok"
+    assert stages[0] == "partial" and stages[-2:] == ["run", "named"]

@@ -264,6 +264,7 @@ class _Arrival:
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._had_hints = document.analysis is not None and document.analysis.trace is not None
 
     def take(self, traced: protocol.Traced) -> None:
         """A trace: it is dropped if the text has changed since."""
@@ -272,13 +273,13 @@ class _Arrival:
         before = self._document.analysis
         analysis = self._runs.with_trace(self._document, self._analysis, traced)
         if traced.stage == "partial":
-            if before is None or before.trace is None or before.version == analysis.version:
-                self._runs.adopt(self._document, analysis)
+            if not self._had_hints:  # Those of a whole run say more.
+                self._runs.adopt(self._document, replace(analysis, findings=before.findings if before is not None else ()))
             return
         self._newest = analysis
         self._publish(analysis.findings)
         self._runs.visit(traced.trace, self.others, hints=analysis.named)
-        if self._had_hints() and _ended_early(traced.trace):
+        if self._had_hints and _ended_early(traced.trace):
             return  # The hints of the last whole run say more than those of half a run.
         if analysis.named:
             self._adopt()
@@ -300,13 +301,10 @@ class _Arrival:
             self._document.failure = [replace(each, severity="warning") for each in failed] if finished.outcome == "unavailable" else failed
             found[:0] = self._document.failure
         self._publish(found)
-        if self._newest is not None and not (self._had_hints() and self._newest.trace is not None and _ended_early(self._newest.trace)):
+        if self._newest is not None and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
             self._adopt()
         elif self._document.analysis is None:
             self._runs.adopt(self._document, self._analysis)
-
-    def _had_hints(self) -> bool:
-        return self._document.analysis is not None and self._document.analysis.trace is not None
 
     def _publish(self, found: Sequence[Finding]) -> None:
         if found != self._published:

@@ -290,11 +290,12 @@ def _replaced(args: Tuple[Any, ...], kwargs: Dict[str, Any], position: Any, valu
 
 
 @contextlib.contextmanager
-def watching(current: Callable[[], Calls]) -> Iterator[None]:
-    """Route the construction and the calls of all modules through the `Calls` of the example that is under way."""
+def watching(current: Callable[[], Calls], tick: Callable[[], None]) -> Iterator[None]:
+    """Route the construction and the calls of all modules through the `Calls` of the example under way; `tick` comes before each call."""
     call, initialise, train = Module.__call__, Module.__init__, Module.train
 
     def observed_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tick()
         return current().call(self, args, kwargs)
 
     def observed_init(self: Any, *args: Any, **kwargs: Any) -> None:

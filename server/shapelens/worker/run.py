@@ -12,6 +12,7 @@ import os
 import sys
 import time
 import traceback
+from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple, Union
 
@@ -33,6 +34,7 @@ from .missing import MissingFinder
 from .naming import Sizes, distinct, name_shape
 from .other_paths import look_again
 from .probing import Sight, named_calls, probes, what
+from .progress import Progress
 from .recorder import Recorder, Seen
 from .remarks import Remarks, name_remarks
 
@@ -52,6 +54,7 @@ class Job:
         self.meta = Meta()
         self.frames = Frames(run.file, run.root, self.recorder)
         self.calls = Calls(self.recorder, self.meta, self.frames)
+        self.progress = Progress(self._send_so_far)
         self.remarks = self.meta.remarks = Remarks(self.frames, self.recorder)
         texts = {**run.overlays, run.file: run.text}
         self.finder = UserFinder(run.file, texts, run.observe, self.frames.is_user_file, self.recorder, self._definition_failed)
@@ -91,7 +94,7 @@ class Job:
         if os.path.isdir(folder):
             os.chdir(folder)
         try:
-            with harmless(), self.meta, watching(lambda: self.calls):
+            with harmless(), self.meta, watching(lambda: self.calls, self.progress.tick):
                 yield
         finally:
             sys.path[:], sys.argv = before[0], before[1]
@@ -212,6 +215,7 @@ class Job:
     ) -> Optional[BaseException]:
         """Evaluate an example with these conditions on data turned; the exception that ended it, if one did."""
         self.start(index, turned)
+        self.progress.begin()
         try:
             evaluate(code, names, {}, example.dims)
         except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
@@ -223,7 +227,19 @@ class Job:
             if "can't allocate memory" in str(raised):  # What torch says where Python says MemoryError.
                 raise MemoryError from raised
             return raised
+        finally:
+            self.progress.end()
         return None
+
+    def _send_so_far(self) -> None:
+        """Send what the example that runs has shown until now, without mismatches: they are told when it has ended."""
+        whole = self.trace
+        self.trace = replace(whole, observations=list(whole.observations), layers=list(whole.layers), mismatches=[])
+        try:
+            self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], self.calls.example, len(whole.layers), self.calls)
+            self.send(Traced(self.run.run_id, "partial", self.trace))
+        finally:
+            self.trace = whole
 
     def _failed(self, example: ExampleRun, index: int, error: BaseException) -> None:
         found = mismatch_of(error, index, self.frames, self.meta, self.calls)
@@ -270,7 +286,7 @@ class Job:
         self.recorder.seen = held
         watched = calls or self.calls
         layers: List[LayerSeen] = watched.layers(first_layer, lambda seen: named_calls(sight, others, sizes, seen))
-        if not others:
+        if calls is None:  # For the first time.
             for mismatch in watched.mismatches:
                 _shift(mismatch, first_layer)
             for remark in sight.remarks:

@@ -1,0 +1,43 @@
+"""When to send what a long run has seen so far, so that it shows while the run goes on."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Callable
+
+EVERY = 0.5  # seconds; a trace that takes long to put together is sent more rarely, so that it slows the run by a fifth at most
+_NEVER = float("inf")
+
+
+class Progress:
+    """Asked at each call of a module, which costs next to nothing until a trace is due."""
+
+    def __init__(self, send: Callable[[], None]) -> None:
+        self._send = send
+        self._due = _NEVER
+
+    def begin(self) -> None:
+        """An example starts."""
+        self._due = time.perf_counter() + EVERY
+
+    def end(self) -> None:
+        """It is over: nothing is sent before the next one starts."""
+        self._due = _NEVER
+
+    def tick(self) -> None:
+        """Send what there is if it is time."""
+        start = time.perf_counter()
+        if start < self._due:
+            return
+        self._due = _NEVER  # What is called on the way must not come here again.
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM}) if hasattr(signal, "pthread_sigmask") else None
+        try:
+            self._send()
+        except Exception:  # A module that is half built, say: what is seen so far is shown the next time.
+            pass
+        finally:
+            if held is not None:  # The deadline waited, so that no message is cut.
+                signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        end = time.perf_counter()
+        self._due = end + max(EVERY, 4 * (end - start))
