@@ -21,6 +21,7 @@ Module = torch.nn.Module
 Tensor = torch.Tensor
 
 MOST_MISMATCHES = 100
+MOST_MODELS = 16  # modules that are called by none, whose parts are named by their path in them
 # Layers whose result has the shape of their input, by the code of what they refuse.
 KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape", "attention-embed-dim"}
 
@@ -46,7 +47,7 @@ class Calls:
         self.spans: List[Optional[Span]] = []
         self.call_spans: List[Optional[Span]] = []
         self.seen: Dict[int, Seen] = {}
-        self.models: List[Any] = []  # what the example called itself
+        self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
         self.mismatches: List[Mismatch] = []
         self.depth = 0
         self.recovery = Recovery(self, self.meta, self.frames)
@@ -83,9 +84,10 @@ class Calls:
 
     def call(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         """`Module.__call__`: check, call, record."""
-        if self.depth == 0 and self.frames.called_by_example():
-            self.models.append(module)
-            if "_shapelens_mode" not in module.__dict__:
+        if self.depth == 0:
+            if len(self.models) < MOST_MODELS:
+                self.models.append(module)
+            if self.frames.called_by_example() and "_shapelens_mode" not in module.__dict__:
                 module.eval()
         index = self._index(module)
         if index is not None and self.call_spans[index] is None:
