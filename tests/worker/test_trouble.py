@@ -62,26 +62,32 @@ def test_what_was_seen_before_the_deadline_is_kept(forking: WorkerProcess, tmp_p
     assert trace.examples[0].error_span.line == 9
 
 
+@pytest.mark.parametrize("line", ["os.fork()", "socket.create_connection(('127.0.0.1', 9))", "os.kill(os.getppid(), signal.SIGKILL)"])
+def test_what_user_code_may_not_do(forking: WorkerProcess, tmp_path: Path, line: str) -> None:
+    trace, finished = forking.run(tmp_path / "net.py", NET.format(line), "Net()(f32[2])")
+    assert finished.outcome == "ok"
+    assert trace is not None
+    assert "PermissionError: ShapeLens" in str(trace.examples[0].error)
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        "open('written.txt', 'w')",
+        "open('written.txt', 'w').write('x')",
         "os.remove(__file__)",
-        "os.mkdir('folder')",
-        "subprocess.run(['true'])",
-        "os.system('true')",
-        "os.fork()",
-        "socket.create_connection(('127.0.0.1', 9))",
-        "os.kill(os.getppid(), signal.SIGKILL)",
+        "os.makedirs('folder/folder')",
+        "subprocess.run(['touch', 'written.txt'], check=True)",
+        "os.system('touch written.txt')",
     ],
 )
-def test_what_user_code_may_not_do(forking: WorkerProcess, tmp_path: Path, line: str) -> None:
+def test_what_is_passed_over_in_silence(forking: WorkerProcess, tmp_path: Path, line: str) -> None:
+    """Code that writes what it did somewhere need not fail for that."""
     file = tmp_path / "net.py"
     file.write_text("")
     trace, finished = forking.run(file, NET.format(line), "Net()(f32[2])")
     assert finished.outcome == "ok"
     assert trace is not None
-    assert "PermissionError: ShapeLens" in str(trace.examples[0].error)
+    assert trace.examples[0].error is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["net.py"]
 
 

@@ -161,6 +161,12 @@ _ALL = (
         "information",
     ),
     Code(
+        "missing-file",
+        "The code reads a file that is not there, or saved weights; a stand-in took its place, and what follows from it is unknown.",
+        '`open("vocabulary.txt")`',
+        "information",
+    ),
+    Code(
         "outer-product",
         "A tensor of size 1 in its last dim meets one without that dim, and each element is paired with every other.",
         "`pred - target` of `[B, 1]` and `[B]` is `[B, B]`",

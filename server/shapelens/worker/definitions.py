@@ -15,7 +15,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
-from .standin import StandInModule
+from .standin import StandInModule, absent, cause_of
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -27,7 +27,18 @@ HARMLESS = {
     "logging.getLogger", "getLogger", "TypeVar", "typing.TypeVar", "ParamSpec", "NewType", "namedtuple", "collections.namedtuple",
     "partial", "functools.partial", "dict", "list", "set", "tuple", "frozenset", "OrderedDict", "defaultdict", "Path", "range", "len",
     "int", "float", "str", "sys.path.append", "sys.path.insert", "warnings.filterwarnings", "warnings.simplefilter", "__all__.append",
-    "__all__.extend", "__shapelens_value__",
+    "__all__.extend", "__shapelens_value__", "torch.set_default_dtype", "torch.set_default_tensor_type", "torch.device",
+    "os.environ.get", "os.getenv",
+    "os.environ.setdefault", "flags.DEFINE_integer", "flags.DEFINE_float", "flags.DEFINE_string", "flags.DEFINE_bool",
+    "flags.DEFINE_boolean", "flags.DEFINE_enum", "flags.DEFINE_list", "flags.DEFINE_spaceseplist",
+}  # fmt: skip
+
+
+# Methods that, called as a statement of their own, do work rather than build up the value of the name that they belong to.
+WORKS = {
+    "backward", "close", "download", "evaluate", "validate", "write",
+    "fit", "fit_transform", "launch", "main", "mainloop", "play", "plot", "predict", "run", "save",
+    "savefig", "savetxt", "show", "start", "serve", "step", "test", "train", "train_model",
 }  # fmt: skip
 
 
@@ -54,7 +65,7 @@ class Definitions:
         self._all_of_it = all_of_it  # but for the `__main__` block
         self._on_failure = on_failure
         self._waiting: List[ast.stmt] = []  # statements that did not run yet, in order
-        self._last_resort: List[ast.stmt] = []  # those of `__main__` blocks
+        self._last_resort: List[ast.stmt] = []  # those of `__main__` blocks, then what functions assign to globals
         self._held: Dict[str, Any] = {}  # values that waiting statements change, until they are read
         self._assigned: Set[str] = set()
         self._starred: List[str] = []  # modules of which all names were imported
@@ -72,6 +83,9 @@ class Definitions:
                 self._execute(node)
             else:
                 self._waiting.append(node)
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self._last_resort += _global_assignments(node)
         for name in {name for node in self._waiting for name in bound_names(node)}:
             self._builtins.pop(name, None)  # It would hide the module's own: `input = torch.randn(…)`.
             if name in self._assigned and name in self._names:
@@ -83,9 +97,10 @@ class Definitions:
             return self._names[name]
         if name in self._held:
             self._names[name] = self._held.pop(name)
-        self._run_those(self._waiting, lambda node: name in set(bound_names(node)))
-        if name not in self._names:
-            self._run_those(self._last_resort, lambda node: name in set(bound_names(node)))
+        for statements in (self._waiting, self._last_resort):
+            if name not in self._names:
+                names = _with_parts(name, statements)
+                self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)))  # noqa: B023
         if name not in self._names and not name.startswith("_"):
             self._take_starred(name)
         if name not in self._names and not name.startswith("__"):
@@ -118,9 +133,15 @@ class Definitions:
         except (Exception, SystemExit) as error:
             if isinstance(error, SystemExit) and not self._all_of_it:
                 raise
+            cause = cause_of(error)
             self._on_failure(node, error)
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and not isinstance(error, SyntaxError):
-                self._stand_in(node)
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                if not isinstance(error, SyntaxError):
+                    self._stand_in(node)
+            else:
+                for name in bound_names(node):  # What depends on these names has not been made wrong by its own text.
+                    if name not in self._names:
+                        self._names[name] = absent(name, cause[0] if cause is not None else "definition")
 
     def _stand_in(self, node: Any) -> None:
         """Bind the names of an import that failed, so that what does not need them goes on."""
@@ -218,7 +239,7 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         if isinstance(part, (ast.Subscript, ast.Attribute)) and isinstance(part.ctx, ast.Store):
             yield from _owner(part)
         if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) and isinstance(part.value.func, ast.Attribute):
-            yield from _owner(part.value.func)
+            yield from _owner(part.value.func) if part.value.func.attr not in WORKS else ()
         todo.extend(ast.iter_child_nodes(part))
 
 
@@ -227,3 +248,32 @@ def _owner(node: Optional[ast.AST]) -> Iterator[str]:
         node = node.value
     if isinstance(node, ast.Name):
         yield node.id
+
+
+def _with_parts(name: str, statements: List[ast.stmt]) -> Set[str]:
+    """A name and those of its parts: what is added to `group = parser.add_argument_group()` makes a difference to `parser`."""
+    names = {name}
+    for node in statements:
+        names.update(_parts_of(node, names))
+    return names
+
+
+def _parts_of(node: ast.stmt, names: Set[str]) -> Iterator[str]:
+    """The names that a statement binds to a part of what one of `names` holds: `group = parser.add_argument_group("model")`."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id.startswith("__shapelens_"):
+        value = value.args[-1]  # What the rewritten text reports.
+    if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        of_it = value.func.attr.startswith("add_") and names & set(_owner(value.func))
+        for target in node.targets if of_it else ():
+            yield from bound_names(target)
+
+
+def _global_assignments(function: ast.AST) -> List[ast.stmt]:
+    """The assignments in a function to names that it declares `global`."""
+    names = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
+    return [
+        node
+        for node in (ast.walk(function) if names else ())
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and set(bound_names(node)) & names
+    ]

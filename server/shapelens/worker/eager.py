@@ -47,11 +47,11 @@ def ask(
     resize: Optional[Callable[[Tensor], Tensor]] = None,
     cast: Optional[Callable[[torch.dtype], torch.dtype]] = None,
 ) -> Optional[Opinion]:
-    """Eager's opinion; None where the operation is one of values, or too large to be tried.
+    """Eager's opinion; None where the operation is one of values, too large to be tried, or inside of `vmap` or `grad`.
 
     resize gives a tensor of the size that is to be tried in the place of another, cast the dtype.
     """
-    if getattr(func, "__name__", "") in BY_VALUE:
+    if getattr(func, "__name__", "") in BY_VALUE or _inside_transform():
         return None
     with torch._C.DisableTorchFunction(), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -67,6 +67,10 @@ def ask(
         except Exception as error:
             return Opinion(None, error)
         return Opinion(_moved(result, lambda tensor: tensor.to(META)), None)
+
+
+# What is on the stack of torch.func's transforms, whose tensors are not what they seem to be; None for none.
+_inside_transform: Callable[[], Any] = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
 
 
 def _real(tensor: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from . import origins
 from .frames import Frames
 from .meta import NEEDS_DATA, Failure, Meta
 from .recorder import LAYER, key_of, value_of
+from .standin import cause_of
 
 # What eager says -> the code of the finding. The first that fits counts.
 MESSAGES: List[Tuple[str, str]] = [
@@ -81,8 +82,11 @@ def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, 
     """What an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
     trail = frames.trail_of(error.__traceback__) if trail is None else trail
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
-    code = code_of(error, failure)
-    found = Mismatch(code, one_line(error) or type(error).__name__, type(error).__name__, trail[-1] if trail else None, trail, example)
+    code, message = code_of(error, failure), one_line(error) or type(error).__name__
+    cause = cause_of(error)
+    if code == "exception" and cause is not None:
+        code, message = cause  # No mistake of this code: something that it got from a missing module or file is not what it should be.
+    found = Mismatch(code, message, type(error).__name__, trail[-1] if trail else None, trail, example)
     layer = _layer_in(error)
     if layer is not None:
         found.layer = layer.__dict__.get(LAYER)

@@ -1,29 +1,22 @@
-"""Makes harmless, for the time of a run, what compiles, scripts, loads weights or asks for an accelerator."""
+"""Makes harmless, for the time of a run, what compiles, loads weights, parses arguments, or asks for accelerators and other processes."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Iterator, List, Tuple
+from typing import Any, Callable, Iterator, List
 
 import torch
 import torch.utils.checkpoint
 
-from . import autocast, legacy
+from . import accelerators, arguments, autocast, compiled, files, legacy, loaders, parallel, weights
+from .after_import import replaced
+from .compiled import Replacement, unchanged
 from .meta import META
-
-
-def _unchanged(model: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """A decorator or wrapper that does nothing, with or without arguments of its own."""
-    return model if model is not None else lambda function: function
-
-
-def _nothing(*args: Any, **kwargs: Any) -> Any:
-    return None
 
 
 def _direct(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Checkpointing without the checkpoints."""
-    for name in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"):
+    for name in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"):
         kwargs.pop(name, None)
     return function(*args, **kwargs)
 
@@ -39,7 +32,7 @@ def _module_to(module: Any, *args: Any, **kwargs: Any) -> Any:
     return module._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() or tensor.is_complex() else tensor)
 
 
-def _replacements() -> List[Tuple[Any, str, Any]]:
+def _own() -> List[Replacement]:
     make = torch.nn.Parameter.__new__
 
     def parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
@@ -49,40 +42,35 @@ def _replacements() -> List[Tuple[Any, str, Any]]:
                 data = data if data.is_meta else data.detach().to(META)
         return make(cls, data, requires_grad)
 
-    return (
-        [
-            (torch.nn.Parameter, "__new__", staticmethod(parameter)),
-            (torch, "compile", _unchanged),
-            (torch.jit, "script", _unchanged),
-            (torch.jit, "script_method", _unchanged),
-            (torch.jit, "export", _unchanged),
-            (torch.jit, "ignore", _unchanged),
-            (torch, "manual_seed", _nothing),
-            (torch.cuda, "manual_seed", _nothing),
-            (torch.cuda, "manual_seed_all", _nothing),
-            (torch.cuda, "synchronize", _nothing),
-            (torch.cuda, "empty_cache", _nothing),
-            (torch.cuda, "set_device", _nothing),
-            (torch.utils.checkpoint, "checkpoint", _direct),
-            (torch.nn.Module, "cuda", _unchanged),
-            (torch.nn.Module, "cpu", _unchanged),
-            (torch.nn.Module, "to", _module_to),
-            (torch.nn.Module, "load_state_dict", _nothing),
-        ]
-        + legacy.replacements()
-        + autocast.replacements()
-    )
+    return [
+        (torch.nn.Parameter, "__new__", staticmethod(parameter)),
+        (torch.utils.checkpoint, "checkpoint", _direct),
+        (torch.nn.Module, "cuda", unchanged),
+        (torch.nn.Module, "cpu", unchanged),
+        (torch.nn.Module, "xpu", unchanged),
+        (torch.nn.Module, "to", _module_to),
+        (torch.distributions.Distribution, "_validate_args", False),  # Whether parameters are in range depends on data.
+    ]
 
 
 @contextlib.contextmanager
-def harmless() -> Iterator[None]:
-    """Put the replacements in place, and take them back at the end."""
-    replaced = _replacements()
-    before = [(owner, name, owner.__dict__[name]) for owner, name, _ in replaced]
-    for owner, name, value in replaced:
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)
+def harmless(mode: Any) -> Iterator[None]:
+    """Put the replacements in place for a run under this mode, and take them back at the end."""
+    dtype = torch.get_default_dtype()
+    everything = (
+        _own()
+        + legacy.replacements()
+        + autocast.replacements()
+        + compiled.replacements()
+        + accelerators.replacements()
+        + parallel.replacements(mode)
+        + loaders.replacements()
+        + weights.replacements()
+        + arguments.replacements()
+        + files.replacements()
+    )
+    with replaced(everything), parallel.launched():
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)

@@ -131,6 +131,8 @@ class Recovery:
 
     def _report(self, found: Mismatch) -> None:
         found.went_on = True
+        if found.code == "definition":  # Of something that failed there, which has been said.
+            return
         if found.exception == "NotImplementedError":
             found.code = "data-dependent"
         kind = found.code, str(found.span)

@@ -69,8 +69,15 @@ def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """(input, lengths, batch_first): known lengths say how many rows there are, and the batch sizes stay known."""
     sequence, lengths = args[:2]
     with _plainly():
-        if lengths.is_meta or not sequence.is_meta:
-            return func(*together(func, args, kwargs)[0])
+        if lengths.is_meta and sequence.dim() >= 2:
+            # Lengths that depend on data: all sequences are taken to be as long as the longest may be.
+            first = args[2] if len(args) > 2 else kwargs.get("batch_first", False)
+            batch, longest = (sequence.shape[0], sequence.shape[1]) if first else (sequence.shape[1], sequence.shape[0])
+            if tuple(lengths.shape) != (batch,):
+                return func(sequence, torch.ones(tuple(lengths.shape), dtype=torch.int64), *args[2:])
+            lengths = torch.full((batch,), longest, dtype=torch.int64)
+        if not sequence.is_meta:
+            return func(sequence, lengths, *args[2:])
         rows, sizes = func(torch.zeros(*sequence.shape[:2], 1), lengths, *args[2:])
         return made((rows.shape[0], *sequence.shape[2:]), sequence.dtype, sequence.requires_grad), sizes
 

@@ -19,7 +19,8 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set
 import torch
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Remark, Run, Span, Trace, Traced
-from . import constants, data, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
+from . import constants, data, files, outcomes, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
+from .arguments import Arguments
 from .calls import Calls, watching
 from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached
@@ -87,14 +88,14 @@ class Job:
     def _environment(self) -> Iterator[None]:
         run = self.run
         before = list(sys.path), list(sys.argv)
-        sys.argv = [run.file]
+        sys.argv = Arguments([run.file])
         sys.meta_path.insert(0, self.finder)
         sys.meta_path.append(self.missing)
         folder = run.root or os.path.dirname(run.file)
         if os.path.isdir(folder):
             os.chdir(folder)
         try:
-            with harmless(), self.meta, watching(lambda: self.calls, self.progress.tick):
+            with harmless(self.meta), self.meta, watching(lambda: self.calls, self.progress.tick):
                 yield
         finally:
             sys.path[:], sys.argv = before[0], before[1]
@@ -129,6 +130,11 @@ class Job:
             raise error  # Whoever imports this file is prepared for that.
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
+        elif standin.cause_of(error) is not None:
+            code, message = standin.cause_of(error) or ("", "")
+            if code == "missing-file" and isinstance(error, FileNotFoundError):  # What follows from it is not said again.
+                self.trace.notes.append(Note(code, message, span))
+            standin.called.clear()
         else:
             trail = self.frames.trail_of(error.__traceback__)
             place = trail[-1] if trail else span
@@ -195,7 +201,7 @@ class Job:
             look_again(self, index, code, names, {}, paths)
         example.seconds = time.perf_counter() - start
         self.trace.mismatches += self.calls.mismatches
-        self.trace.notes += [note for note in branches.notes(self.frames.is_user_file, self.frames.line) if note not in self.trace.notes]
+        self.trace.notes += [note for note in self._notes() if note not in self.trace.notes]
         if error is not None:
             self._failed(example, index, error)
         if self.calls.models:
@@ -241,6 +247,13 @@ class Job:
         finally:
             self.trace = whole
 
+    def _notes(self) -> List[Note]:
+        """What this example took for granted: where conditions on data went, and texts that are not there."""
+        places = [
+            (code, message, self.frames.line(file, line)) for file, line, code, message in files.missing if self.frames.is_user_file(file)
+        ]
+        return branches.notes(self.frames.is_user_file, self.frames.line) + [Note(*place) for place in places]
+
     def _failed(self, example: ExampleRun, index: int, error: BaseException) -> None:
         found = mismatch_of(error, index, self.frames, self.meta, self.calls)
         example.error = "%s: %s" % (found.exception, found.message)
@@ -249,9 +262,9 @@ class Job:
             # Raised by the expression itself: a name that does not exist, arguments that do not fit.
             example.error_kind = "example"
             return
-        if found.code == "exception" and standin.called:
-            # No mistake of this code: something that it got from a missing module is not what it should be.
-            found.code, found.message = "missing-import", "the example ends here, as %s could not be imported" % standin.called[0]
+        if found.code == "definition":  # Of something that failed there, which has been said.
+            example.error_kind = "mismatch"
+            return
         _shift(found, len(self.trace.layers))
         example.error_kind = "exception" if found.code == "exception" else "mismatch"
         self.trace.mismatches.append(found)

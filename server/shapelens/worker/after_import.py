@@ -1,0 +1,92 @@
+"""Replacements in modules that are imported while a run is under way, or were before it: made as soon as the module is there."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import sys
+from types import ModuleType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+
+from . import arguments, compiled, parallel, records, weights
+from .compiled import Replacement
+
+# By name of the module: what takes the place of what in it.
+IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
+    "torch._dynamo": compiled.dynamo,
+    "torch.export": compiled.export,
+    "torch.onnx": compiled.onnx,
+    "torch.ao.quantization": compiled.quantization,
+    "torch.quantization": compiled.quantization,
+    "torch.distributed.fsdp": parallel.sharded,
+    "torch.utils.tensorboard": records.tensorboard,
+    "tensorboardX": records.tensorboard,
+    "wandb": records.tracker,
+    "mlflow": records.tracker,
+    "absl.flags": arguments.absl,
+    "torch.utils.model_zoo": weights.model_zoo,
+}
+
+_NOT_THERE = object()  # of a name that its owner inherits, or gets when it is first asked for
+
+
+class _After(importlib.abc.MetaPathFinder):
+    """Finds what the other finders find, and replaces when it has been executed."""
+
+    def __init__(self, replace: Callable[[ModuleType], None]) -> None:
+        self._replace = replace
+
+    def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
+        if fullname not in IN_MODULE:
+            return None
+        for finder in sys.meta_path:
+            found = None if finder is self or not hasattr(finder, "find_spec") else finder.find_spec(fullname, path, target)
+            if found is not None:
+                if found.loader is not None and hasattr(found.loader, "exec_module"):
+                    found.loader = _Loader(found.loader, self._replace)
+                return found
+        return None
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, loader: Any, replace: Callable[[ModuleType], None]) -> None:
+        self._loader = loader
+        self._replace = replace
+
+    def create_module(self, spec: Any) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        self._replace(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+@contextlib.contextmanager
+def replaced(replacements: List[Replacement]) -> Iterator[None]:
+    """Put replacements in place, now and in modules that are imported later, and take all of them back at the end."""
+    before: List[Replacement] = []
+
+    def replace(found: List[Replacement]) -> None:
+        for owner, name, value in found:
+            before.append((owner, name, owner.__dict__.get(name, _NOT_THERE)))
+            setattr(owner, name, value)
+
+    finder = _After(lambda module: replace(IN_MODULE[module.__name__](module)))
+    replace(replacements)
+    for name, in_module in IN_MODULE.items():
+        module = sys.modules.get(name)
+        if isinstance(module, ModuleType) and type(module).__name__ != "StandInModule":
+            replace(in_module(module))
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for owner, name, value in reversed(before):
+            if value is _NOT_THERE:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
