@@ -98,7 +98,7 @@ class Definitions:
         if name in self._held:
             self._names[name] = self._held.pop(name)
         for statements in (self._waiting, self._last_resort):
-            if name not in self._names:
+            if statements is self._waiting or name not in self._names:  # What is known may be changed by those that wait.
                 names = _with_parts(name, statements)
                 self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)))  # noqa: B023
         if name not in self._names and not name.startswith("_"):
