@@ -41,7 +41,8 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
         except PermissionError:
             if not any(letter in mode for letter in "wax+"):
                 raise
-            return tempfile.TemporaryFile(mode.replace("x", "w"), **{k: v for k, v in kwargs.items() if k in ("encoding", "newline")})
+            number, _ = tempfile.mkstemp()
+            return original(number, mode.replace("x", "w"), *args, **kwargs)
 
     return opened
 
