@@ -10,13 +10,14 @@ import sys
 import tempfile
 from typing import Any, Callable, List, Tuple
 
+from ..protocol import Note, Span
 from .compiled import Replacement
 
 # A text in the place of one that is not there: its characters are those of an ordinary text.
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,;:!?'-\n"
 
 
-missing: List[Tuple[str, int, str, str]] = []  # (file, line, code, message) of texts that were read and are not there
+missing: List[Tuple[str, int, str]] = []  # (file, line, what to say of it) of texts that were read and are not there
 
 
 TEXTS = (".txt", ".text")
@@ -36,7 +37,7 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             frame = sys._getframe(1)
             message = "%s is not there: sizes that follow from it are those of a text of %d different characters" % (file, len(LETTERS))
-            missing.append((frame.f_code.co_filename, frame.f_lineno, "missing-file", message))
+            missing.append((frame.f_code.co_filename, frame.f_lineno, message))
             return io.StringIO(LETTERS * 100)
         except PermissionError:
             if not any(letter in mode for letter in "wax+"):
@@ -65,6 +66,11 @@ def _if_allowed(original: Callable[..., Any]) -> Callable[..., Any]:
             return None
 
     return changed
+
+
+def notes(is_user_file: Callable[[str], bool], line: Callable[[str, int], Span]) -> List[Note]:
+    """What to say of the texts that are not there. `line(file, number)` is the span of a line."""
+    return [Note("missing-file", message, line(file, number)) for file, number, message in missing if is_user_file(file)]
 
 
 def replacements() -> List[Replacement]:

@@ -201,7 +201,8 @@ class Job:
             look_again(self, index, code, names, {}, paths)
         example.seconds = time.perf_counter() - start
         self.trace.mismatches += self.calls.mismatches
-        self.trace.notes += [note for note in self._notes() if note not in self.trace.notes]
+        notes = [*branches.notes(self.frames.is_user_file, self.frames.line), *files.notes(self.frames.is_user_file, self.frames.line)]
+        self.trace.notes += [note for note in notes if note not in self.trace.notes]
         if error is not None:
             self._failed(example, index, error)
         if self.calls.models:
@@ -246,13 +247,6 @@ class Job:
             self.send(Traced(self.run.run_id, "partial", self.trace))
         finally:
             self.trace = whole
-
-    def _notes(self) -> List[Note]:
-        """What this example took for granted: where conditions on data went, and texts that are not there."""
-        places = [
-            (code, message, self.frames.line(file, line)) for file, line, code, message in files.missing if self.frames.is_user_file(file)
-        ]
-        return branches.notes(self.frames.is_user_file, self.frames.line) + [Note(*place) for place in places]
 
     def _failed(self, example: ExampleRun, index: int, error: BaseException) -> None:
         found = mismatch_of(error, index, self.frames, self.meta, self.calls)
