@@ -152,6 +152,7 @@ class Mismatch:
     inputs: List[Value] = field(default_factory=list)  # what the operation was given
     origins: List[Origin] = field(default_factory=list)  # where `got` came from, nearest first
     went_on: bool = False  # a stand-in took the place of the result
+    operation: str = ""  # the torch function that failed: "view"
 
 
 @dataclass

@@ -64,6 +64,11 @@ _ALL = (
         "`nn.MultiheadAttention(64, 5)`",
     ),
     Code(
+        "layer-arguments",
+        "A layer is constructed with arguments that it cannot have, as groups that do not divide the channels or a negative size.",
+        "`nn.Conv2d(6, 16, 3, groups=4)`",
+    ),
+    Code(
         "embedding-dtype",
         "The indices of an Embedding are not integers.",
         "`nn.Embedding(10, 4)` gets `[B, T]` of float32",

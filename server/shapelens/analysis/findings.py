@@ -12,9 +12,12 @@ from ..protocol import ExampleRun, LayerSeen, Mismatch, Note, Trace
 from ..source.module import Module
 from ..source.positions import Span
 from . import codes
+from .blame import blamed
+from .expression_parts import parts_of
 from .fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
 from .lints import lints
 from .messages import in_size_message, operation_message
+from .operation_words import failed_at
 from .places import OtherModules, Place, Places
 from .related import Related, calls, constructor, distinct_places, makers, origins, related_place
 
@@ -130,13 +133,14 @@ def _operations(places: Places) -> list[Finding]:
         if here is None and mismatch.code == "definition":
             continue  # It is told in the file that it belongs to, when that one is open.
         place = here or places.of_example(mismatch.example)
-        message = operation_message(places, mismatch)
-        around = [*calls(places, mismatch, place.span), *origins(places, mismatch), *makers(places, mismatch)]
-        related = distinct_places(around, place.span)
+        failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
+        message, span = operation_message(places, failed), blamed(places, failed, place)
+        around = [*calls(places, mismatch, span), *origins(places, mismatch), *makers(places, mismatch)]
+        related = distinct_places(around, span)
         joined = cat_fix(places, mismatch)
         fixes = [joined] if joined is not None else broadcast_fixes(places, mismatch)
         fix = fixes[0] if fixes else None
-        finding = Finding(mismatch.code, codes.severity(mismatch.code), message, place.span, places.trace.file, related, fix, fixes[1:])
+        finding = Finding(mismatch.code, codes.severity(mismatch.code), message, span, places.trace.file, related, fix, fixes[1:])
         found.setdefault((place.span, mismatch.code), finding)
     return list(found.values())
 

@@ -110,6 +110,13 @@ def normalized_shape(layer: LayerSeen) -> list[int]:
     return [int(part) for part in described.group(1).split(",") if part.strip()] if described else []
 
 
+def constructor_words(layer: LayerSeen, message: str) -> str:
+    """What a layer's constructor says of its arguments, in its own names for them."""
+    if not layer.class_name.startswith("Transformer"):
+        return message
+    return message.replace("embed_dim", "d_model").replace("num_heads", "nhead")
+
+
 def fits(layer: LayerSeen, argument: str, size: int) -> bool:
     """Whether the constructor would take this size with the layer's other arguments as they are (channels divisible by groups, say)."""
     divisor = setting(layer, _DIVISOR[argument]) if argument in _DIVISOR else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
-from ..protocol import Mismatch, Origin, Value
-from .layers import normalized_shape, noun
+from ..protocol import Mismatch, Origin
+from .layers import ARGUMENTS, constructor_words, normalized_shape, noun
+from .operation_words import Failed, words
 from .places import Places, layer_name
-from .shapes import dims_text, has_tensor, shape_text, sizes_text
+from .shapes import has_tensor, shape_text, sizes_text
 
 MOST_SIZES = 3  # that layers of one constructor call got, before an ellipsis
 
@@ -107,57 +109,38 @@ def product(origin: Origin, size: int | None) -> str:
 # --- other mismatches ---
 
 
-def operation_message(places: Places, mismatch: Mismatch) -> str:
+def operation_message(places: Places, failed: Failed) -> str:
     """What is wrong with an operation, in terms of the shapes that it was given; eager's own words where nothing better is known."""
+    mismatch = failed.mismatch
     message = mismatch.message.strip().rstrip(".") or mismatch.exception
     if mismatch.code == "data-dependent":
         return f"the run ends here: this needs the values of a tensor, which only real data has ({_shortened(message)})"
-    tensors = [value for value in mismatch.inputs if value.kind == "tensor"]
-    special = _SPECIAL.get(mismatch.code)
-    words = special(tensors) if special is not None else ""
-    if not words:
-        words = message
+    said = words(failed)
+    if not said and mismatch.code in ("layer-arguments", "attention-heads"):
+        said = _with_arguments(places, mismatch, message)
+    elif not said:
+        said = message
         if mismatch.code in ("exception", "definition") and mismatch.exception and not message.startswith(mismatch.exception):
-            words = f"{mismatch.exception}: {message}"
+            said = f"{mismatch.exception}: {message}"
         elif any(has_tensor(value) for value in mismatch.inputs) and mismatch.code != "exception":
-            words += " (given " + ", ".join(shape_text(value) for value in mismatch.inputs[:4] if has_tensor(value)) + ")"
+            said += " (given " + ", ".join(shape_text(value) for value in mismatch.inputs[:4] if has_tensor(value)) + ")"
     layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
-    return f"{layer_name(layer)}: {words}" if layer is not None and layer.path else words
+    return f"{layer_name(layer)}: {said}" if layer is not None and layer.path else said
+
+
+def _with_arguments(places: Places, mismatch: Mismatch, message: str) -> str:
+    """`in_channels (6) must be divisible by groups (4)`: what a constructor says of its arguments, with what they were given."""
+    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    if layer is None:
+        return message
+    message = constructor_words(layer, message)
+    for name in ARGUMENTS.get(layer.class_name, ()) if "divisible" in message else ():
+        place = places.argument(layer, name) if re.search(rf"\b{name}\b(?! \()", message) else None
+        if place is not None and place.argument is not None and len(place.argument.text) <= 30:
+            before, _, behind = re.sub(rf"\b{name}\b", "\0", message, count=1).partition("\0")
+            message = f"{before}{name} ({place.argument.text}){behind}"
+    return message
 
 
 def _shortened(message: str, longest: int = 90) -> str:
     return message if len(message) <= longest else message[: longest - 1].rstrip() + "…"
-
-
-def _matmul(tensors: list[Value]) -> str:
-    if len(tensors) != 2 or not all(value.shape for value in tensors):
-        return ""
-    left, right = (value.shape or [] for value in tensors)
-    inner = left[-1], right[-2] if len(right) > 1 else right[0]
-    if None in inner or inner[0] == inner[1]:
-        return ""
-    return f"{dims_text(tensors[0])} @ {dims_text(tensors[1])}: the inner sizes are {inner[0]} and {inner[1]}"
-
-
-def _broadcast(tensors: list[Value]) -> str:
-    if len(tensors) != 2:
-        return ""
-    left, right = (value.shape or [] for value in tensors)
-    for back in range(1, min(len(left), len(right)) + 1):
-        sizes = left[-back], right[-back]
-        if None not in sizes and sizes[0] != sizes[1] and 1 not in sizes:
-            return f"{dims_text(tensors[0])} and {dims_text(tensors[1])} do not broadcast: dim -{back} is {sizes[0]} and {sizes[1]}"
-    return ""
-
-
-def _cat(tensors: list[Value]) -> str:
-    different = list(dict.fromkeys(dims_text(value) for value in tensors))
-    if len(different) < 2:
-        return ""
-    shown = different if len(different) < 5 else [*different[:4], "…"]
-    if len({len(value.shape or []) for value in tensors}) > 1:
-        return f"{' and '.join(shown)} cannot be joined: they have different numbers of dims"
-    return ""
-
-
-_SPECIAL = {"matmul": _matmul, "broadcast": _broadcast, "cat": _cat}

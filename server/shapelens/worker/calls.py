@@ -312,7 +312,7 @@ def watching(current: Callable[[], Calls], tick: Callable[[], None]) -> Iterator
 
     Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign]
     try:
-        refused_constructor = constructors.guarding(lambda module, error: current().recovery.constructor(module, error))
+        refused_constructor = constructors.guarding(current().meta, lambda module, error: current().recovery.constructor(module, error))
         refused_pattern = axes.guarding(lambda error, tensors, shape: current().recovery.pattern(error, tensors, shape))
         with refused_constructor, refused_pattern:
             yield

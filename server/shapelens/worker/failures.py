@@ -61,6 +61,8 @@ def code_of(error: BaseException, failure: Optional[Failure]) -> str:
     if NEEDS_DATA.search(text):
         return "data-dependent"
     ours = failure is not None and failure.error is error
+    if ours and failure is not None and failure.operation == "scaled_dot_product_attention" and "dtype" not in text:
+        return "attention"
     if ours or isinstance(error, (RuntimeError, IndexError)) or _raised_by_torch(error):
         for pattern, code in MESSAGES:
             if re.search(pattern, text):
@@ -91,6 +93,7 @@ def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, 
     if layer is not None:
         found.layer = layer.__dict__.get(LAYER)
     if failure is not None:
+        found.operation = failure.operation
         with torch._C.DisableTorchFunction():
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
             for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):

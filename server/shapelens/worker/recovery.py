@@ -105,6 +105,8 @@ class Recovery:
         """A layer of torch refused the arguments of its constructor. Raises NotRecovered."""
         found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
         found.layer = module.__dict__.get(LAYER)
+        if found.code != "attention-heads":
+            found.code = "layer-arguments"
         module.__dict__[HALF_BUILT] = True
         self._report(found)
 
