@@ -107,8 +107,10 @@ def _matmul(failed: Failed) -> str:
         return f"{product}: the batches are {list(batches[0])} and {list(batches[1])}" if batches[0] != batches[1] else ""
     said = f"{product}: the inner sizes are {_dim(left, -1)} and {_dim(right, inner)}"
     if failed.names[index + 1] and len(right.shape) > 1 and left.shape[-1] == right.shape[-1]:
-        turned = ".T" if len(right.shape) == 2 else ".transpose(-2, -1)"
-        said += f"; did you mean {failed.names[index + 1]}{turned}?"
+        turned = f"{failed.names[index + 1]}{'.T' if len(right.shape) == 2 else '.transpose(-2, -1)'}"
+        for already in (".t()", ".T", ".mT", ".transpose(-2, -1)", ".transpose(-1, -2)"):
+            turned = turned if not failed.names[index + 1].endswith(already) else failed.names[index + 1][: -len(already)]
+        said += f"; did you mean {turned}?"
     return said
 
 
