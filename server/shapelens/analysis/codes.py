@@ -74,6 +74,11 @@ _ALL = (
         "`nn.Embedding(10, 4)` gets `[B, T]` of float32",
     ),
     Code(
+        "embedding-range",
+        "An index that is known lies outside of an Embedding's `num_embeddings`.",
+        "`nn.Embedding(10, 4)` gets `torch.arange(20)`",
+    ),
+    Code(
         "attention",
         "The shapes of query, key, value and mask of a scaled dot product attention do not go together.",
         "`F.scaled_dot_product_attention(q, k, v)` with `q` `[B, 4, T, 16]` and `k` `[B, 4, T, 24]`",

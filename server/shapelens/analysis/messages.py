@@ -49,6 +49,8 @@ def in_size_message(places: Places, mismatches: Sequence[Mismatch]) -> str:
     if counted and got == "1":
         counted = counted.replace("features", "feature", 1).replace("channels", "channel", 1)
     units = f"{got} {counted}" if counted else f"a last dim of {got}" if first.argument == "normalized_shape" else f"a size of {got}"
+    if first.argument == "num_embeddings" and first.got is not None:
+        return f"{name} gets indices up to {first.got - 1} but num_embeddings is {need}"
     origin = origin_words(places, first) if "," not in got else ""
     last_dims = normalized_shape(layer)
     if len(last_dims) > 1 and first.inputs:

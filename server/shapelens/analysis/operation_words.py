@@ -230,6 +230,12 @@ def _index(failed: Failed) -> str:
     return f"index {index} is out of range: dim {dim} of {failed.named(0)} has size {size}"
 
 
+def _embedding(failed: Failed) -> str:
+    if len(failed.tensors) < 2:
+        return ""
+    return f"an index in {failed.named(0)} lies outside of the {_dim(failed.tensors[1], 0)} rows of {failed.named(1)}"
+
+
 def _einsum(failed: Failed) -> str:
     found = _SUBSCRIPT.search(failed.message)
     if found:
@@ -298,6 +304,7 @@ _BY_CODE: dict[str, Callable[[Failed], str]] = {
     "dim": _dim_argument,
     "split": _split,
     "index": _index,
+    "embedding-range": _embedding,
     "einsum": _einsum,
     "conv-in-channels": _channels,
     "kernel-size": _window,

@@ -63,6 +63,8 @@ def code_of(error: BaseException, failure: Optional[Failure]) -> str:
     ours = failure is not None and failure.error is error
     if ours and failure is not None and failure.operation == "scaled_dot_product_attention" and "dtype" not in text:
         return "attention"
+    if ours and failure is not None and failure.operation in ("embedding", "embedding_bag") and "index out of range in self" in text:
+        return "embedding-range"
     if ours or isinstance(error, (RuntimeError, IndexError)) or _raised_by_torch(error):
         for pattern, code in MESSAGES:
             if re.search(pattern, text):

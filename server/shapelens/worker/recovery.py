@@ -62,6 +62,9 @@ class Recovery:
             if not half_built and not self._follows(args, kwargs):
                 found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
                 found.layer = module.__dict__.get(LAYER)
+                if isinstance(module, torch.nn.Embedding) and "index out of range in self" in found.message:
+                    found.code = "embedding-range"
+                    found.argument, found.got, found.need = "num_embeddings", _rows_needed(args, kwargs), module.num_embeddings
                 self._report(found)
             shapes = None if half_built or self._is_vague(args, kwargs) else results.layer_shapes(module, args, kwargs)
             weight = getattr(module, "weight", None)
@@ -177,6 +180,12 @@ def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Option
         name.startswith("__i") and name != "__invert__" and name != "__index__"
     )
     return (args[0],) if in_place and args and isinstance(args[0], Tensor) else None
+
+
+def _rows_needed(args: Args, kwargs: Kwargs) -> Optional[int]:
+    """How many rows an embedding needs for the indices that it is given; None where one is negative."""
+    index = next(tensors_in((args, kwargs)))
+    return int(index.max()) + 1 if int(index.min()) >= 0 else None
 
 
 def _numbers(values: Any, depth: int = 0) -> List[Any]:
