@@ -145,9 +145,11 @@ def _numbers(value: Any) -> List[int]:
 
 
 def samples_fit(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> None:
-    """Raises what eager raises where multinomial is to draw more samples than there are classes."""
+    """Raises what eager raises where multinomial is to draw more samples than there are classes, or gets no probabilities."""
     given = {**dict(zip(("input", "num_samples", "replacement"), args)), **kwargs}
     count, weights = given.get("num_samples"), given.get("input")
+    if isinstance(weights, Tensor) and not weights.is_floating_point():
+        raise RuntimeError("multinomial only supports floating-point dtypes for input, got: %s" % str(weights.dtype)[6:])
     if isinstance(weights, Tensor) and weights.dim() and type(count) is int and not given.get("replacement") and count > weights.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
 

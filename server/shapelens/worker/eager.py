@@ -65,6 +65,8 @@ def ask(
         try:
             result = func(*_moved(args, _real), **_moved(kwargs, _real))
         except Exception as error:
+            if isinstance(error, NotImplementedError) and "not implemented for '" in str(error):
+                error = RuntimeError(str(error))  # It refuses a dtype; of no kernel at all it says something else.
             return Opinion(None, error)
         return Opinion(_moved(result, lambda tensor: tensor.to(META)), None)
 
