@@ -254,6 +254,16 @@ class Stop:
     """End the worker and its children."""
 
 
+# --- between the worker's own processes ---
+
+
+@dataclass
+class Imported:
+    """What a run has imported of the user's files and would like to find ready the next time. The server never sees it."""
+
+    files: List[str]
+
+
 # --- worker to server ---
 
 
@@ -304,7 +314,7 @@ class Finished:
     seconds: float = 0.0
 
 
-MESSAGES = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Output, Traced, Finished)}
+MESSAGES = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Imported, Hello, Ready, Output, Traced, Finished)}
 
 
 # --- frames ---

@@ -7,9 +7,10 @@ import os
 import sys
 from typing import Any, BinaryIO
 
-from ..protocol import Run, encode
+from ..protocol import Imported, Run, encode
 from . import confine
 from .framing import read_message
+from .prepared import PREPARED
 
 
 def serve_one(jobs: int, results: int, output: int) -> None:
@@ -52,6 +53,8 @@ def do(run: Run, outgoing: BinaryIO, execute: Any) -> None:
         confine.no_time_limit()
         _flush()
     send(finished)
+    if PREPARED.unprepared:
+        send(Imported(PREPARED.unprepared))
 
 
 def _redirect(output: int) -> None:

@@ -12,12 +12,13 @@ import ast
 import builtins
 import importlib.util
 import sys
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from .standin import StandInModule, absent, cause_of
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
+CODE = "shapelens_code"  # an attribute of statements
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 MODULE_NAMES = {"__path__", "__getattr__", "__all__"}
@@ -77,7 +78,7 @@ class Definitions:
         """Run the definitions of a module, and keep the rest waiting."""
         self._flags = future_flags(tree)
         for node in tree.body:
-            if _is_main_block(node):
+            if is_main_block(node):
                 self._last_resort += node.body  # type: ignore[attr-defined]
             elif self._all_of_it or is_definition(node):
                 self._execute(node)
@@ -125,7 +126,7 @@ class Definitions:
 
     def _execute(self, node: ast.stmt) -> None:
         try:
-            exec(compile(ast.Module([node], []), self._file, "exec", self._flags, dont_inherit=True), self._names)
+            exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
@@ -153,6 +154,14 @@ class Definitions:
                 module = sys.modules.get(node.module or "")
                 found = getattr(module, alias.name, None) if node.level == 0 and module is not None else None
                 self._names.setdefault(alias.asname or alias.name, found or getattr(StandInModule(node.module or "."), alias.name))
+
+
+def compiled(node: ast.stmt, file: str, flags: int) -> CodeType:
+    """The code of one statement; it is compiled once. Raises SyntaxError, ValueError and RecursionError."""
+    code: Optional[CodeType] = node.__dict__.get(CODE)
+    if code is None:
+        code = node.__dict__[CODE] = compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True)
+    return code
 
 
 def future_flags(tree: ast.Module) -> int:
@@ -213,7 +222,8 @@ def is_plain(node: ast.AST) -> bool:
     return True
 
 
-def _is_main_block(node: ast.stmt) -> bool:
+def is_main_block(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":`"""
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
         return False
     sides = [node.test.left] + node.test.comparators

@@ -13,6 +13,7 @@ from typing import Any, Dict, Set
 from ..protocol import Cancel, Finished, Preload, Run, Stop, encode
 from .confine import GRACE, clean_up
 from .framing import read_message
+from .prepared import PREPARED
 
 MOST_OUTPUT = 256 * 1024
 MARK = b"\0end of output\0"
@@ -67,6 +68,8 @@ class Disposable:
             _forget(before, run)
         self._forward_what_was_printed()
         self.send(finished)
+        for file in list(PREPARED.unprepared):
+            PREPARED.prepare(file)
 
     def _too_late(self, run: Run) -> None:
         self.send(Finished(run.run_id, "deadline", "the run took longer than its deadline of %g s" % run.deadline, run.deadline))

@@ -119,8 +119,8 @@ class Frames:
         sites = self.recorder.sites
         inside = [
             number
-            for number, item in enumerate(sites)
-            if item.operation and item.place[0] <= line <= item.place[2] and self.recorder.file_of(number) == file
+            for number in self.recorder.sites_of(file)
+            if sites[number].operation and sites[number].place[0] <= line <= sites[number].place[2]
         ]
         after = [number for number in inside if number > self.recorder.last] or inside
         return sites[after[0]].place if after else None

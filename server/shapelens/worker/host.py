@@ -16,6 +16,7 @@ from ..protocol import HEADER, Cancel, Finished, Output, Preload, Run, Stop, dec
 from . import child
 from .confine import GRACE, clean_up, clean_up_after_the_dead
 from .framing import Splitter
+from .prepared import PREPARED
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
 READ_SIZE = 1 << 18
@@ -84,6 +85,8 @@ class Host:
         self.working: Optional[Child] = None
         self.queue: List[Run] = []
         self.wake, self.wake_in = os.pipe()
+        self.imported: List[str] = []  # files that are to be prepared for the next runs
+        self.prepared_some = False
         self.stopping = False
 
     def serve(self) -> None:
@@ -99,7 +102,10 @@ class Host:
         try:
             while not self.stopping:
                 self._prepare()
-                for key, _ in self.selector.select(self._timeout()):
+                ready = self.selector.select(self._timeout())
+                if not ready and self.imported:
+                    self._prepare_file()
+                for key, _ in ready:
                     if key.fileobj in self.selector.get_map():  # An earlier handler of this round may have closed it.
                         key.data()
                 self._reap()
@@ -157,12 +163,24 @@ class Host:
     def _preload(self, modules: List[str]) -> None:
         from .preload import preload
 
-        if preload(modules) and self.waiting is not None:
-            # The child that waits does not have them; the next one will.
+        if preload(modules):
+            self._replace_waiting()
+
+    def _replace_waiting(self) -> None:
+        """The child that waits does not have what has just been loaded; the next one will."""
+        if self.waiting is not None:
             self.waiting.kill("stale")
             os.waitpid(self.waiting.pid, 0)
             self.waiting.close()
             self.waiting = None
+
+    def _prepare_file(self) -> None:
+        """One of the files that runs have imported, while there is nothing else to do."""
+        if self.working is None:
+            self.prepared_some |= PREPARED.prepare(self.imported.pop())
+            if not self.imported and self.prepared_some:
+                self.prepared_some = False
+                self._replace_waiting()
 
     def _next(self) -> None:
         if self.working is None and self.queue:
@@ -194,6 +212,9 @@ class Host:
         if chunk == b"":
             self.selector.unregister(process.results)
         for frame in process.splitter.feed(chunk or b""):
+            if b'"type":"Imported"' in frame[:64]:
+                self.imported += decode(frame[HEADER.size :]).files
+                continue
             if b'"type":"Finished"' in frame[:64]:
                 process.finished = True
                 # What was printed before belongs in front of it.
@@ -217,7 +238,7 @@ class Host:
 
     def _timeout(self) -> Optional[float]:
         if self.working is None:
-            return None
+            return 0.0 if self.imported else None
         return max(0.0, self.working.kill_at - time.monotonic())
 
     def _watch_deadline(self) -> None:

@@ -20,6 +20,7 @@ from .conditions import assumed
 from .definitions import KEPT, Definitions
 from .missing import MissingFinder
 from .packages import package_of, search_path
+from .prepared import PREPARED, Program
 from .recorder import Recorder
 from .rewrite import ASSUMED, TURN, TURNS, rewrite
 from .unknown import turn, turns
@@ -80,6 +81,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         self.recorder = recorder
         self.on_failure = on_failure
         self.trees: Dict[str, ast.Module] = {}  # rewritten once, as a file may be loaded under two names
+        self.programs: Dict[str, Optional[Program]] = {}
         self.loaded: List[str] = []  # the user's files, in the order in which they were imported
         self.rewritten = self.parsed = 0
 
@@ -96,8 +98,17 @@ class UserFinder(importlib.abc.MetaPathFinder):
             self.loaded.append(file)
         return self.spec(fullname, file) if file in self.texts or self._is_worth_it(file) else None
 
+    def _program(self, file: str) -> Optional[Program]:
+        """What was prepared for a file, if that will do."""
+        if file not in self.programs:
+            self.programs[file] = None if file in self.texts else PREPARED.program(file)
+        program = self.programs[file]
+        return None if program is not None and program.first is None and file in self.observe else program
+
     def _is_worth_it(self, file: str) -> bool:
         """Whether a run can afford to parse a file."""
+        if self._program(file) is not None:
+            return True
         try:
             size = os.stat(file).st_size
         except OSError:
@@ -119,6 +130,21 @@ class UserFinder(importlib.abc.MetaPathFinder):
 
     def execute(self, module: ModuleType, file: str) -> None:
         """Run a text's definitions in a module. Raises SyntaxError, and OSError where there is no text."""
+        tree = self._tree(file)
+        names = module.__dict__
+        names.update(self.recorder.reporters())
+        names[ASSUMED], names[TURNS], names[TURN] = assumed, turns, turn
+        # The modules of a package are made to be imported: what one does at module level (registering, loading others) the rest relies on.
+        all_of_it = file != self.document and (hasattr(module, "__path__") or "." in module.__name__)
+        definitions = names[KEPT] = Definitions(module, file, all_of_it, lambda node, error: self.on_failure(file, node, error))
+        definitions.run(tree)
+
+    def _tree(self, file: str) -> ast.Module:
+        program = self._program(file)
+        if program is not None:
+            if program.first is not None:
+                self.recorder.add_file(file, program.first)
+            return program.tree
         text = self.text_of(file)
         tree = self.trees.get(file) or parse(text, file)
         self.trees[file] = tree
@@ -132,13 +158,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
             except RecursionError:  # Nested deeper than we can follow: the file runs as it is.
                 del self.recorder.sites[first:]
                 tree = self.trees[file] = parse(text, file)
-        names = module.__dict__
-        names.update(self.recorder.reporters())
-        names[ASSUMED], names[TURNS], names[TURN] = assumed, turns, turn
-        # The modules of a package are made to be imported: what one does at module level (registering, loading others) the rest relies on.
-        all_of_it = file != self.document and (hasattr(module, "__path__") or "." in module.__name__)
-        definitions = names[KEPT] = Definitions(module, file, all_of_it, lambda node, error: self.on_failure(file, node, error))
-        definitions.run(tree)
+        return tree
 
     def _is_worth_rewriting(self, file: str, text: str) -> bool:
         if file not in self.observe:

@@ -13,12 +13,13 @@ import collections
 import dataclasses
 import itertools
 import types
-from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Container, Dict, List, Optional, Tuple
 
 import torch
 
 from ..protocol import Observation, Span, Value
 from . import unknown
+from .prepared import PREPARED
 from .sites import BOUND, NAMES, READ, SCALAR, VALUE, Site
 
 Key = Tuple[Any, ...]
@@ -211,20 +212,23 @@ class Recorder:
     """Takes what rewritten code reports, for one example at a time."""
 
     def __init__(self, on_module: Callable[[Any, Site], None]) -> None:
-        self.sites: List[Site] = []
-        self.files: List[Tuple[int, str]] = []  # the first site of each file, and the file
-        self.rewritten: Set[str] = set()  # these files
-        self._first_sites: List[int] = []
+        PREPARED.forget_run()
+        self.sites: List[Site] = PREPARED.sites
+        self.files: List[Tuple[int, str]] = PREPARED.files  # the first site of each file, and the file
+        self.rewritten: Dict[str, int] = {}  # the first site of each file that is in use
+        self._first_sites: List[int] = [first for first, _ in self.files]
         self.seen: Dict[int, Seen] = {}
         self.defined: Dict[int, Seen] = {}  # of the sites that run once, with the definitions
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
         self._on_module = on_module
 
-    def add_file(self, file: str) -> None:
-        """The sites that are added from now on are of this file."""
+    def add_file(self, file: str, first: Optional[int] = None) -> None:
+        """The sites that are added from now on are of this file, or those from `first` on, which are there already."""
+        self.rewritten[file] = len(self.sites) if first is None else first
+        if first is not None:
+            return
         self.files.append((len(self.sites), file))
         self._first_sites.append(len(self.sites))
-        self.rewritten.add(file)
 
     def start_example(self) -> None:
         """Forget what the sites held; the sites themselves stay."""
@@ -299,6 +303,12 @@ class Recorder:
     def file_of(self, number: int) -> str:
         """The file that a site is in."""
         return self.files[bisect.bisect_right(self._first_sites, number) - 1][1]
+
+    def sites_of(self, file: str) -> range:
+        """The sites of a file."""
+        first = self.rewritten[file]
+        behind = bisect.bisect_right(self._first_sites, first)
+        return range(first, self._first_sites[behind] if behind < len(self._first_sites) else len(self.sites))
 
     def span_of(self, number: int) -> Span:
         """Where a site is."""

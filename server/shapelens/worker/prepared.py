@@ -1,0 +1,102 @@
+"""Files of the workspace that were parsed, rewritten and compiled ahead of a run, which is most of what importing them costs.
+
+The host does it between runs, as nothing of a file is executed by that, and its children inherit the result. A file is known by its time of
+change and its size; the document itself and unsaved texts change with each run and are never kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from .definitions import DEFINES, compiled, future_flags, is_main_block
+from .rewrite import rewrite
+from .sites import Site
+
+MOST_REWRITTEN = 1 << 21  # bytes of text that are kept rewritten, with some 300 bytes for each of their sites
+MOST_COMPILED = 1 << 23  # bytes of text that are kept at all
+
+
+class Program(NamedTuple):
+    """A file whose statements are compiled. first: its first site; None where it is not rewritten."""
+
+    state: Tuple[int, int]
+    tree: ast.Module
+    first: Optional[int]
+
+
+class Prepared:
+    """What is kept. There is one in a process; the sites of a run are numbered on from its own."""
+
+    def __init__(self) -> None:
+        self.sites: List[Site] = []
+        self.files: List[Tuple[int, str]] = []  # the first site of each file, and the file; older versions too
+        self.unprepared: List[str] = []  # what runs of this process would have liked to find
+        self._programs: Dict[str, Program] = {}
+        self._kept = 0  # sites and files up to here belong to programs: the rest is a run's
+        self._rewritten = self._compiled = 0
+
+    def program(self, file: str) -> Optional[Program]:
+        """The program of a file as it is on disk now; None where there is none."""
+        program = self._programs.get(file)
+        if program is not None and program.state == _state(file):
+            return program
+        self.unprepared.append(file)
+        return None
+
+    def forget_run(self) -> None:
+        """Drop the sites of a run that happened in this process."""
+        del self.sites[self._kept :]
+        while self.files and self.files[-1][0] >= self._kept:
+            self.files.pop()
+        self.unprepared = []
+
+    def prepare(self, file: str) -> bool:
+        """Parse, rewrite and compile a file; whether there is something new. A file that cannot be is left to the run, which reports it."""
+        state = _state(file)
+        known = self._programs.get(file)
+        if state is None or (known is not None and known.state == state) or self._compiled + state[1] > MOST_COMPILED:
+            return False
+        if self._rewritten > 2 * MOST_REWRITTEN:
+            self.__init__()  # type: ignore[misc]  # Mostly older versions: what is still in use comes back with the next run.
+        try:
+            with open(file, "rb") as stream:
+                tree = ast.parse(importlib.util.decode_source(stream.read()), file)
+            first = len(self.sites) if self._rewritten + state[1] <= MOST_REWRITTEN else None
+            if first is not None:
+                rewrite(tree, self.sites)
+            _compile(tree, file)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            del self.sites[self._kept :]
+            return False
+        if first is not None:
+            self.files.append((first, file))
+            self._rewritten += state[1]
+        self._kept = len(self.sites)
+        self._compiled += state[1]
+        self._programs[file] = Program(state, tree, first)
+        return True
+
+
+def _compile(tree: ast.Module, file: str) -> None:
+    flags = future_flags(tree)
+    for node in tree.body:
+        if not is_main_block(node):
+            compiled(node, file, flags)
+        if isinstance(node, DEFINES):
+            for field in ("body", "decorator_list", "bases", "keywords"):
+                if hasattr(node, field):
+                    setattr(node, field, [])  # The code has it all: the tree is kept for the names that statements bind.
+
+
+def _state(file: str) -> Optional[Tuple[int, int]]:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+PREPARED = Prepared()
