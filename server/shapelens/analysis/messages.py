@@ -10,6 +10,7 @@ from ..protocol import Mismatch, Origin
 from .layers import ARGUMENTS, constructor_words, normalized_shape, noun
 from .operation_words import Failed, words
 from .places import Places, layer_name
+from .python_words import python_words
 from .shapes import has_tensor, shape_text, sizes_text
 
 MOST_SIZES = 3  # that layers of one constructor call got, before an ellipsis
@@ -117,7 +118,7 @@ def operation_message(places: Places, failed: Failed) -> str:
     message = mismatch.message.strip().rstrip(".") or mismatch.exception
     if mismatch.code == "data-dependent":
         return f"the run ends here: this needs the values of a tensor, which only real data has ({_shortened(message)})"
-    said = words(failed)
+    said = python_words(places, mismatch) if mismatch.code == "exception" else words(failed)
     if not said and mismatch.code in ("layer-arguments", "attention-heads"):
         said = _with_arguments(places, mismatch, message)
     elif not said:
