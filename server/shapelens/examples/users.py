@@ -13,6 +13,7 @@ from shapelens.examples.settings import Settings
 # Folders that hold other people's code, or none at all.
 SKIPPED_FOLDERS = {"node_modules", "site-packages", "dist-packages", "__pycache__", "venv", "env", "build", "dist", "__pypackages__"}
 MOST_FILES = 5000
+MOST_FOLDERS = 5000  # data sets may lie in a workspace
 LARGEST_FILE = 1 << 20  # bytes
 MOST_USERS = 6  # that are worth a run
 ENOUGH = 2  # of them that turned out to import the file
@@ -78,7 +79,9 @@ def _names_of(path: str) -> set[str]:
 
 def _python_files(root: str) -> Iterator[str]:
     left = MOST_FILES
-    for place, folders, files in os.walk(root):
+    for number, (place, folders, files) in enumerate(os.walk(root)):
+        if number > MOST_FOLDERS:
+            return
         folders[:] = sorted(name for name in folders if not is_skipped(Path(place, name)))
         for name in sorted(files):
             if name.endswith(".py"):
