@@ -11,9 +11,10 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Span
 from . import axes, constructors, origins, unknown
 from .frames import Frames
+from .keys import LAYER, STAND_IN, key_of, value_of
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
 from .meta import Meta, NotRecovered, made, spread
-from .recorder import LAYER, STAND_IN, Recorder, Seen, key_of, value_of
+from .recorder import Recorder, Seen
 from .recovery import Recovery, is_vague
 from .rewrite import Site
 

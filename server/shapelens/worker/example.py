@@ -9,8 +9,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 import torch
 
 from .frames import EXAMPLE_FILE
+from .keys import ORIGIN
 from .origins import INPUT
-from .recorder import ORIGIN
 
 SHORTHANDS = {
     "f32": torch.float32,

@@ -10,8 +10,8 @@ import torch
 from ..protocol import Mismatch, Span
 from . import origins
 from .frames import Frames
+from .keys import LAYER, key_of, value_of
 from .meta import NEEDS_DATA, Failure, Meta
-from .recorder import LAYER, key_of, value_of
 from .standin import cause_of
 
 # What eager says -> the code of the finding. The first that fits counts.

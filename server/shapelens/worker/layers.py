@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from .autocast import autocast_is_on
-from .recorder import HALF_BUILT
+from .keys import HALF_BUILT
 
 Tensor = torch.Tensor
 

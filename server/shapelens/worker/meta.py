@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from . import checks, eager, origins, unknown
-from .recorder import STAND_IN, VAGUE
+from .keys import STAND_IN, VAGUE
 from .remarks import WATCHED, Remarks
 
 Tensor = torch.Tensor

@@ -9,7 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .recorder import Key, Seen
+from .keys import Key
+from .recorder import Seen
 
 Sizes = Dict[str, int]
 

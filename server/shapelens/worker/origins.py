@@ -11,8 +11,9 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 import torch
 
 from ..protocol import Origin
+from .keys import ORIGIN
 from .layers import size_setter
-from .recorder import ORIGIN, Recorder
+from .recorder import Recorder
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction

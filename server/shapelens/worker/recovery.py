@@ -16,9 +16,10 @@ from . import results, unknown
 from .caught import would_be_caught
 from .failures import mismatch_of
 from .frames import Frames
+from .keys import HALF_BUILT, LAYER, STAND_IN, VAGUE, key_of, value_of
 from .meta import NEEDS_DATA, Meta, NotRecovered, made
 from .origins import tensors_in
-from .recorder import HALF_BUILT, LAYER, STAND_IN, VAGUE, Seen, key_of, value_of
+from .recorder import Seen
 
 Tensor = torch.Tensor
 Args = Tuple[Any, ...]

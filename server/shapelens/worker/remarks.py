@@ -15,9 +15,10 @@ import torch
 from ..protocol import Remark
 from . import origins
 from .frames import Frames
+from .keys import LAYER, ORIGIN, key_of, value_of
 from .layers import is_torch_layer, size_setter
 from .naming import Sizes, name_shape
-from .recorder import LAYER, ORIGIN, Recorder, key_of, value_of
+from .recorder import Recorder
 
 Tensor = torch.Tensor
 Args = Tuple[Any, ...]
