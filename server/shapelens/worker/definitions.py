@@ -67,6 +67,7 @@ class Definitions:
         self._on_failure = on_failure
         self._waiting: List[ast.stmt] = []  # statements that did not run yet, in order
         self._last_resort: List[ast.stmt] = []  # those of `__main__` blocks, then what functions assign to globals
+        self._branches: List[ast.stmt] = []  # assignments in branches: where none of them was taken, the first one is
         self._held: Dict[str, Any] = {}  # values that waiting statements change, until they are read
         self._assigned: Set[str] = set()
         self._starred: List[str] = []  # modules of which all names were imported
@@ -84,6 +85,8 @@ class Definitions:
                 self._execute(node)
             else:
                 self._waiting.append(node)
+                if isinstance(node, ast.If):
+                    self._branches += [part for part in ast.walk(node) if isinstance(part, ast.Assign)]
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self._last_resort += _global_assignments(node)
@@ -102,6 +105,8 @@ class Definitions:
             if statements is self._waiting or name not in self._names:  # What is known may be changed by those that wait.
                 names = _with_parts(name, statements)
                 self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)))  # noqa: B023
+        if name not in self._names:
+            self._run_those([node for node in self._branches if name in set(bound_names(node))][:1], lambda node: True)
         if name not in self._names and not name.startswith("_"):
             self._take_starred(name)
         if name not in self._names and not name.startswith("__"):

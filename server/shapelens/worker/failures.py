@@ -88,7 +88,7 @@ def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, 
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
     code, message = code_of(error, failure), one_line(error) or type(error).__name__
     cause = cause_of(error)
-    if code == "exception" and cause is not None:
+    if code in ("exception", "shape") and cause is not None:
         code, message = cause  # No mistake of this code: something that it got from a missing module or file is not what it should be.
     found = Mismatch(code, message, type(error).__name__, trail[-1] if trail else None, trail, example)
     layer = _layer_in(error)
