@@ -18,6 +18,8 @@ from . import unknown
 
 Tensor = torch.Tensor
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_ON_THE_WAY = (_HERE, _TORCH + "_tensor.py", _TORCH + "overrides.py")  # from a condition to the tensor that is asked
 
 Place = Tuple[str, int]  # file and line
 
@@ -94,7 +96,7 @@ branches = Branches()
 def decide() -> bool:
     """The truth of the condition on data that the code is at: one of torch's own stays torch's, and nothing is said of it."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_HERE) and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(_ON_THE_WAY) and frame.f_back is not None:
         frame = frame.f_back
     return branches.decide((frame.f_code.co_filename, frame.f_lineno))
 

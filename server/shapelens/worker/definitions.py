@@ -85,8 +85,8 @@ class Definitions:
                 self._execute(node)
             else:
                 self._waiting.append(node)
-                if isinstance(node, ast.If):
-                    self._branches += [part for part in ast.walk(node) if isinstance(part, ast.Assign)]
+            if isinstance(node, ast.If) and not is_main_block(node):
+                self._branches += [part for part in ast.walk(node) if isinstance(part, ast.Assign)]
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self._last_resort += _global_assignments(node)
@@ -240,6 +240,7 @@ def is_main_block(node: ast.stmt) -> bool:
 def bound_names(node: ast.AST) -> Iterator[str]:
     """Names that a statement binds, or whose value it changes: `x = …`, `x[…] = …`, `x.append(…)`."""
     todo: List[ast.AST] = [node]
+    trains = isinstance(node, (ast.For, ast.While, ast.With)) and any(map(_is_training, ast.walk(node)))
     while todo:
         part = todo.pop()
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -254,8 +255,13 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         if isinstance(part, (ast.Subscript, ast.Attribute)) and isinstance(part.ctx, ast.Store):
             yield from _owner(part)
         if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) and isinstance(part.value.func, ast.Attribute):
-            yield from _owner(part.value.func) if part.value.func.attr not in WORKS else ()
+            yield from _owner(part.value.func) if part.value.func.attr not in WORKS and not trains else ()
         todo.extend(ast.iter_child_nodes(part))
+
+
+def _is_training(node: ast.AST) -> bool:
+    """Whether a loop with this in it trains: what it does to a model makes no difference to its shapes."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("backward", "zero_grad", "step")
 
 
 def _owner(node: Optional[ast.AST]) -> Iterator[str]:

@@ -74,13 +74,15 @@ class _Meta(type):
 
     __ror__ = __or__
 
-    def __torch_function__(cls, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
+    @classmethod
+    def __torch_function__(meta, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
         """A tensor that is filled with it stays what it is; what else an operation makes of it is unknown."""
-        called.append(cls)
+        given = [argument for argument in (*args, *(kwargs or {}).values()) if isinstance(argument, meta)]
+        called.extend(given)
         name = getattr(func, "__name__", "")
         if args and isinstance(args[0], torch.Tensor) and (name in ("__setitem__", "__set__") or (name.endswith("_") and name[0] != "_")):
             return args[0]
-        raise TypeError("%s is not known" % cls.__name__)
+        raise TypeError("%s is not known" % (given[0].__name__ if given else "an argument"))
 
 
 def _is_absent(cls: Any) -> bool:
