@@ -145,3 +145,24 @@ def test_what_cannot_be_defined_in_another_file_is_told_there(forking: WorkerPro
     assert trace is not None and trace.examples[0].error is None and trace.notes == []
     told = [(each.code, Path(each.span.file).name, each.span.line) for each in trace.mismatches if each.span is not None]
     assert told == [("definition", "blocks.py", 10)]
+
+
+def test_a_finder_may_ask_all_others(forking: WorkerProcess, tmp_path: Path) -> None:
+    finder = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        others = [finder for finder in sys.meta_path if finder is not self]
+        return next((spec for finder in others if (spec := finder.find_spec(name, path)) is not None), None)
+sys.meta_path.append(Finder())
+try:
+    import a_package_that_is_not_there
+except ImportError:
+    size = 4
+"""
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "__init__.py").write_text(finder)
+    text = "from kit import size\nfrom torch import nn\ndef model(x):\n    y = nn.Linear(size, 2)(x)\n    return y\n"
+    trace, _ = forking.run(tmp_path / "model.py", text, "model(f32[5, 4])")
+    assert trace is not None and trace.mismatches == []
+    assert seen_in(trace, tmp_path / "model.py") == [("y", [[5, 2]])]

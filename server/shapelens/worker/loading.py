@@ -14,7 +14,7 @@ import linecache
 import os
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from .conditions import assumed
 from .definitions import KEPT, Definitions
@@ -81,6 +81,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         self.recorder = recorder
         self.on_failure = on_failure
         self.trees: Dict[str, ast.Module] = {}  # rewritten once, as a file may be loaded under two names
+        self.asked: Set[str] = set()  # top-level names that the finders behind Python's own were asked for
         self.programs: Dict[str, Optional[Program]] = {}
         self.loaded: List[str] = []  # the user's files, in the order in which they were imported
         self.rewritten = self.parsed = 0
@@ -168,8 +169,9 @@ class UserFinder(importlib.abc.MetaPathFinder):
 
 def _elsewhere(own: UserFinder, fullname: str, path: Optional[Sequence[str]]) -> Any:
     """What the finders of editable installations know: they stand behind Python's own."""
-    if "." in fullname:
-        return None
+    if "." in fullname or fullname in own.asked:
+        return None  # A finder may itself ask for what it is asked for.
+    own.asked.add(fullname)
     for finder in sys.meta_path:
         is_editable = "editable" in getattr(finder, "__name__", "").lower()  # setuptools'; other build tools' are instances.
         if is_editable or not (finder is own or isinstance(finder, (type, MissingFinder))):
