@@ -166,3 +166,16 @@ except ImportError:
     trace, _ = forking.run(tmp_path / "model.py", text, "model(f32[5, 4])")
     assert trace is not None and trace.mismatches == []
     assert seen_in(trace, tmp_path / "model.py") == [("y", [[5, 2]])]
+def test_a_package_that_loads_all_its_modules_itself_keeps_them_observed(forking: WorkerProcess, tmp_path: Path) -> None:
+    package = tmp_path / "nets"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        """
+import importlib, pkgutil
+for importer, name, _ in pkgutil.walk_packages(__path__, prefix=__name__ + "."):
+    importer.find_spec(name).loader.exec_module(importlib.import_module(name))
+"""
+    )
+    (package / "blocks.py").write_text(BLOCKS)
+    trace, _ = forking.run(package / "blocks.py", BLOCKS, "Block(4)(f32[5, 4])")
+    assert seen_in(trace, package / "blocks.py") == [("h", [[5, 6]])]

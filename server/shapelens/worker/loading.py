@@ -6,6 +6,7 @@ The text of an open document is the editor's.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -14,7 +15,7 @@ import linecache
 import os
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 from .conditions import assumed
 from .definitions import KEPT, Definitions
@@ -165,6 +166,22 @@ class UserFinder(importlib.abc.MetaPathFinder):
         if file not in self.observe:
             self.rewritten += len(text)
         return file in self.observe or self.rewritten <= MOST_REWRITTEN
+
+
+@contextlib.contextmanager
+def once() -> Iterator[None]:
+    """A module that was loaded as ours stays so: packages that load all their modules themselves would execute it again as it is."""
+    execute = importlib.machinery.SourceFileLoader.exec_module
+
+    def exec_module(loader: Any, module: ModuleType) -> None:
+        if KEPT not in module.__dict__:
+            execute(loader, module)
+
+    importlib.machinery.SourceFileLoader.exec_module = exec_module  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        del importlib.machinery.SourceFileLoader.exec_module
 
 
 def _elsewhere(own: UserFinder, fullname: str, path: Optional[Sequence[str]]) -> Any:

@@ -29,7 +29,7 @@ from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
 from .frames import Frames
 from .harmless import harmless
-from .loading import UserFinder, load
+from .loading import UserFinder, load, once
 from .meta import Meta
 from .missing import MissingFinder
 from .naming import Sizes, distinct, name_shape
@@ -95,7 +95,7 @@ class Job:
         if os.path.isdir(folder):
             os.chdir(folder)
         try:
-            with harmless(self.meta), self.meta, watching(lambda: self.calls, self.progress.tick):
+            with once(), harmless(self.meta), self.meta, watching(lambda: self.calls, self.progress.tick):
                 yield
         finally:
             sys.path[:], sys.argv = before[0], before[1]
