@@ -166,6 +166,8 @@ except ImportError:
     trace, _ = forking.run(tmp_path / "model.py", text, "model(f32[5, 4])")
     assert trace is not None and trace.mismatches == []
     assert seen_in(trace, tmp_path / "model.py") == [("y", [[5, 2]])]
+
+
 def test_a_package_that_loads_all_its_modules_itself_keeps_them_observed(forking: WorkerProcess, tmp_path: Path) -> None:
     package = tmp_path / "nets"
     package.mkdir()

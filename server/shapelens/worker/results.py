@@ -294,6 +294,9 @@ def layer_shapes(module: Any, args: Args, kwargs: Kwargs) -> Optional[List[Shape
     if isinstance(module, nn.RNNBase):
         width = (module.proj_size or module.hidden_size) * (2 if module.bidirectional else 1)
         return [own[:-1] + [width]]
+    if isinstance(module, nn.RNNCellBase):
+        state = own[:-1] + [module.hidden_size]
+        return [state, state] if isinstance(module, nn.LSTMCell) else [state]
     if isinstance(module, nn.modules.loss._Loss):
         return [[] if module.reduction != "none" else own]
     found = re.match(r"(?:Adaptive|LP|Fractional)?(?:Max|Avg)?(?:Un)?[pP]ool(\d)d", type(module).__name__)
