@@ -5,7 +5,8 @@ A fixture is a Python file with its expectations in comments at line ends:
     self.fc1 = nn.Linear(576, 120)  #> → [B, 120]            the hints of the line, all of them, separated by ` | `
     self.fc1 = nn.Linear(576, 120)  #! linear-in-features @ 576: fc1 gets 400 features
                                                              a finding: code, text of its span, part of its message;
-                                                             `(no fix)` at the end where no quick fix is offered
+                                                             `(no fix)` at the end where no quick fix is offered,
+                                                             `(fix: Change …)` for the title of the first one
     x = self.fc1(x)                 #? self.fc1: 48 120 parameters     part of the hover on the first `self.fc1` of the line
 
 All hints and findings of the file have to be there, and no others. Every fix is applied, and the result run again: the finding has to be
@@ -36,7 +37,7 @@ from shapelens.source.positions import Position, Span
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
 _COMMENT = re.compile(r"[ \t]*#([>!?]) ?(.*?)(?=[ \t]*#[>!?] |$)")
-_FINDING = re.compile(r"(?P<code>[\w-]+)(?: @ (?P<text>.+?))?: (?P<message>.*?)(?P<unfixed> \(no fix\))?$")
+_FINDING = re.compile(r"(?P<code>[\w-]+)(?: @ (?P<text>.+?))?: (?P<message>.*?)(?P<unfixed> \(no fix\))?(?: \(fix: (?P<fix>.*)\))?$")
 
 
 @dataclass
@@ -113,9 +114,11 @@ def _finding_comment(finding: Finding, module: Module, wanted: list[str]) -> str
         fields = _FINDING.match(comment)
         if fields is None or fields["code"] != finding.code or (fields["unfixed"] is None) != (finding.fix is not None):
             continue
+        if fields["fix"] is not None and (finding.fix is None or fields["fix"] != finding.fix.title):
+            continue
         if fields["text"] in (None, text) and fields["message"] in finding.message:
             return comment
-    return f"{finding.code} @ {text}: {finding.message}" + ("" if finding.fix is not None else " (no fix)")
+    return f"{finding.code} @ {text}: {finding.message} " + (f"(fix: {finding.fix.title})" if finding.fix is not None else "(no fix)")
 
 
 def _hover_comment(wanted: str, line: int, said: Analysed) -> str:
@@ -146,7 +149,8 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
         fixed = copy / Path(fix.file).relative_to(project)
         before = text if fix.file == str(path) else fixed.read_bytes().decode()
         fixed.write_bytes(edits.apply(before, fix.edits).encode())
-        left = await batch.analyse(copy / path.relative_to(project), fixed.read_bytes().decode() if fix.file == str(path) else text)
+        changed = fixed.read_bytes().decode() if fix.file == str(path) else text
+        left = await batch.analyse(copy / path.relative_to(project), changed, fixes=False)
     # The words of another finding may change with the sizes that the fix changes.
     others = [(found.code, found.span.line) for found in said.findings if found is not finding]
     surplus = [found.message for found in left.findings if (found.code, found.span.line) not in others]

@@ -1,14 +1,15 @@
 """Files analysed one after the other, without an editor: what the command line and the tests do with a text.
 
-text → source.parse → examples.choose → runner.Worker → analysis. The language server's session takes the same steps, but keeps what they
-give between edits; here nothing is kept but the worker.
+text → source.parse → examples.choose → runner.Worker → analysis → repair. The language server's session takes the same steps, but keeps
+what they give between edits; here nothing is kept but the worker.
 """
 
 from __future__ import annotations
 
 import itertools
 import tokenize
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -19,11 +20,14 @@ from shapelens.analysis.views import merged, reaches, see_all, seen_from
 from shapelens.examples.choose import Choice, choose
 from shapelens.examples.settings import Settings
 from shapelens.examples.users import ENOUGH, Users
+from shapelens.repair import search
 from shapelens.runner import Worker, interpreter
 from shapelens.runner.preload import third_party
 from shapelens.runner.state import Failure
 from shapelens.source.module import Module, parse
 
+# Nobody types meanwhile, so there is time to try what is less likely.
+LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0)
 # What marks the folder that a project's own imports start from, and whose settings hold.
 PROJECT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg")
 
@@ -107,11 +111,19 @@ class Batch:
         return hello
 
     async def analyse(
-        self, path: Path, text: str, *, examples: list[str] | None = None, only: str | None = None, users: bool = True
+        self,
+        path: Path,
+        text: str,
+        *,
+        examples: list[str] | None = None,
+        only: str | None = None,
+        users: bool = True,
+        fixes: bool = True,
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
         `users`: what no example of its own shows is seen from the examples of files that import it.
+        `fixes`: findings come with those fixes that were tried and work.
         """
         file = str(path.absolute())
         settings = Settings.from_pyproject(str(path.absolute().parent))
@@ -126,26 +138,58 @@ class Batch:
             analysed.trace, finished = await self._run(file, module, choice, settings)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in analysed.trace.examples):
                 analysed.findings += failure(module, file, finished.outcome, finished.detail, settings)
-        if users and not examples and not (only and choice.examples) and not see_all(module, [analysed.trace]):
-            analysed.trace = merged(file, [analysed.trace, *await self._seen_from_users(file, text, settings)])
+        from_users = users and not examples and not (only and choice.examples) and not see_all(module, [analysed.trace])
+        if from_users:
+            analysed.trace = merged(file, [analysed.trace, *await self._seen_from_users(file, {file: text}, settings)])
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings)
-            analysed.findings += findings(module, analysed.trace, settings, _parsed)
+            found = findings(module, analysed.trace, settings, _parsed)
+            if fixes and not analysed.findings:
+                # What other files' examples show cannot be run by their number.
+                document = search.Document(file, module, settings, 0 if from_users else len(choice.examples), found, _parsed)
+                found = await search.with_fixes(document, self._attempts(analysed, from_users=from_users), LIMITS)
+            analysed.findings += found
         return analysed
 
-    async def _seen_from_users(self, file: str, text: str, settings: Settings) -> list[protocol.Trace]:
+    def _attempts(self, analysed: Analysed, *, from_users: bool) -> search.Attempt:
+        file, settings = analysed.path, analysed.settings
+
+        async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+            module = parse(texts[file], analysed.module) if file in texts else analysed.module
+            choice = analysed.choice
+            if numbers is not None:
+                choice = replace(choice, examples=[choice.examples[number] for number in numbers])
+            trace = protocol.Trace(file)
+            if choice.examples:
+                trace, finished = await self._run(file, module, choice, settings, texts, named=False)
+                if finished.outcome != "ok":
+                    return None
+            return (
+                merged(file, [trace, *await self._seen_from_users(file, {file: module.text, **texts}, settings)]) if from_users else trace
+            )
+
+        return attempt
+
+    async def _seen_from_users(self, file: str, texts: Mapping[str, str], settings: Settings) -> list[protocol.Trace]:
         """What the runs of files that import this one see of it."""
         views: list[protocol.Trace] = []
         for user in self._users.of(file, str(project_root(Path(file))), settings, {}):
-            module = _parsed(user)
+            module = parse(texts[user]) if user in texts else _parsed(user)
             choice = choose(module, user, settings) if module is not None and not module.errors else None
             if module is not None and choice is not None and choice.examples and len(views) < ENOUGH:
-                trace, _ = await self._run(user, module, choice, settings, {file: text})
+                trace, _ = await self._run(user, module, choice, settings, texts)
                 views += [seen_from(trace, file)] if reaches(trace, file) else []
         return views
 
     async def _run(
-        self, file: str, module: Module, choice: Choice, settings: Settings, overlays: dict[str, str] | None = None
+        self,
+        file: str,
+        module: Module,
+        choice: Choice,
+        settings: Settings,
+        overlays: Mapping[str, str] | None = None,
+        *,
+        named: bool = True,
     ) -> tuple[protocol.Trace, protocol.Finished]:
         await self.start()
         # The time that libraries take to load is not the model's, and must not count against its deadline.
@@ -163,8 +207,9 @@ class Batch:
             module.text,
             str(project_root(Path(file))),
             requests,
-            overlays=overlays or {},
+            overlays=dict(overlays or {}),
             observe=list(overlays or {}),
+            named=named,
             deadline=settings.deadline,
             memory_limit=settings.memory_limit,
         )

@@ -135,6 +135,13 @@ class Origin:
 
 
 @dataclass
+class Suspect(Origin):
+    """An operation on the way to a mismatch, which may be the one that is wrong: its result went into what failed."""
+
+    behind: bool = False  # its result went through a layer of torch's before it came to what failed
+
+
+@dataclass
 class Mismatch:
     """A failed operation, as the worker saw it; `analysis` turns it into a finding."""
 
@@ -153,6 +160,8 @@ class Mismatch:
     origins: List[Origin] = field(default_factory=list)  # where `got` came from, nearest first
     went_on: bool = False  # a stand-in took the place of the result
     operation: str = ""  # the torch function that failed: "view"
+    inside: List[int] = field(default_factory=list, compare=False)  # of Trace.layers: the user's modules that were running, innermost first
+    suspects: List[Suspect] = field(default_factory=list, compare=False)  # what led to the failed operation's arguments, nearest first
 
 
 @dataclass

@@ -6,6 +6,28 @@ from lsprotocol import types
 
 from lsp.editor import Editor
 
+HEADS = """\
+import torch
+from torch import nn
+
+
+# shapelens: Heads(24, 3)(f32[B:2, T:7, 24])
+class Heads(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        q = q.view(b, t, self.heads, -1).transpose(1, 2)
+        k = k.view(b, t, self.heads, -1).transpose(1, 3)
+        v = v.view(b, t, self.heads, -1).transpose(1, 2)
+        scores = (q @ k.transpose(-2, -1)).softmax(-1)
+        return (scores @ v).transpose(1, 2).reshape(b, t, d)
+"""
+
 
 def line_of(text: str, part: str) -> int:
     return next(number for number, line in enumerate(text.splitlines()) if part in line)
@@ -48,6 +70,41 @@ async def test_a_wrong_number_is_marked_explained_and_mended(editor: Editor, bro
     editor.apply(fix.edit)
     assert "nn.Linear(400, 120)" in editor.texts[uri]
     assert await editor.diagnostics(uri) == []
+
+
+async def test_fixes_follow_the_findings_once_they_have_been_tried(editor: Editor, broken: str) -> None:
+    uri = editor.open("shown/followed.py", broken)
+    titles: list[str] = []
+
+    def have_fixes() -> bool:
+        found = editor.published.get(uri)
+        titles[:] = [fix["title"] for each in found.diagnostics for fix in each.data["fixes"]] if found is not None else []
+        return bool(titles)
+
+    await editor.until(have_fixes)
+    assert titles == ["Change in_features to 400"]
+
+
+async def test_a_dim_that_is_wrong_long_before_the_failure_is_mended_there(editor: Editor) -> None:
+    uri = editor.open("shown/heads.py", HEADS)
+    (finding,) = await editor.diagnostics(uri)
+    assert editor.text_of(uri, finding.range) == "q @ k.transpose(-2, -1)"
+    fix = (await editor.actions(uri, finding))[0]
+    assert (fix.title, fix.is_preferred) == ("Change dim 3 of transpose to 2", True)
+    assert fix.edit is not None
+    editor.apply(fix.edit)
+    assert "k = k.view(b, t, self.heads, -1).transpose(1, 2)" in editor.texts[uri]
+    assert await editor.diagnostics(uri) == []
+
+
+async def test_an_edit_ends_the_search_for_fixes(editor: Editor) -> None:
+    uri = editor.open("shown/interrupted.py", HEADS)
+    assert len(await editor.diagnostics(uri)) == 1
+    editor.replace(uri, "transpose(1, 3)", "transpose(1, 2)")
+    assert await editor.diagnostics(uri) == []
+    last = line_of(HEADS, "return (scores")
+    hints = await editor.hints_when(uri, lambda hints: last in hints and "[B, " in hints[last])
+    assert hints[last] == "→ [B, T, 24]"
 
 
 async def test_a_finding_can_be_silenced(editor: Editor, broken: str) -> None:

@@ -15,19 +15,51 @@ def replacement(text: str, sizes: Sizes) -> str | None:
     `hidden` for `hidden * 2` where half is wanted each time, else the number where one is wanted by all, else None: no single number
     would be right for all layers.
     """
+    wanted_sizes = [wanted for _, wanted in sizes]
     for part, values in _parts(text, [now for now, _ in sizes]):
-        if values == [wanted for _, wanted in sizes]:
+        if values == wanted_sizes:
             return part
+        factors = {wanted // value if value > 0 and wanted % value == 0 else 0 for value, wanted in zip(values, wanted_sizes, strict=True)}
+        if len(factors) == 1 and min(factors) > 1 and isinstance((product := _product(text)), ast.BinOp):
+            # The same multiple of one part is right for all of them: `3 * hidden` for `2 * hidden`.
+            factor = product.left if isinstance(product.left, ast.Constant) else product.right
+            return _with_text(text, factor, str(min(factors)))
     numbers = {wanted for _, wanted in sizes}
     return str(numbers.pop()) if len(numbers) == 1 else None
 
 
+def operands(text: str) -> list[str]:
+    """The operands of `a + 2`, `2 * a`, ... that are no numbers: what may have been meant alone."""
+    node = _parsed(text)
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)):
+        return []
+    pairs = ((node.left, node.right), (node.right, node.left))
+    return [ast.unparse(one) for one, other in pairs if isinstance(other, ast.Constant) and not isinstance(one, ast.Constant)]
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _product(text: str) -> ast.expr | None:
+    node = _parsed(text)
+    return node if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else None
+
+
+def _with_text(text: str, node: ast.expr, new_text: str) -> str | None:
+    """The expression with a part of it written anew; None where it has several lines."""
+    stripped = text.strip().encode()
+    if b"\n" in stripped:
+        return None
+    return (stripped[: node.col_offset] + new_text.encode() + stripped[node.end_col_offset :]).decode()
+
+
 def _parts(text: str, values: list[int]) -> Iterator[tuple[str, list[int]]]:
     """The operands of `a + 2`, `2 * a`, ... that are no numbers, with the values that they must have had for the whole to have `values`."""
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return
+    node = _parsed(text)
     if not isinstance(node, ast.BinOp):
         return
     for operand, number, on_the_left in ((node.left, node.right, True), (node.right, node.left, False)):

@@ -4,8 +4,9 @@ its related places and its fixes may lie in others."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..examples.settings import Settings
 from ..protocol import ExampleRun, LayerSeen, Mismatch, Note, Trace
@@ -15,6 +16,7 @@ from . import codes
 from .blame import blamed
 from .expression_parts import parts_of
 from .fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
+from .guesses import guesses, suspected
 from .lints import lints
 from .messages import in_size_message, operation_message
 from .operation_words import failed_at
@@ -33,7 +35,8 @@ _FAILURES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """severity: "error" | "warning" | "information" | "hint". alternatives: other ways to mend it, less likely than `fix`."""
+    """severity: "error" | "warning" | "information" | "hint". candidates: gives what may mend it, in the order to try it; no one has
+    yet. fix and alternatives: those of them that were run and found to work, the likeliest first; see `shapelens.repair`."""
 
     code: str
     severity: str
@@ -43,6 +46,10 @@ class Finding:
     related: list[Related] = field(default_factory=list)
     fix: Fix | None = None
     alternatives: list[Fix] = field(default_factory=list)
+    examples: tuple[int, ...] = ()  # of the trace, those that it was found in
+    candidates: Callable[[], list[Fix]] = field(
+        default=list, compare=False
+    )  # They take their time, and the finding is to be shown at once.
 
 
 def findings(module: Module, trace: Trace, settings: Settings, other_modules: OtherModules) -> list[Finding]:
@@ -76,7 +83,7 @@ def _with_settings(module: Module, finding: Finding, settings: Settings) -> Find
         return None
     if severity == finding.severity:
         return finding
-    return Finding(finding.code, severity, finding.message, finding.span, finding.file, finding.related, finding.fix, finding.alternatives)
+    return replace(finding, severity=severity)
 
 
 # --- sizes that a constructor's argument fixed ---
@@ -111,13 +118,41 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         span = argument.span
     else:
         span = (call or places.of_example(first.example)).span
-    fix = in_size_fix(places, group, argument) if argument is not None else None
-    related = [*calls(places, first, span), *constructor(places, layer, argument, first, span), *origins(places, first)]
+    related = [
+        *calls(places, first, span),
+        *constructor(places, layer, argument, first, span),
+        *origins(places, first),
+        *suspected(places, first),
+    ]
     message, severity = in_size_message(places, group), codes.severity(first.code)
-    # An expression that holds the right size is likelier to be what was mistyped than a number that merely fits its surroundings.
-    fixes = sorted([each for each in (fix, producer_fix(places, group)) if each is not None], key=lambda each: each.is_number)
-    around = distinct_places(related, span)
-    return Finding(first.code, severity, message, span, places.trace.file, around, fixes[0] if fixes else None, fixes[1:])
+
+    def candidates() -> list[Fix]:
+        fix = in_size_fix(places, group, argument) if argument is not None else None
+        return _ranked([fix, producer_fix(places, group)], guesses(places, first))
+
+    return Finding(
+        first.code,
+        severity,
+        message,
+        span,
+        places.trace.file,
+        distinct_places(related, span),
+        examples=_examples(group),
+        candidates=candidates,
+    )
+
+
+def _examples(mismatches: Iterable[Mismatch]) -> tuple[int, ...]:
+    return tuple(sorted({mismatch.example for mismatch in mismatches if mismatch.example >= 0}))
+
+
+def _ranked(known: Iterable[Fix | None], guessed: Iterable[Fix]) -> list[Fix]:
+    """Each edit once: those that are known to make the sizes fit, then guesses, likely ones first."""
+    kept: dict[object, Fix] = {}
+    for fixes in ([each for each in known if each is not None], guessed):
+        for fix in sorted(fixes, key=lambda each: each.likelihood):
+            kept.setdefault((fix.file, *((edit.span, edit.new_text) for edit in fix.edits)), fix)
+    return list(kept.values())
 
 
 # --- all other mismatches ---
@@ -135,14 +170,18 @@ def _operations(places: Places) -> list[Finding]:
         place = here or places.of_example(mismatch.example)
         failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
         message, span = operation_message(places, failed), blamed(places, failed, place)
-        around = [*calls(places, mismatch, span), *origins(places, mismatch), *makers(places, mismatch)]
-        related = distinct_places(around, span)
-        joined = cat_fix(places, mismatch)
-        fixes = [joined] if joined is not None else broadcast_fixes(places, mismatch)
-        fix = fixes[0] if fixes else None
-        finding = Finding(mismatch.code, codes.severity(mismatch.code), message, span, places.trace.file, related, fix, fixes[1:])
+        around = [*calls(places, mismatch, span), *origins(places, mismatch), *makers(places, mismatch), *suspected(places, mismatch)]
+        related, severity = distinct_places(around, span), codes.severity(mismatch.code)
+        candidates = partial(_of_operation, places, mismatch)
+        finding = Finding(
+            mismatch.code, severity, message, span, places.trace.file, related, examples=_examples([mismatch]), candidates=candidates
+        )
         found.setdefault((place.span, mismatch.code), finding)
     return list(found.values())
+
+
+def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
+    return _ranked([cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)], guesses(places, mismatch))
 
 
 # --- examples that did not run, and notes ---

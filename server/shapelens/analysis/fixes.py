@@ -1,10 +1,14 @@
-"""Quick fixes: the smallest edit that gives a layer the size that it got."""
+"""Fixes that a mismatch speaks for: the smallest edit that gives a layer the size that it got, or has the one before give what it needs.
+
+They are candidates: which of them is offered, the `repair` package finds out by running them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from ..protocol import LayerSeen, Mismatch, Value
 from ..source.edits import TextEdit, replace_argument
@@ -15,18 +19,28 @@ from .places import ArgumentPlace, Places, layer_name
 _COUNTED_FROM_THE_FRONT = ("num_features", "num_channels")  # dim 1, whatever the number of dims; all else counts from the back
 
 
+class Likelihood(IntEnum):
+    """How likely a repair is what the author meant, the likeliest first.
+
+    An expression that holds the right size is likelier to be what was mistyped than a number that merely fits its surroundings.
+    """
+
+    PART = 0  # a part of the expression that was written
+    HERE = 1  # a number, at the operation or layer that failed
+    NUMBER = 2  # a number for a number, at a layer before
+    LIKE_ANOTHER = 3  # another dim or order of dims, at an operation before, that then reads as another one in the file does
+    BEFORE = 4  # the same for one that reads as no other
+    NUMBER_FOR_EXPRESSION = 5
+
+
 @dataclass(frozen=True)
 class Fix:
-    """Edits of one file that are likely to mend a finding."""
+    """Edits of one file that may mend a finding."""
 
     title: str
     edits: list[TextEdit]
     file: str
-
-    @property
-    def is_number(self) -> bool:
-        """Whether a number takes the place of what was written, rather than a part of that."""
-        return self.edits[0].new_text.isdecimal()
+    likelihood: Likelihood = Likelihood.HERE
 
 
 def in_size_fix(places: Places, mismatches: Sequence[Mismatch], place: ArgumentPlace) -> Fix | None:
@@ -41,7 +55,7 @@ def in_size_fix(places: Places, mismatches: Sequence[Mismatch], place: ArgumentP
     if text is None:
         return None
     edit = replace_argument(place.module, place.call, place.argument, first.argument, text)
-    return Fix(f"Change {first.argument} to {text}", [edit], place.file)
+    return Fix(f"Change {first.argument} to {text}", [edit], place.file, _likelihood(place, text, Likelihood.HERE))
 
 
 def producer_fix(places: Places, mismatches: Sequence[Mismatch]) -> Fix | None:
@@ -74,9 +88,9 @@ def broadcast_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
             producer = places.trace.layers[origin.layer]
             alike = all(layer.description == producer.description for layer in places.trace.layers if layer.span == producer.span)
             fix = _out_size_fix(places, producer, origin.argument, [(own[-1], other[-1])])
-            if fix is not None and (alike or not fix.is_number):
+            if fix is not None and (alike or fix.likelihood is Likelihood.PART):
                 found.append(fix)
-    return sorted(found, key=lambda fix: fix.is_number)
+    return sorted(found, key=lambda fix: fix.likelihood)
 
 
 def cat_fix(places: Places, mismatch: Mismatch) -> Fix | None:
@@ -107,7 +121,16 @@ def _out_size_fix(places: Places, producer: LayerSeen, argument: str, sizes: Siz
     if text is None or not all(fits(producer, argument, wanted) for _, wanted in sizes):
         return None
     edit = replace_argument(place.module, place.call, place.argument, argument, text)
-    return Fix(f"Change {argument} of {layer_name(producer)} to {text}", [edit], place.file)
+    likelihood = _likelihood(place, text, Likelihood.NUMBER)
+    return Fix(f"Change {argument} of {layer_name(producer)} to {text}", [edit], place.file, likelihood)
+
+
+def _likelihood(place: ArgumentPlace, text: str, of_number: Likelihood) -> Likelihood:
+    """Of a text that takes the place of an argument's."""
+    if not re.fullmatch(r"[\d\s,()\[\]]+", text):
+        return Likelihood.PART
+    written = place.argument.text if place.argument is not None else ""
+    return of_number if re.fullmatch(r"[\d\s,()\[\]]*", written) else Likelihood.NUMBER_FOR_EXPRESSION
 
 
 def _sizes(places: Places, mismatches: Sequence[Mismatch]) -> dict[int, tuple[int, int]]:

@@ -18,11 +18,12 @@ MOST_MAKERS = 3  # constructor calls that are shown for one call of a layer
 
 @dataclass(frozen=True)
 class Related:
-    """A place that has to do with a finding. file: None for the finding's own file."""
+    """A place that has to do with a finding. file: None for the finding's own file. suspected: it may be the place that is wrong."""
 
     file: str | None
     span: Span
     message: str
+    suspected: bool = False
 
 
 def calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
@@ -68,8 +69,8 @@ def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
             yield related_place(places, place, words)
 
 
-def related_place(places: Places, place: Place | ArgumentPlace, message: str) -> Related:
-    return Related(None if place.file == places.trace.file else place.file, place.span, message)
+def related_place(places: Places, place: Place | ArgumentPlace, message: str, *, suspected: bool = False) -> Related:
+    return Related(None if place.file == places.trace.file else place.file, place.span, message, suspected)
 
 
 def distinct_places(related: Iterable[Related], primary: Span) -> list[Related]:
@@ -91,22 +92,13 @@ def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
     """
     if mismatch.span is not None:
         yield from _parameters_read(places, mismatch.span)
-    called = _under_way(places, mismatch)
+    called = [places.trace.layers[index] for index in mismatch.inside[:MOST_MAKERS]]
     for span in _from_inside(mismatch)[: MOST_CALLERS + 1]:
         called += _called_at(places, span)
     for layer in {str(layer.span): layer for layer in called}.values():
         place = places.locate(layer.span)
         if place is not None:
             yield related_place(places, place, f"{layer_name(layer)} is built here")
-
-
-def _under_way(places: Places, mismatch: Mismatch) -> list[LayerSeen]:
-    """The modules whose first call did not come back, from the inside out; those that a Sequential calls are among them."""
-    if mismatch.went_on:
-        return []
-    own = [layer for layer in places.trace.layers if layer.example == mismatch.example]
-    begun = [layer for layer in own if layer.call_span is not None and not layer.calls]
-    return sorted(begun, key=lambda layer: -layer.path.count("."))
 
 
 def _called_at(places: Places, span: protocol.Span) -> list[LayerSeen]:

@@ -75,7 +75,11 @@ def _renumbered_one(seen: Told, examples: int, layers: int) -> Told:
     origins = [replace(origin, layer=None if origin.layer is None else origin.layer + layers) for origin in seen.origins]
     layer = None if seen.layer is None else seen.layer + layers
     example = seen.example + examples if seen.example >= 0 else seen.example
-    return replace(seen, layer=layer, example=example, origins=origins)
+    moved = replace(seen, layer=layer, example=example, origins=origins)
+    if isinstance(moved, Mismatch):
+        moved.inside = [index + layers for index in moved.inside]
+        moved.suspects = [replace(each, layer=None if each.layer is None else each.layer + layers) for each in moved.suspects]
+    return moved
 
 
 def _of_layers(value: Value, layers: int) -> Value:

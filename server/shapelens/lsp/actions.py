@@ -24,6 +24,12 @@ def code_actions(document: Document, diagnostics: Iterable[types.Diagnostic], *,
     return fixes + silencing
 
 
+def lacks_fixes(document: Document, diagnostic: types.Diagnostic) -> bool:
+    """Whether a diagnostic of the newest text came before it was known which fixes work."""
+    data = _plain(diagnostic.data) if diagnostic.source == to_lsp.SOURCE else None
+    return isinstance(data, dict) and data.get("version") == document.version and not data.get("fixes")
+
+
 def _fixes(document: Document, diagnostic: types.Diagnostic, *, versioned: bool) -> list[types.CodeAction]:
     data = _plain(diagnostic.data)
     if not isinstance(data, dict) or data.get("version") != document.version:

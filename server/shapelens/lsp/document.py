@@ -16,7 +16,7 @@ from shapelens.analysis.findings import Finding
 from shapelens.analysis.hints import Hint, hints
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
-from shapelens.lsp.visits import Visits
+from shapelens.lsp.visits import Ran, Visits
 from shapelens.source.edits import PositionMap, TextEdit, apply
 from shapelens.source.module import Module, parse
 from shapelens.source.positions import Lines, Position, Span
@@ -53,7 +53,10 @@ class Document:
         self.text = text
         self.saved = _on_disk(self.path) == text
         self.analysis: Analysis | None = None
+        self.published: Sequence[Finding] = ()  # what the editor shows, at positions of `published_version`
+        self.published_version = -1
         self.visits = Visits(self.path)
+        self.ran: Ran | None = None  # its own last run
         self.users: list[str] | None = None  # closed files that import this one and have examples; None: not looked for yet
         self.failure: Sequence[Finding] = ()  # how its own run ended, where that was badly
         self.seconds = 0.0  # that the last run took

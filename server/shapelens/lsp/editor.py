@@ -67,6 +67,16 @@ class Editor:
         ]
         params = types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=diagnostics)
         self._server.text_document_publish_diagnostics(params)
+        document.published, document.published_version = findings, document.version
+
+    def newest(self, document: Document, diagnostic: types.Diagnostic) -> types.Diagnostic:
+        """The diagnostic as it was last published, with fixes that were still being tried when the client got its own; else that one."""
+        for finding in document.published if document.published_version == document.version else ():
+            if finding.code == diagnostic.code:
+                known = to_lsp.diagnostic(finding, document.uri, document.version, document.lines, self.lines_of, self.encoding)
+                if known.range == diagnostic.range:
+                    return known  # Its words may be others by now: dims get their names after the first run.
+        return diagnostic
 
     def clear(self, uri: str) -> None:
         self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))

@@ -22,7 +22,8 @@ from shapelens.lsp.configuration import Configuration
 from shapelens.lsp.document import Analysis, Document
 from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.modules import OtherModules
-from shapelens.lsp.visits import moved_trace
+from shapelens.lsp.repairs import Repairs
+from shapelens.lsp.visits import Ran, moved_trace
 from shapelens.lsp.workers import Workers
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
@@ -59,6 +60,7 @@ class Runs:
         self._other_modules = OtherModules(documents)
         self._users = Users()
         self._run_ids = itertools.count(1)
+        self.repairs = Repairs(client, self._other_modules, self._run_ids)
         self._starting: asyncio.Task[object] | None = None  # kept here, as the event loop itself keeps no reference
         self._under_way: dict[Document, tuple[Worker, int]] = {}
 
@@ -152,6 +154,8 @@ class Runs:
         self._workers.new_run()
         asked = on_behalf_of or document
         self._under_way[asked] = (worker, run.run_id)
+        arrival.ran = document.ran = Ran(run, worker)
+        self.repairs.expect(asked)
         watch = asyncio.create_task(self._watch(document, worker))
         try:
             finished = await worker.submit(run, arrival.take)
@@ -159,6 +163,7 @@ class Runs:
             watch.cancel()
             del self._under_way[asked]
         arrival.finish(finished)
+        self._repair(asked)
 
     async def _watch(self, document: Document, worker: Worker) -> None:
         """Tell of a run that takes long. While the worker is still loading, that is what is told."""
@@ -191,16 +196,27 @@ class Runs:
             found += findings(analysis.module, analysis.trace, analysis.settings, self._other_modules)
         return found
 
-    def visit(self, trace: protocol.Trace, others: Others, *, hints: bool) -> None:
+    def _repair(self, document: Document) -> None:
+        """Look for fixes of what is shown of a document now that a run of it has ended."""
+        analysis = document.analysis
+        if analysis is None or not self.is_current(document, analysis):
+            self.repairs.forget(document)
+            return
+        own = [document.ran] if analysis.own is not None and document.ran is not None else []
+        self.repairs.want(document, analysis, [*own, *document.visits.runs()])
+
+    def visit(self, trace: protocol.Trace, others: Others, ran: Ran | None, *, hints: bool) -> None:
         """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""
         for uri, (version, module) in others.items():
             document = self._documents.get(uri)
             if document is None or document.version != version:
                 continue  # It has changed since, and what imports it runs again.
-            if reaches(trace, document.path):
-                document.visits.add(trace, module)
+            if ran is not None and reaches(trace, document.path):
+                document.visits.add(trace, module, ran)
             elif not document.visits.drop(trace.file):
                 continue
+            if not document.module.errors and (document.analysis is None or document.analysis.version != version):
+                continue  # Its own run is still to come, and will show this as well: until then nothing is known of the newest text.
             shown = document.analysis or Analysis(version, module, self._configuration.of(document))
             own = moved_trace(shown.own, shown.module.lines, module.lines) if shown.own is not None else None
             analysis = self._with_visits(document, replace(shown, version=version, module=module, own=own))
@@ -208,6 +224,7 @@ class Runs:
                 self.publish(document, analysis.findings)
             if hints:
                 self.adopt(document, analysis)
+                self._repair(document)
 
     def publish(self, document: Document, found: Sequence[Finding]) -> None:
         """Show findings whose positions are of the newest text."""
@@ -231,6 +248,7 @@ class _Visit:
 
     def __init__(self, runs: Runs, user: Document, others: Others) -> None:
         self.others = others
+        self.ran: Ran | None = None
         self.cancelled = False
         self._runs = runs
         self._user = user
@@ -240,13 +258,13 @@ class _Visit:
         """A trace."""
         if traced.stage != "partial":
             self._newest = traced.trace
-            self._runs.visit(traced.trace, self.others, hints=traced.stage == "named")
+            self._runs.visit(traced.trace, self.others, self.ran, hints=traced.stage == "named")
 
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run."""
         self.cancelled = finished.outcome == "cancelled"
         if self._newest is not None and not self.cancelled:
-            self._runs.visit(self._newest, self.others, hints=True)
+            self._runs.visit(self._newest, self.others, self.ran, hints=True)
 
     def reaches(self, document: Document) -> bool:
         """Whether the run went through a document."""
@@ -258,6 +276,7 @@ class _Arrival:
 
     def __init__(self, runs: Runs, document: Document, analysis: Analysis, others: Others) -> None:
         self.others = others
+        self.ran: Ran | None = None
         self._runs = runs
         self._document = document
         self._analysis = analysis
@@ -278,7 +297,7 @@ class _Arrival:
             return
         self._newest = analysis
         self._publish(analysis.findings)
-        self._runs.visit(traced.trace, self.others, hints=analysis.named)
+        self._runs.visit(traced.trace, self.others, self.ran, hints=analysis.named)
         if self._had_hints and _ended_early(traced.trace):
             return  # The hints of the last whole run say more than those of half a run.
         if analysis.named:
@@ -321,7 +340,7 @@ class _Arrival:
         ):
             self._runs.adopt(self._document, self._newest)
             if self._newest.own is not None:
-                self._runs.visit(self._newest.own, self.others, hints=True)
+                self._runs.visit(self._newest.own, self.others, self.ran, hints=True)
 
 
 def _ended_early(trace: protocol.Trace) -> bool:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from shapelens.lsp.document import Document
+from shapelens.lsp.repairs import Repairs
 
 logger = logging.getLogger(__name__)
 
@@ -22,11 +23,13 @@ def debounce(document: Document) -> float:
 
 
 class Schedule:
-    """`run` is awaited for one document after the other; `cancel` makes it return early."""
+    """`run` is awaited for one document after the other; `cancel` makes it return early. Fixes are tried while there is nothing to run."""
 
-    def __init__(self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None]) -> None:
+    def __init__(self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None], repairs: Repairs) -> None:
         self._run = run
         self._cancel = cancel
+        self._repairs = repairs
+        self._repairing: Document | None = None
         self._queue: list[Document] = []  # the last one is next
         self._timers: dict[Document, asyncio.TimerHandle] = {}
         self._running: Document | None = None
@@ -50,12 +53,15 @@ class Schedule:
             timer.cancel()
         if document in self._queue:
             self._queue.remove(document)
+        self._repairs.forget(document)
         if self._running is document:
             self._cancel(document)
 
     def _enqueue(self, document: Document, urgent: bool) -> None:
         self._timers.pop(document, None)
         self._queue.insert(len(self._queue) if urgent else 0, document)
+        if self._repairing is not None:
+            self._repairs.interrupt(self._repairing)
         if urgent and self._running is not None and self._running is not document:
             interrupted = self._running
             self._cancel(interrupted)
@@ -65,7 +71,13 @@ class Schedule:
             self._task = asyncio.create_task(self._work())
 
     async def _work(self) -> None:
-        while self._queue:
+        while True:
+            if not self._queue:
+                repaired = self._repairs.next()
+                if repaired is None:
+                    return
+                await self._repair(repaired)
+                continue
             document = self._running = self._queue.pop()
             try:
                 await self._run(document)
@@ -73,3 +85,13 @@ class Schedule:
                 logger.exception("the run of %s failed", document.uri)
             finally:
                 self._running = None
+
+    async def _repair(self, document: Document) -> None:
+        self._repairing = document
+        try:
+            await self._repairs.search(document)
+        except Exception:
+            logger.exception("the search for fixes in %s failed", document.uri)
+            self._repairs.forget(document)
+        finally:
+            self._repairing = None

@@ -18,7 +18,7 @@ from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
 from shapelens import __version__
 from shapelens.lsp import log, to_lsp
-from shapelens.lsp.actions import code_actions
+from shapelens.lsp.actions import code_actions, lacks_fixes
 from shapelens.lsp.commands import register_commands
 from shapelens.lsp.editor import Editor
 from shapelens.lsp.session import Session
@@ -205,14 +205,18 @@ def _handle_features(server: Server) -> None:
         return [to_lsp.code_lens(document.uri, each, document.lines, editor.encoding) for each in session.lenses(document.uri)]
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]))
-    def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+    async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
         document = session.documents.get(params.text_document.uri)
         only = params.context.only
         if document is None or (
             only and not any(types.CodeActionKind.QuickFix.value.startswith(str(getattr(kind, "value", kind))) for kind in only)
         ):
             return []
-        return code_actions(document, params.context.diagnostics, versioned=editor.takes_versioned_edits, encoding=editor.encoding)
+        diagnostics = params.context.diagnostics
+        if any(lacks_fixes(document, each) for each in diagnostics):
+            await session.fixes_tried(document.uri)
+            diagnostics = [editor.newest(document, each) for each in diagnostics]
+        return code_actions(document, diagnostics, versioned=editor.takes_versioned_edits, encoding=editor.encoding)
 
 
 async def _pull_configuration(server: Server) -> None:

@@ -40,7 +40,7 @@ class Session:
         self._configuration = Configuration(self.root)
         self._workers = Workers(self._tell_state)
         self._runs = Runs(self.documents, self._configuration, self._workers, client, self._place)
-        self._schedule = Schedule(self._runs.run, self._runs.cancel)
+        self._schedule = Schedule(self._runs.run, self._runs.cancel, self._runs.repairs)
 
     # --- documents ---
 
@@ -98,6 +98,12 @@ class Session:
             document.users = None
 
     # --- what the editor asks ---
+
+    async def fixes_tried(self, uri: str) -> None:
+        """Wait until it is known which fixes of a document's findings work, though not for long."""
+        document = self.documents.get(uri)
+        if document is not None:
+            await self._runs.repairs.tried(document)
 
     def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
         """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""

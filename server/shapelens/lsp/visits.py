@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from shapelens import protocol
 from shapelens.analysis.views import merged, seen_from
+from shapelens.runner import Worker
 from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module
 from shapelens.source.positions import Lines
@@ -16,11 +17,20 @@ Seen = TypeVar("Seen", protocol.Observation, protocol.Mismatch, protocol.Note, p
 
 
 @dataclass(frozen=True)
+class Ran:
+    """A run, and the worker that did it: what it takes to do it again with another text."""
+
+    run: protocol.Run
+    worker: Worker
+
+
+@dataclass(frozen=True)
 class Visit:
     """The view of one file's run; its positions are those of `module`."""
 
     module: Module
     trace: protocol.Trace
+    ran: Ran
 
 
 class Visits:
@@ -30,9 +40,9 @@ class Visits:
         self._path = path
         self._by_file: dict[str, Visit] = {}
 
-    def add(self, trace: protocol.Trace, module: Module) -> None:
+    def add(self, trace: protocol.Trace, module: Module, ran: Ran) -> None:
         """A run of another file went through this one, whose text was that of `module`. Takes the place of that file's last run."""
-        self._by_file[trace.file] = Visit(module, seen_from(trace, self._path))
+        self._by_file[trace.file] = Visit(module, seen_from(trace, self._path), ran)
 
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through this one. Returns whether it did before."""
@@ -41,6 +51,10 @@ class Visits:
     def by(self, files: Container[str]) -> list[protocol.Trace]:
         """What the runs of these files saw."""
         return [visit.trace for file, visit in self._by_file.items() if file in files]
+
+    def runs(self) -> list[Ran]:
+        """The runs of the other files."""
+        return [visit.ran for visit in self._by_file.values()]
 
     def with_own(self, own: protocol.Trace | None, module: Module) -> protocol.Trace | None:
         """What is known of the text of `module`: what its own run saw (its positions are of that text), then what the visits saw.

@@ -130,6 +130,10 @@ class Module:
         exact = [call for call in calls if call.span == span]
         return exact[0] if exact else min(calls, key=lambda call: call.span.end, default=None)
 
+    def calls_around(self, position: Position) -> list[Call]:
+        """The calls of the logical line that a position lies in, outer ones before those inside; [] if the line does not parse."""
+        return list(self._calls(position))
+
     def argument(self, call: Call, names: list[str], index: int) -> Argument | None:
         """The argument passed by any of these keywords or at this index; None if it is left to its default or hidden behind `*` or `**`."""
         for argument in call.arguments:

@@ -17,6 +17,7 @@ from .meta import Meta, NotRecovered, made, spread
 from .recorder import Recorder, Seen
 from .recovery import Recovery, is_vague
 from .rewrite import Site
+from .suspects import modules_running, suspects_of
 
 Module = torch.nn.Module
 Tensor = torch.Tensor
@@ -195,7 +196,11 @@ class Calls:
         trail = self.frames.trail()
         inputs = [value_of(key_of(tensor))]
         span = trail[-1] if trail else None
-        return Mismatch(code, message, "RuntimeError", span, trail, self.example, module.__dict__.get(LAYER), inputs=inputs, went_on=True)
+        layer = module.__dict__.get(LAYER)
+        suspects = suspects_of([tensor], self.recorder, layer)
+        found = Mismatch(code, message, "RuntimeError", span, trail, self.example, layer, inputs=inputs, went_on=True, suspects=suspects)
+        found.inside = modules_running(None, self.frames.is_user_frame)
+        return found
 
     def add_mismatch(self, found: Mismatch) -> None:
         """Keep a mismatch, the same one once."""

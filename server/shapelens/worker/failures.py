@@ -13,6 +13,7 @@ from .frames import Frames
 from .keys import LAYER, key_of, value_of
 from .meta import NEEDS_DATA, Failure, Meta
 from .standin import cause_of
+from .suspects import modules_running, suspects_of, tensors_of
 
 # What eager says -> the code of the finding. The first that fits counts.
 MESSAGES: List[Tuple[str, str]] = [
@@ -100,6 +101,9 @@ def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, 
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
             for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
                 found.origins += origins.trace_back(tensor, dim, calls.recorder)
+    arguments = failure.arguments if failure is not None else tensors_of(error.__traceback__, frames.is_user_frame)
+    found.suspects = suspects_of(arguments, calls.recorder, found.layer)
+    found.inside = modules_running(error.__traceback__, frames.is_user_frame)
     return found
 
 

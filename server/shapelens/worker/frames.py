@@ -51,6 +51,10 @@ class Frames:
             known = self._known[file] = inside and not installed and not file.startswith("<")
         return known
 
+    def is_user_frame(self, frame: FrameType) -> bool:
+        """Whether a frame runs code of the workspace."""
+        return self.is_user_file(frame.f_code.co_filename)
+
     def called_by_example(self) -> bool:
         """Whether the code that called into ours is the example's own expression."""
         frame: Optional[FrameType] = sys._getframe(1)

@@ -12,6 +12,7 @@ from .keys import KINDS, ORIGIN, Key, key_of, kind_of, number_key, tensor_key, v
 from .prepared import PREPARED
 from .sites import BOUND, NAMES, READ, SCALAR, VALUE, Site
 
+MOST_PARTS = 64  # of a tuple or list of tensors that came from one place
 LONGEST_SEQUENCE = 512  # occurrences of a site that are kept in order, for the comparison with a probe
 MOST_NUMBERS = 16  # distinct ones of a site
 
@@ -89,6 +90,8 @@ class Recorder:
                 key = key_of(value)
             except Exception:  # An object that is not what its class says must not end the user's code.
                 key = None
+            if isinstance(value, (tuple, list)) and key is not None:
+                self._mark_parts(number, value)
         if key is not None:
             self._add(number, key)
         return value
@@ -101,6 +104,14 @@ class Recorder:
         self.last = number
         self._add(number, key)
         return value
+
+    def _mark_parts(self, number: int, parts: Any) -> None:
+        """The tensors of a tuple or list came from a site: the parts of a `chunk`, say."""
+        for part in parts[:MOST_PARTS]:
+            if isinstance(part, torch.Tensor):
+                origin = part.__dict__.get(ORIGIN)
+                if origin is not None and origin.site < 0:
+                    origin.site = number
 
     def names(self, first: int, *values: Any) -> bool:
         """Report the values of several sites that follow each other."""

@@ -382,9 +382,11 @@ class Job:
 def _shift(found: Union[Mismatch, Remark], first_layer: int) -> None:
     if found.layer is not None:
         found.layer += first_layer
-    for origin in found.origins:
-        if origin.layer is not None:
-            origin.layer += first_layer
+    for step in found.origins + list(getattr(found, "suspects", ())):
+        if step.layer is not None:
+            step.layer += first_layer
+    if isinstance(found, Mismatch):
+        found.inside = [index + first_layer for index in found.inside]
 
 
 def execute(run: Run, send: Send) -> Finished:

@@ -1,0 +1,135 @@
+"""Tries the fixes of published findings when nothing else is to be done, and publishes those that work.
+
+Findings are shown at once, without fixes. The search for fixes runs the document again and again, and gives way to whatever else wants to
+run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from shapelens import protocol
+from shapelens.analysis.views import merged, seen_from
+from shapelens.lsp.client import Client
+from shapelens.lsp.document import Analysis, Document
+from shapelens.lsp.modules import OtherModules
+from shapelens.lsp.visits import Ran
+from shapelens.repair import search
+from shapelens.runner import Worker
+
+LIMITS = search.Limits(seconds_per_finding=2.5, seconds=8.0)
+# A request for code actions waits no longer than this for fixes that are being tried.
+LONGEST_WAIT = 8.0
+
+
+@dataclass
+class _Task:
+    """What there is to try for a document: an analysis, and the runs that it is made of."""
+
+    analysis: Analysis
+    runs: Sequence[Ran]
+    under_way: tuple[Worker, int] | None = None  # with the id of the run
+    interrupted: bool = False
+    given_up: bool = False  # also where it was not us who ended a run
+
+
+class Repairs:
+    """At most one task a document, for its newest findings."""
+
+    def __init__(self, client: Client, other_modules: OtherModules, run_ids: itertools.count[int]) -> None:
+        self._client = client
+        self._other_modules = other_modules
+        self._run_ids = run_ids
+        self._tasks: dict[Document, _Task] = {}
+        self._expected: dict[Document, asyncio.Event] = {}  # set when it is known which fixes work
+
+    def expect(self, document: Document) -> None:
+        """A run has begun; `want` or `forget` follows."""
+        self.forget(document)
+        self._expected[document] = asyncio.Event()
+
+    def want(self, document: Document, analysis: Analysis, runs: Sequence[Ran]) -> None:
+        """The findings of this analysis, which is what these runs saw, have been published and should get fixes."""
+        if not analysis.findings or not runs or document.failure:
+            self.forget(document)
+            return
+        self.interrupt(document)
+        self._tasks[document] = _Task(analysis, runs)
+        self._expected.setdefault(document, asyncio.Event())
+
+    def forget(self, document: Document) -> None:
+        """The text has changed, the document was closed, or its run brought nothing that could be mended."""
+        self.interrupt(document)
+        self._tasks.pop(document, None)
+        event = self._expected.pop(document, None)
+        if event is not None:
+            event.set()
+
+    def interrupt(self, document: Document) -> None:
+        """Something else wants to run. The search begins anew at the next `search`."""
+        task = self._tasks.get(document)
+        if task is not None:
+            task.interrupted = task.given_up = True
+            if task.under_way is not None:
+                worker, run_id = task.under_way
+                worker.cancel(run_id)
+
+    async def tried(self, document: Document) -> None:
+        """Wait until the fixes of what is published are known, or for as long as a user would."""
+        event = self._expected.get(document)
+        if event is not None:
+            waiting = asyncio.ensure_future(event.wait())
+            await asyncio.wait({waiting}, timeout=LONGEST_WAIT)
+            waiting.cancel()
+
+    def next(self) -> Document | None:
+        """The document to search next: the one that was wanted last."""
+        return next(reversed(self._tasks), None)
+
+    async def search(self, document: Document) -> None:
+        """Try the fixes of a document and publish those that work. What was interrupted stays wanted."""
+        task = self._tasks[document]
+        task.interrupted = task.given_up = False
+        analysis = task.analysis
+        found = list(analysis.findings)
+        # Examples can be run by their number only where they all are of one run.
+        examples = len(task.runs[0].run.examples) if len(task.runs) == 1 and task.runs[0].run.file == document.path else 0
+        tried = search.Document(document.path, analysis.module, analysis.settings, examples, found, self._other_modules)
+        searching = search.Search(tried, lambda texts, numbers: self._attempt(document.path, task, texts, numbers), LIMITS)
+        for number, finding in enumerate(analysis.findings):
+            found[number] = await searching.mended(finding)
+            if self._tasks.get(document) is not task or task.interrupted:
+                return
+            if task.given_up:
+                break
+            if found[number].fix is not None and document.version == analysis.version:
+                analysis.findings = list(found)
+                self._client.publish(document, analysis.findings)
+        self.forget(document)
+
+    async def _attempt(self, file: str, task: _Task, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+        views = []
+        for ran in task.runs:
+            trace = await self._run(task, ran, texts, numbers)
+            if trace is None:
+                return None
+            views.append(trace if trace.file == file else seen_from(trace, file))
+        return merged(file, views) if len(views) > 1 else views[0]
+
+    async def _run(self, task: _Task, ran: Ran, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+        if task.given_up:
+            return None
+        newest: list[protocol.Trace] = []
+        run, worker = ran.run, ran.worker
+        examples = run.examples if numbers is None else [run.examples[number] for number in numbers]
+        text, overlays = texts.get(run.file, run.text), {**run.overlays, **texts}
+        run = replace(run, run_id=next(self._run_ids), text=text, examples=examples, overlays=overlays, named=False)
+        task.under_way = worker, run.run_id
+        finished = await worker.submit(run, lambda traced: newest.append(traced.trace))
+        task.under_way = None
+        # A run that another one took the place of says nothing about the fix.
+        task.given_up = task.given_up or finished.outcome in ("cancelled", "unavailable")
+        return newest[-1] if newest and finished.outcome == "ok" else None

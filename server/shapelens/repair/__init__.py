@@ -1,0 +1,1 @@
+"""Fixes are run before they are offered: see `search`."""

@@ -1,0 +1,157 @@
+"""Runs the candidate fixes of findings, and keeps those that work.
+
+A fix works if its finding vanishes and no error or warning comes that was not there. Of several that do, those after which fewer findings
+are left come first, as they are at the cause of more; then the likelier ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..analysis.findings import Finding, Related, findings
+from ..analysis.fixes import Fix
+from ..analysis.places import OtherModules
+from ..examples.settings import Settings
+from ..protocol import Trace
+from ..source.edits import TextEdit, apply
+from ..source.module import Module, parse
+from ..source.positions import Lines, Span
+
+# Runs the document with these texts, by absolute path, in the place of those that it has, and these of its examples (None: all). Gives None
+# where the run did not come to its end.
+Attempt = Callable[[Mapping[str, str], Sequence[int] | None], Awaitable[Trace | None]]
+
+MOST_RUNS = 32  # for one finding
+MOST_FIXES = 3  # that are offered for one finding
+COUNTED = ("error", "warning")
+
+Key = tuple[str, str, int]  # code, file, offset in the text
+
+
+@dataclass(frozen=True)
+class Document:
+    """What was run: its text, settings, examples (their number) and findings, and the modules of other files."""
+
+    file: str
+    module: Module
+    settings: Settings
+    examples: int
+    findings: Sequence[Finding]
+    other_modules: OtherModules
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to search. The first candidate of a finding is tried in any case, as long as there is time for the document at all."""
+
+    seconds_per_finding: float
+    seconds: float  # for all findings of a document
+
+
+async def with_fixes(document: Document, attempt: Attempt, limits: Limits) -> list[Finding]:
+    """The findings of a document with those of their candidates as `fix` and `alternatives` that were tried and work."""
+    search = Search(document, attempt, limits)
+    return [await search.mended(finding) for finding in document.findings]
+
+
+class Search:
+    """The search for the fixes of one document's findings. What was run for one finding is not run again for another."""
+
+    def __init__(self, document: Document, attempt: Attempt, limits: Limits) -> None:
+        self._document = document
+        self._attempt = attempt
+        self._limits = limits
+        self._end = time.monotonic() + limits.seconds
+        self._tried: dict[tuple[str, str, tuple[int, ...] | None], Counter[Key] | None] = {}  # what was run → the findings that are left
+
+    async def mended(self, finding: Finding) -> Finding:
+        """The finding with the fixes that work."""
+        end = min(self._end, time.monotonic() + self._limits.seconds_per_finding)
+        working: list[tuple[int, int, int, Fix]] = []
+        for number, fix in enumerate(finding.candidates()[:MOST_RUNS] if time.monotonic() < self._end else []):
+            if len(working) == MOST_FIXES or (number and time.monotonic() > end):
+                break
+            if any(_place(other) == _place(fix) for *_, other in working):
+                continue  # A likelier text works there.
+            left = await self._left(finding, fix)
+            if left is not None:
+                working.append((left, fix.likelihood, number, fix))
+        if not working:
+            return finding
+        best, *others = [fix for *_, fix in sorted(working, key=lambda each: each[:3])]
+        return replace(finding, fix=best, alternatives=others, related=self._with_places(finding, [best, *others]))
+
+    async def _left(self, finding: Finding, fix: Fix) -> int | None:
+        """How many findings are left with a fix made; None where it does not work."""
+        module = self._document.module if fix.file == self._document.file else self._document.other_modules(fix.file)
+        if module is None:
+            return None
+        text = apply(module.text, fix.edits)
+        before = Counter(self._key(each, fix, module) for each in self._document.findings if each.severity in COUNTED)
+        # Most candidates do not work, which is quickly seen: by the examples that the finding is of.
+        some = [finding.examples] if finding.examples and self._document.examples > len(finding.examples) else []
+        for examples in [*some, None]:
+            after = await self._findings_of(fix.file, text, examples)
+            if after is None or after - before or self._key(finding, fix, module) in after:
+                return None
+        return after.total() if after is not None else None
+
+    def _key(self, finding: Finding, fix: Fix, module: Module) -> Key:
+        """Where a finding will be once a fix is made."""
+        offset = self._document.module.lines.offset(finding.span.start)
+        return finding.code, finding.file, _moved(offset, fix.edits, module.lines) if finding.file == fix.file else offset
+
+    async def _findings_of(self, file: str, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
+        if (file, text, examples) not in self._tried:
+            self._tried[file, text, examples] = await self._run(file, text, examples)
+        return self._tried[file, text, examples]
+
+    async def _run(self, file: str, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
+        document = self._document
+        own = file == document.file
+        changed = parse(text, document.module if own else document.other_modules(file))
+        if changed.errors:
+            return None
+        trace = await self._attempt({file: text}, examples)
+        if trace is None:
+            return None
+        module = changed if own else document.module
+        found = findings(module, trace, document.settings, lambda path: changed if path == file else document.other_modules(path))
+        return Counter((each.code, each.file, module.lines.offset(each.span.start)) for each in found if each.severity in COUNTED)
+
+    def _with_places(self, finding: Finding, fixes: Sequence[Fix]) -> list[Related]:
+        """The related places of a finding, those where a fix works first."""
+        places: list[Related] = []
+        for fix in fixes:
+            span = fix.edits[0].span
+            elsewhere = fix.file != finding.file
+            if elsewhere or not (finding.span.start <= span.start and span.end <= finding.span.end):
+                places.append(Related(fix.file if elsewhere else None, span, f"or here: {fix.title[0].lower()}{fix.title[1:]}"))
+        return places + [each for each in finding.related if not any(_same_place(each, better) for better in places)]
+
+
+def _same_place(related: Related, better: Related) -> bool:
+    """Whether there is nothing to say of a place, as another says more of it, or of a part of it that is suspected."""
+    if related.file != better.file:
+        return False
+    inside = related.span.start <= better.span.start and better.span.end <= related.span.end
+    return related.span == better.span or (related.suspected and inside)
+
+
+def _place(fix: Fix) -> tuple[str, Span]:
+    return fix.file, fix.edits[0].span
+
+
+def _moved(offset: int, edits: Sequence[TextEdit], lines: Lines) -> int:
+    """Where an offset is after edits; inside of a replaced text its start stands for all of it."""
+    shift = 0
+    for edit in sorted(edits, key=lambda each: each.span):
+        start, end = lines.offset(edit.span.start), lines.offset(edit.span.end)
+        if offset >= end and offset > start:
+            shift += len(edit.new_text) - (end - start)
+        elif offset > start:
+            return start + shift
+    return offset + shift
