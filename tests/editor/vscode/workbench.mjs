@@ -95,20 +95,26 @@ export class Workbench {
     return eventually(`${JSON.stringify(text)} on screen`, () => this.page.evaluate(find, [code, text]), 10_000, async () => (await this.lines()).join("\n"));
   }
 
+  /** The box of `text` once it stands still: a code lens that comes or goes moves the lines. */
+  async still(code, text = code) {
+    let box = await this.box(code, text);
+    for (let before = null; before?.x !== box.x || before?.y !== box.y; box = await this.box(code, text)) {
+      before = box;
+      await sleep(300);
+    }
+    return box;
+  }
+
   /** Clicks into the middle of `text` in the line that has `code`. */
   async click(code, text) {
-    const box = await this.box(code, text);
+    const box = await this.still(code, text);
     await this.page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
   }
 
   /** Replaces `old` in the line that has `code` by typing, as a person would: select it, type. */
   async retype(code, old, text) {
-    // A code lens that comes or goes moves the lines: click only once they stand still, and select by keyboard.
-    let box = await this.box(code, old);
-    for (let before = null; before?.x !== box.x || before?.y !== box.y; box = await this.box(code, old)) {
-      before = box;
-      await sleep(300);
-    }
+    // Select by keyboard, as the lines may move while the mouse does.
+    const box = await this.still(code, old);
     await this.page.mouse.click(box.x + 0.5, box.y + box.height / 2);
     for (const _ of old) await this.page.keyboard.press("Shift+ArrowRight");
     await this.page.keyboard.type(text);
