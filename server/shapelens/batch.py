@@ -27,7 +27,7 @@ from shapelens.runner.state import Failure
 from shapelens.source.module import Module, parse
 
 # Nobody types meanwhile, so there is time to try what is less likely.
-LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0)
+LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
 # What marks the folder that a project's own imports start from, and whose settings hold.
 PROJECT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg")
 

@@ -46,7 +46,8 @@ def guesses(places: Places, mismatch: Mismatch) -> list[Fix]:
     for suspect in mismatch.suspects:
         place = places.locate(suspect.span)
         if suspect.layer is not None:
-            by_place.append(list(_resized(places, places.trace.layers[suspect.layer], suspect, sizes)))
+            layer = places.trace.layers[suspect.layer]
+            by_place.append(list(_resized(places, layer, suspect, sizes) if _out_size(layer) else _built_otherwise(places, layer, sizes)))
         elif place is not None:
             failed.append((place, suspect.shape, Likelihood.BEFORE))
     by_place += [list(_built_otherwise(places, places.trace.layers[index], sizes)) for index in mismatch.inside[:MOST_OWNERS]]
@@ -137,8 +138,9 @@ def _built_otherwise(places: Places, layer: LayerSeen, sizes: list[int]) -> Iter
             others += [(str(size), Likelihood.NUMBER) for size in sorted(sizes, key=lambda size: abs(size - int(text)))[:2]]
         for other, likelihood in others:
             if other != text:
-                name = argument.keyword or text
-                title = f"Change {name} of {layer_name(layer)} to {other}"
+                title = f"Change {text} to {other} where {layer_name(layer)} is built"
+                if argument.keyword is not None:
+                    title = f"Change {argument.keyword} of {layer_name(layer)} to {other}"
                 yield Fix(title, [TextEdit(argument.span, other)], place.file, likelihood)
 
 

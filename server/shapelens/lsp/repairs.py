@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from shapelens import protocol
+from shapelens.analysis.findings import Finding
 from shapelens.analysis.views import merged, seen_from
 from shapelens.lsp.client import Client
 from shapelens.lsp.document import Analysis, Document
@@ -20,9 +22,9 @@ from shapelens.lsp.visits import Ran
 from shapelens.repair import search
 from shapelens.runner import Worker
 
-LIMITS = search.Limits(seconds_per_finding=2.5, seconds=8.0)
+LIMITS = search.Limits(seconds_per_finding=5.0, seconds=15.0, seconds_for_others=0.5)
 # A request for code actions waits no longer than this for fixes that are being tried.
-LONGEST_WAIT = 8.0
+LONGEST_WAIT = 15.0
 
 
 @dataclass
@@ -31,6 +33,7 @@ class _Task:
 
     analysis: Analysis
     runs: Sequence[Ran]
+    findings: list[Finding]  # as they were before any fix was known
     under_way: tuple[Worker, int] | None = None  # with the id of the run
     interrupted: bool = False
     given_up: bool = False  # also where it was not us who ended a run
@@ -44,7 +47,9 @@ class Repairs:
         self._other_modules = other_modules
         self._run_ids = run_ids
         self._tasks: dict[Document, _Task] = {}
-        self._expected: dict[Document, asyncio.Event] = {}  # set when it is known which fixes work
+        # What was run last, its findings, and these with fixes.
+        self._known: WeakKeyDictionary[Document, tuple[object, list[Finding], list[Finding]]] = WeakKeyDictionary()
+        self._expected: dict[Document, asyncio.Event] = {}  # set when more is known of which fixes work
 
     def expect(self, document: Document) -> None:
         """A run has begun; `want` or `forget` follows."""
@@ -56,8 +61,14 @@ class Repairs:
         if not analysis.findings or not runs or document.failure:
             self.forget(document)
             return
+        known = self._known.get(document)
+        if known is not None and known[0] == _texts(runs) and analysis.findings in known[1:]:
+            # Something else ran that has nothing to do with this.
+            self._publish(document, analysis, known[2])
+            self.forget(document)
+            return
         self.interrupt(document)
-        self._tasks[document] = _Task(analysis, runs)
+        self._tasks[document] = _Task(analysis, runs, list(analysis.findings))
         self._expected.setdefault(document, asyncio.Event())
 
     def forget(self, document: Document) -> None:
@@ -77,12 +88,14 @@ class Repairs:
                 worker, run_id = task.under_way
                 worker.cancel(run_id)
 
-    async def tried(self, document: Document) -> None:
-        """Wait until the fixes of what is published are known, or for as long as a user would."""
-        event = self._expected.get(document)
-        if event is not None:
+    async def tried(self, document: Document, enough: Callable[[], bool]) -> None:
+        """Wait until all fixes of what is published are known or `enough` of them, or for as long as a user would."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LONGEST_WAIT
+        while (event := self._expected.get(document)) is not None and not enough() and loop.time() < end:
+            event.clear()
             waiting = asyncio.ensure_future(event.wait())
-            await asyncio.wait({waiting}, timeout=LONGEST_WAIT)
+            await asyncio.wait({waiting}, timeout=end - loop.time())
             waiting.cancel()
 
     def next(self) -> Document | None:
@@ -94,21 +107,29 @@ class Repairs:
         task = self._tasks[document]
         task.interrupted = task.given_up = False
         analysis = task.analysis
-        found = list(analysis.findings)
+        found = list(task.findings)
         # Examples can be run by their number only where they all are of one run.
         examples = len(task.runs[0].run.examples) if len(task.runs) == 1 and task.runs[0].run.file == document.path else 0
         tried = search.Document(document.path, analysis.module, analysis.settings, examples, found, self._other_modules)
         searching = search.Search(tried, lambda texts, numbers: self._attempt(document.path, task, texts, numbers), LIMITS)
-        for number, finding in enumerate(analysis.findings):
+        for number, finding in enumerate(task.findings):
             found[number] = await searching.mended(finding)
             if self._tasks.get(document) is not task or task.interrupted:
                 return
             if task.given_up:
                 break
-            if found[number].fix is not None and document.version == analysis.version:
-                analysis.findings = list(found)
-                self._client.publish(document, analysis.findings)
+            if found[number].fix is not None:
+                self._publish(document, analysis, list(found))
+        if not task.given_up:
+            self._known[document] = _texts(task.runs), task.findings, found
         self.forget(document)
+
+    def _publish(self, document: Document, analysis: Analysis, found: list[Finding]) -> None:
+        if document.version == analysis.version and any(finding.fix is not None for finding in found):
+            analysis.findings = found
+            self._client.publish(document, found)
+            if document in self._expected:
+                self._expected[document].set()
 
     async def _attempt(self, file: str, task: _Task, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
         views = []
@@ -133,3 +154,8 @@ class Repairs:
         # A run that another one took the place of says nothing about the fix.
         task.given_up = task.given_up or finished.outcome in ("cancelled", "unavailable")
         return newest[-1] if newest and finished.outcome == "ok" else None
+
+
+def _texts(runs: Sequence[Ran]) -> object:
+    """What makes runs the same: the texts and the examples."""
+    return [(ran.run.file, ran.run.text, ran.run.overlays, ran.run.examples) for ran in runs]

@@ -78,6 +78,7 @@ class Runs:
             self._client.publish(document, moved_findings(shown.findings, document.since))
         elif module.errors or not choice.examples:
             self._show(document, self._with_visits(document, analysis))
+            self._repair(document)
             if module.classes:
                 # An example is likely to come, and loading PyTorch takes seconds.
                 self._starting = asyncio.create_task(self._place(document)[1].start())
@@ -225,6 +226,8 @@ class Runs:
             if hints:
                 self.adopt(document, analysis)
                 self._repair(document)
+            else:
+                self.repairs.expect(document)
 
     def publish(self, document: Document, found: Sequence[Finding]) -> None:
         """Show findings whose positions are of the newest text."""

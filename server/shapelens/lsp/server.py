@@ -214,8 +214,12 @@ def _handle_features(server: Server) -> None:
             return []
         diagnostics = params.context.diagnostics
         if any(lacks_fixes(document, each) for each in diagnostics):
-            await session.fixes_tried(document.uri)
-            diagnostics = [editor.newest(document, each) for each in diagnostics]
+
+            def newest() -> list[types.Diagnostic]:
+                return [editor.newest(document, each) for each in params.context.diagnostics]
+
+            await session.fixes_tried(document.uri, lambda: not any(lacks_fixes(document, each) for each in newest()))
+            diagnostics = newest()
         return code_actions(document, diagnostics, versioned=editor.takes_versioned_edits, encoding=editor.encoding)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +99,11 @@ class Session:
 
     # --- what the editor asks ---
 
-    async def fixes_tried(self, uri: str) -> None:
-        """Wait until it is known which fixes of a document's findings work, though not for long."""
+    async def fixes_tried(self, uri: str, enough: Callable[[], bool]) -> None:
+        """Wait until it is known which fixes of a document's findings work, or `enough` is known, though not for long."""
         document = self.documents.get(uri)
         if document is not None:
-            await self._runs.repairs.tried(document)
+            await self._runs.repairs.tried(document, enough)
 
     def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
         """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""

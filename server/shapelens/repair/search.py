@@ -49,6 +49,7 @@ class Limits:
 
     seconds_per_finding: float
     seconds: float  # for all findings of a document
+    seconds_for_others: float  # once a fix has been found
 
 
 async def with_fixes(document: Document, attempt: Attempt, limits: Limits) -> list[Finding]:
@@ -78,6 +79,7 @@ class Search:
                 continue  # A likelier text works there.
             left = await self._left(finding, fix)
             if left is not None:
+                end = min(end, time.monotonic() + self._limits.seconds_for_others)
                 working.append((left, fix.likelihood, number, fix))
         if not working:
             return finding

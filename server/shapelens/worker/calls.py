@@ -134,8 +134,12 @@ class Calls:
             given = tuple([key_of(argument) for argument in args if isinstance(argument, (Tensor, tuple, list, dict))])
             given += tuple([key_of(argument) for argument in kwargs.values() if isinstance(argument, (Tensor, tuple, list, dict))])
             self.seen.setdefault(index, Seen()).add((given, output))
-        if is_torch_layer(module) and not self.meta.inside_layer:
+        if self.meta.inside_layer:
+            return
+        if is_torch_layer(module):
             origins.mark(type(module).__name__, result, (args, kwargs), module, index)
+        else:
+            origins.returned(result, index)
 
     # --- what does not fit ---
 

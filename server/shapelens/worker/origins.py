@@ -25,7 +25,7 @@ MOST_ORIGINS = 5  # reported
 class Node:
     """One result of one operation."""
 
-    __slots__ = ("layer", "module", "operation", "parents", "result", "site")
+    __slots__ = ("layer", "module", "operation", "owner", "parents", "result", "site")
 
     def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Node"], Tuple[Any, ...]]]) -> None:
         self.operation = operation
@@ -34,6 +34,7 @@ class Node:
         self.parents = parents
         self.module: Any = None  # the layer that did it
         self.layer: Optional[int] = None
+        self.owner: Optional[int] = None  # the innermost of the user's own modules that returned it
 
 
 # The origin of an input of the example: nothing leads further back.
@@ -54,6 +55,14 @@ def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer:
             node = Node(operation, tuple(tensor.shape), parents)
             node.module, node.layer = module, layer
             tensor.__dict__[ORIGIN] = node
+
+
+def returned(result: Any, owner: int) -> None:
+    """Note that one of the user's own modules gave a tensor."""
+    if isinstance(result, Tensor):
+        node = result.__dict__.get(ORIGIN)
+        if node is not None and node.owner is None:
+            node.owner = owner
 
 
 def tensors_in(value: Any, most: int = 8, depth: int = 0) -> Iterator[Tensor]:

@@ -20,6 +20,7 @@ from .origins import Node, tensors_in
 from .recorder import Recorder
 
 MOST_SUSPECTS = 16
+OWNED = -2  # in the place of a site: what a module of the user's own returned
 MOST_NODES = 400  # looked at
 
 # The operations whose arguments decide on shapes, by the name that torch gives them.
@@ -42,7 +43,7 @@ def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Opt
     places: Set[Tuple[int, Optional[int]]] = set()
     found: List[Suspect] = []
     for _ in range(MOST_NODES):
-        if not waiting or len(found) == MOST_SUSPECTS:
+        if not waiting or len(found) >= MOST_SUSPECTS:
             break
         node, behind = waiting.popleft()
         place = node.site, node.layer
@@ -51,6 +52,9 @@ def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Opt
             shape = list(node.parents[0][1]) if node.parents else []
             span = recorder.span_of(node.site) if node.site >= 0 else None
             found.append(Suspect(node.operation, span, shape, list(node.result), node.layer, behind=behind))
+        if node.owner is not None and (OWNED, node.owner) not in places:
+            places.add((OWNED, node.owner))
+            found.append(Suspect("", None, [], list(node.result), node.owner, behind=behind))
         behind = behind or (node.module is not None and _decides(node))
         for parent, _ in node.parents:
             if parent is not None and id(parent) not in known:
