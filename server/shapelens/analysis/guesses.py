@@ -145,7 +145,7 @@ def _built_otherwise(places: Places, layer: LayerSeen, sizes: list[int]) -> Iter
 
 
 def _out_size(layer: LayerSeen) -> str:
-    names = ARGUMENTS.get(layer.class_name, ())
+    names = ARGUMENTS.get(layer.class_name, ()) if layer.qualified_name.startswith("torch.nn.") else ()
     return next((name for name in _OUT_SIZES if name in names), "")
 
 
