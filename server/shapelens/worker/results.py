@@ -137,12 +137,18 @@ def _viewed(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
     return [out]
 
 
-def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
+def _rank_and_dim(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[Tuple[int, int]]:
+    """The one number of dims of tensors that are put together, and the dim to do it along; None where there is no such."""
     ranks = {tensor.dim() for tensor in tensors}
     dim = _argument(args, kwargs, 1, "dim", "axis", default=0)
-    if len(ranks) != 1 or not isinstance(dim, int):
+    return (ranks.pop(), dim) if len(ranks) == 1 and isinstance(dim, int) else None
+
+
+def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
+    found = _rank_and_dim(tensors, args, kwargs)
+    if found is None:
         return None
-    rank = ranks.pop()
+    rank, dim = found
     if not -rank <= dim < rank:
         return [[None] * rank]
     columns = [[tensor.shape[index] for tensor in tensors] for index in range(rank)]
@@ -150,13 +156,12 @@ def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[
 
 
 def _stacked(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
-    ranks = {tensor.dim() for tensor in tensors}
-    dim = _argument(args, kwargs, 1, "dim", "axis", default=0)
-    if len(ranks) != 1 or not isinstance(dim, int):
+    found = _rank_and_dim(tensors, args, kwargs)
+    if found is None:
         return None
-    rank = ranks.pop()
+    rank, dim = found
     sizes = [{tensor.shape[index] for tensor in tensors} for index in range(rank)]
-    out: List[Optional[int]] = [found.pop() if len(found) == 1 else None for found in sizes]
+    out: List[Optional[int]] = [column.pop() if len(column) == 1 else None for column in sizes]
     out.insert(dim % (rank + 1), len(tensors))
     return [out]
 
