@@ -179,6 +179,15 @@ class Remark:
 
 
 @dataclass
+class Alternative:
+    """Another example of a class, that ran to its end too."""
+
+    expression: str
+    evidence: str
+    where: str = ""
+
+
+@dataclass
 class ExampleRun:
     """What became of one example."""
 
@@ -192,6 +201,11 @@ class ExampleRun:
     bytes: Optional[int] = None
     seconds: float = 0.0
     file: str = ""  # the file that asks for it, where that is not the trace's; a worker leaves it empty
+    evidence: str = ""  # of one that was found: "annotation" | "usage" | "factory" | "inferred"
+    where: str = ""  # what follows "from": "line 88", "train.py:40", "test()"
+    doubtful: bool = False  # another choice of input or argument might avoid its mismatches, or none was found that fits
+    tried: int = 0  # how many ways to build and call the model were tried
+    others: List[Alternative] = field(default_factory=list)  # that run as well, the more credible ones first
 
 
 @dataclass
@@ -229,6 +243,26 @@ class ExampleRequest:
 
 
 @dataclass
+class Known:
+    """The example that was found for a class before. It stays as long as it runs to its end."""
+
+    target: str
+    expression: str
+    evidence: str = ""
+    where: str = ""
+    chosen: bool = False  # by the user: it stays even if it fails
+
+
+@dataclass
+class Search:
+    """Find examples for the classes of the document that those of the run do not reach."""
+
+    known: List[Known] = field(default_factory=list)
+    users: List[str] = field(default_factory=list)  # files that import the document, by absolute path: how they use its classes is evidence
+    seconds: float = 3.0  # that it may take, at most
+
+
+@dataclass
 class Run:
     """Run these examples against this text. Answered by `Traced` (any number) and one `Finished`."""
 
@@ -242,6 +276,7 @@ class Run:
     deadline: float = 10.0  # seconds
     memory_limit: int = 4 << 30  # bytes that the run may add
     named: bool = True  # probe for named dims after the run
+    search: Optional[Search] = None  # None: only `examples` are run
 
 
 @dataclass

@@ -1,0 +1,58 @@
+"""What the parts of the search hand to each other: ways to build a model and to call it, with the sizes in them that were only guessed.
+
+A text is a template in which `⟨name⟩` stands for a guessed size: `Net(dim=⟨dim⟩)`, `f32[B:⟨B⟩, 3, ⟨H⟩, ⟨W⟩]`. So a size can be changed without
+reading the text again, and whoever solves for sizes need not know whether they are of a constructor or of an input.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Dict, Optional
+
+_PLACE = re.compile("⟨([^⟩]*)⟩")
+
+
+def filled(template: str, sizes: Dict[str, int]) -> str:
+    """The text with its sizes put in. Raises KeyError for a size that is not there."""
+    return _PLACE.sub(lambda match: str(sizes[match[1]]), template)
+
+
+def places(template: str) -> "list[str]":
+    """The names of the sizes that a template asks for, in their order."""
+    return _PLACE.findall(template)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to build a model, and perhaps to call it, that something in the project speaks for."""
+
+    target: str  # the class that it builds, or "" where only running it tells (a factory)
+    constructor: str  # a template, in the document's own namespace: "Net(dim=64)"; "" where only the arguments are known
+    arguments: Optional[str]  # a template of what it is called with: "f32[B:2, 3, 32, 32], mask=None"; None where that is not known
+    evidence: str  # "annotation" | "usage" | "factory" | "inferred"
+    where: str  # said to the user after "from": "line 88", "train.py:40", "test()", "resnet18()"; "" for what is inferred
+    sizes: Dict[str, int] = field(default_factory=dict, hash=False)  # the guessed ones
+
+
+@dataclass(frozen=True)
+class Construction:
+    """A way to build a model."""
+
+    template: str
+    sizes: Dict[str, int] = field(default_factory=dict, hash=False)  # the guessed ones, by name
+    evidence: str = "inferred"
+    where: str = ""
+
+    def text(self) -> str:
+        """The expression."""
+        return filled(self.template, self.sizes)
+
+
+@dataclass(frozen=True)
+class InputShape:
+    """What the text says of one input tensor. dims: one name or number a dim; None where the rank is not known."""
+
+    dims: Optional[tuple] = None  # type: ignore[type-arg]
+    dtype: str = ""  # a shorthand ("f32", "i64"), or "" where the text says none
+    where: str = ""  # "the annotation", "line 12"
