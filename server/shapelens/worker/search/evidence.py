@@ -1,7 +1,7 @@
 """What the parts of the search hand to each other: ways to build a model and to call it, with the sizes in them that were only guessed.
 
-A text is a template in which `⟨name⟩` stands for a guessed size: `Net(dim=⟨dim⟩)`, `f32[B:⟨B⟩, 3, ⟨H⟩, ⟨W⟩]`. So a size can be changed without
-reading the text again, and whoever solves for sizes need not know whether they are of a constructor or of an input.
+A text is a template in which `⟨name⟩` stands for a guessed size: `Net(dim=⟨dim⟩)`, `f32[B:⟨B⟩, 3, ⟨H⟩, ⟨W⟩]`. So a size can be changed
+without reading the text again, and whoever solves for sizes need not know whether they are of a constructor or of an input.
 """
 
 from __future__ import annotations
