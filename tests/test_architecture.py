@@ -34,7 +34,9 @@ def test_files_stay_short() -> None:
     assert not {path: count for path, count in lengths.items() if count > LONGEST_FILE}
 
 
-@pytest.mark.parametrize("path", [SERVER / "protocol.py", *sorted((SERVER / "worker").rglob("*.py"))], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [SERVER / "protocol.py", SERVER / "plain.py", *sorted((SERVER / "worker").rglob("*.py"))], ids=lambda path: path.name
+)
 def test_what_runs_under_the_users_python_is_valid_python_3_9(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text, feature_version=(3, 9))

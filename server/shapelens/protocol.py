@@ -1,6 +1,6 @@
 """The messages between the server and a worker: stdlib dataclasses, framed as length-prefixed JSON.
 
-Both sides import this file and nothing else of ours is shared. It must run on Python 3.9, as the worker does.
+Both sides import this file and the plain.py that it needs; nothing else of ours is shared. They must run on Python 3.9, as the worker does.
 
 A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`.
 The first frame that a worker sends is `Hello`; a server that reads another `version` there stops the worker.
@@ -10,12 +10,12 @@ Spans are in the terms of `ast`: lines are 1-based, columns are 0-based UTF-8 by
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import struct
-import typing
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
+
+from .plain import build, plain
 
 VERSION = 1
 HEADER = struct.Struct(">I")
@@ -259,6 +259,7 @@ class Search:
 
     known: List[Known] = field(default_factory=list)
     users: List[str] = field(default_factory=list)  # files that import the document, by absolute path: how they use its classes is evidence
+    classes: List[str] = field(default_factory=list)  # only these, by qualified name; none: all that the examples do not reach
     seconds: float = 3.0  # that it may take, at most
 
 
@@ -366,7 +367,7 @@ MESSAGES = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Imported, 
 
 def encode(message: Any) -> bytes:
     """A message as one frame. Fields that equal their default are left out."""
-    body = json.dumps({"type": type(message).__name__, **_plain(message)}, separators=(",", ":")).encode()
+    body = json.dumps({"type": type(message).__name__, **plain(message)}, separators=(",", ":")).encode()
     return HEADER.pack(len(body)) + body
 
 
@@ -375,58 +376,6 @@ def decode(body: bytes) -> Any:
     try:
         fields = json.loads(body)
         cls = MESSAGES[fields.pop("type")]
-        return _build(cls, fields)
+        return build(cls, fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError("not a message: %s (%r)" % (error, body[:80])) from error
-
-
-def _plain(item: Any) -> Any:
-    if dataclasses.is_dataclass(item):
-        defaults = _defaults(type(item))
-        values = ((name, getattr(item, name)) for name in defaults)
-        return {name: _plain(value) for name, value in values if value is not defaults[name] and value != defaults[name]}
-    if isinstance(item, (list, tuple)):
-        return [_plain(part) for part in item]
-    if isinstance(item, dict):
-        return {key: _plain(value) for key, value in item.items()}
-    return item
-
-
-_DEFAULTS: Dict[type, Dict[str, Any]] = {}
-_BUILDERS: Dict[type, Dict[str, Any]] = {}
-
-
-def _defaults(cls: type) -> Dict[str, Any]:
-    found = _DEFAULTS.get(cls)
-    if found is None:
-        found = _DEFAULTS[cls] = {}
-        for item in dataclasses.fields(cls):
-            if item.default is not dataclasses.MISSING:
-                found[item.name] = item.default
-            elif item.default_factory is not dataclasses.MISSING:
-                found[item.name] = item.default_factory()
-            else:
-                found[item.name] = dataclasses.MISSING
-    return found
-
-
-def _build(cls: type, fields: Dict[str, Any]) -> Any:
-    builders = _BUILDERS.get(cls)
-    if builders is None:
-        hints = typing.get_type_hints(cls)
-        builders = _BUILDERS[cls] = {item.name: _builder(hints[item.name]) for item in dataclasses.fields(cls)}
-    return cls(**{name: builders[name](value) if builders[name] else value for name, value in fields.items() if name in builders})
-
-
-def _builder(hint: Any) -> Any:
-    """A function that turns plain JSON into a value of this type; None where there is nothing to do."""
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return lambda value: _build(hint, value)
-    args = [arg for arg in typing.get_args(hint) if arg is not type(None)]
-    if typing.get_origin(hint) is typing.Union and len(args) == 1:
-        inner = _builder(args[0])
-        return inner and (lambda value: None if value is None else inner(value))
-    if typing.get_origin(hint) is list:
-        inner = _builder(args[0])
-        return inner and (lambda value: [inner(part) for part in value])
-    return None
