@@ -16,8 +16,8 @@ from types import TracebackType
 from shapelens import protocol
 from shapelens.analysis.findings import Finding, failure, findings
 from shapelens.analysis.hints import Hint, hints
-from shapelens.analysis.views import merged, reaches, see_all, seen_from
-from shapelens.examples.choose import Choice, choose
+from shapelens.analysis.views import constructed, merged, reaches, see_all, seen_from, with_evidence
+from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.settings import Settings
 from shapelens.examples.users import ENOUGH, Users
 from shapelens.repair import search
@@ -27,6 +27,7 @@ from shapelens.runner.state import Failure
 from shapelens.source.module import Module, parse
 
 # Nobody types meanwhile, so there is time to try what is less likely.
+SEARCH_SECONDS = 10.0
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
 # What marks the folder that a project's own imports start from, and whose settings hold.
 PROJECT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg")
@@ -94,7 +95,7 @@ class Batch:
         self.output: list[str] = []  # what user code printed and the worker logged
         self.interpreter = interpreter.find(str(root), python or Settings.from_pyproject(str(root)).interpreter)
         self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
-        self._users = Users()
+        self._users = Users(unchanging=True)
         self._run_ids = itertools.count(1)
 
     async def __aenter__(self) -> Batch:
@@ -122,7 +123,8 @@ class Batch:
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
-        `users`: what no example of its own shows is seen from the examples of files that import it.
+        A class that no example belongs to is run with one that is found for it. `users`: before that, it is seen from the examples of files
+        that import the text's.
         `fixes`: findings come with those fixes that were tried and work.
         """
         file = str(path.absolute())
@@ -134,50 +136,64 @@ class Batch:
         analysed = Analysed(file, module, settings, choice, protocol.Trace(file), findings=_of_text(file, module, choice))
         if module.errors:
             return analysed
-        if choice.examples:
-            analysed.trace, finished = await self._run(file, module, choice, settings)
-            if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in analysed.trace.examples):
-                analysed.findings += failure(module, file, finished.outcome, finished.detail, settings)
-        from_users = users and not examples and not (only and choice.examples) and not see_all(module, [analysed.trace])
-        if from_users:
-            analysed.trace = merged(file, [analysed.trace, *await self._seen_from_users(file, {file: text}, settings)])
+        lacking = [] if examples else [name for name in without_example(module, choice) if only in (None, name, name.rpartition(".")[2])]
+        views: list[protocol.Trace] = []
+        if users and not examples and not choice.examples:
+            views = await self._seen_from_users(file, {file: text}, settings)
+            seen = {name for view in views for name in constructed(view)}
+            lacking = [name for name in lacking if name.rpartition(".")[2] not in seen]
+        own = protocol.Trace(file)
+        if choice.examples or lacking:
+            wanted = protocol.Search([], self._importers(file, settings, module), lacking, SEARCH_SECONDS) if lacking else None
+            own, finished = await self._run(file, module, _requests(choice), settings, search=wanted)
+            if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
+                failed = failure(module, file, finished.outcome, finished.detail, settings)
+                # Nobody has said that a file without an example can be run.
+                analysed.findings += failed if choice.examples else [replace(each, severity="information") for each in failed]
+        if users and not examples and choice.examples and not only and not see_all(module, [own]):
+            views = await self._seen_from_users(file, {file: text}, settings)
+        analysed.trace = merged(file, [own, *views])
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings)
             found = findings(module, analysed.trace, settings, _parsed)
             if fixes and not analysed.findings:
                 # What other files' examples show cannot be run by their number.
-                document = search.Document(file, module, settings, 0 if from_users else len(choice.examples), found, _parsed)
-                found = await search.with_fixes(document, self._attempts(analysed, from_users=from_users), LIMITS)
+                document = search.Document(file, module, settings, 0 if views else len(own.examples), found, _parsed)
+                found = await search.with_fixes(document, self._attempts(analysed, own, from_users=bool(views)), LIMITS)
             analysed.findings += found
         return analysed
 
-    def _attempts(self, analysed: Analysed, *, from_users: bool) -> search.Attempt:
+    def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_users: bool) -> search.Attempt:
         file, settings = analysed.path, analysed.settings
 
         async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
             module = parse(texts[file], analysed.module) if file in texts else analysed.module
-            choice = analysed.choice
-            if numbers is not None:
-                choice = replace(choice, examples=[choice.examples[number] for number in numbers])
+            runs = own.examples if numbers is None else [own.examples[number] for number in numbers]
+            requests = [protocol.ExampleRequest(run.target, run.expression) for run in runs if not run.doubtful]
             trace = protocol.Trace(file)
-            if choice.examples:
-                trace, finished = await self._run(file, module, choice, settings, texts, named=False)
+            if requests:
+                trace, finished = await self._run(file, module, requests, settings, texts, named=False)
                 if finished.outcome != "ok":
                     return None
-            return (
-                merged(file, [trace, *await self._seen_from_users(file, {file: module.text, **texts}, settings)]) if from_users else trace
-            )
+                trace = with_evidence(trace, runs)
+            views = await self._seen_from_users(file, {file: module.text, **texts}, settings) if from_users else []
+            return merged(file, [trace, *views])
 
         return attempt
+
+    def _importers(self, file: str, settings: Settings, module: Module) -> list[str]:
+        """The files of the project that import this one."""
+        users = self._users.of(file, str(project_root(Path(file))), settings, {}, [cls.name for cls in module.classes])
+        return [user.path for user in users]
 
     async def _seen_from_users(self, file: str, texts: Mapping[str, str], settings: Settings) -> list[protocol.Trace]:
         """What the runs of files that import this one see of it."""
         views: list[protocol.Trace] = []
-        for user in self._users.of(file, str(project_root(Path(file))), settings, {}):
+        for user in [each.path for each in self._users.of(file, str(project_root(Path(file))), settings, {}) if each.has_example]:
             module = parse(texts[user]) if user in texts else _parsed(user)
             choice = choose(module, user, settings) if module is not None and not module.errors else None
             if module is not None and choice is not None and choice.examples and len(views) < ENOUGH:
-                trace, _ = await self._run(user, module, choice, settings, texts)
+                trace, _ = await self._run(user, module, _requests(choice), settings, texts)
                 views += [seen_from(trace, file)] if reaches(trace, file) else []
         return views
 
@@ -185,11 +201,12 @@ class Batch:
         self,
         file: str,
         module: Module,
-        choice: Choice,
+        examples: list[protocol.ExampleRequest],
         settings: Settings,
         overlays: Mapping[str, str] | None = None,
         *,
         named: bool = True,
+        search: protocol.Search | None = None,
     ) -> tuple[protocol.Trace, protocol.Finished]:
         await self.start()
         # The time that libraries take to load is not the model's, and must not count against its deadline.
@@ -200,23 +217,27 @@ class Batch:
             nonlocal newest
             newest = traced.trace
 
-        requests = [protocol.ExampleRequest(example.target, example.expression) for example in choice.examples]
         run = protocol.Run(
             next(self._run_ids),
             file,
             module.text,
             str(project_root(Path(file))),
-            requests,
+            examples,
             overlays=dict(overlays or {}),
             observe=list(overlays or {}),
             named=named,
             deadline=settings.deadline,
             memory_limit=settings.memory_limit,
+            search=search,
         )
         finished = await self.worker.submit(run, keep)
         if finished.outcome == "unavailable":
             raise Unavailable(finished.detail, "")
         return newest, finished
+
+
+def _requests(choice: Choice) -> list[protocol.ExampleRequest]:
+    return [protocol.ExampleRequest(example.target, example.expression) for example in choice.examples]
 
 
 def _of_text(file: str, module: Module, choice: Choice) -> list[Finding]:

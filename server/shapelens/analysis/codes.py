@@ -165,6 +165,12 @@ _ALL = (
     Code("exit", "The code ended the Python process.", "`sys.exit(1)`"),
     Code("crash", "The Python process that ran the code crashed.", "`ctypes.string_at(0)`"),
     Code(
+        "no-example",
+        "No way was found to build a class and call it, so nothing of it was seen; an example above the class helps.",
+        "`def forward(self, batch: Batch):`",
+        "information",
+    ),
+    Code(
         "missing-import",
         "A module could not be imported; a stand-in took its place, and what comes out of it is unknown.",
         "`import einopz`",

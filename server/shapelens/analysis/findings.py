@@ -14,6 +14,7 @@ from ..source.module import Module
 from ..source.positions import Span
 from . import codes
 from .blame import blamed
+from .evidence import are_doubtful, fits_nothing, judged, nothing_fits
 from .expression_parts import parts_of
 from .fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
 from .guesses import guesses, suspected
@@ -54,9 +55,11 @@ class Finding:
 
 def findings(module: Module, trace: Trace, settings: Settings, other_modules: OtherModules) -> list[Finding]:
     """The findings of a trace in the order of the text, without those that are silenced by `# shapelens: ignore[...]` or the settings."""
+    trace = judged(trace)
     places = Places(module, trace, other_modules)
     found = [_in_size(places, group) for group in _groups(trace)]
     found += _operations(places)
+    found = [_may_be_wrong(trace, each) if are_doubtful(trace, each.examples) else each for each in found]
     found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
     found += [finding for note in trace.notes if (finding := _note(places, note)) is not None]
     found += [
@@ -84,6 +87,17 @@ def _with_settings(module: Module, finding: Finding, settings: Settings) -> Find
     if severity == finding.severity:
         return finding
     return replace(finding, severity=severity)
+
+
+def _may_be_wrong(trace: Trace, finding: Finding) -> Finding:
+    """A finding of an example that may itself be wrong: no error, and nothing to mend."""
+    expression = trace.examples[finding.examples[0]].expression
+    message = f"{finding.message}; but nobody gave the example {expression}, and it may be what is wrong"
+    return replace(finding, severity=_at_most_information(finding.severity), message=message, candidates=list)
+
+
+def _at_most_information(severity: str) -> str:
+    return "information" if severity in ("error", "warning") else severity
 
 
 # --- sizes that a constructor's argument fixed ---
@@ -189,6 +203,8 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
 
 def _failed_otherwise(trace: Trace, number: int, run: ExampleRun) -> bool:
     """Whether an example failed for a reason that no mismatch tells."""
+    if fits_nothing(run):
+        return not run.file
     if run.error is None or run.error_kind == "mismatch":
         return False
     if run.file and (run.error_span is None or run.error_span.file != trace.file):
@@ -206,14 +222,17 @@ def _failed_example(places: Places, number: int, run: ExampleRun) -> Finding:
         place = places.of_example(number)
     code = run.error_kind if run.error_kind in codes.CODES else "exception"
     message = run.error or ""
-    if code == "definitions":
+    if fits_nothing(run):
+        code, message, place = "no-example", nothing_fits(run), places.of_example(number)
+    elif code == "definitions":
         message = f"the file cannot be run: {message}"
     elif code == "example":
         message = f"the example {run.expression} cannot be run: {message}"
     related = []
-    if error is not None and error.file != places.trace.file and (elsewhere := places.locate(error)) is not None:
-        related.append(related_place(places, elsewhere, "it fails here"))
-    return Finding(code, codes.severity(code), message, place.span, places.trace.file, related)
+    if error is not None and (error.file != places.trace.file or code == "no-example") and (there := places.locate(error)) is not None:
+        related.append(related_place(places, there, "it fails here"))
+    severity = _at_most_information(codes.severity(code)) if run.evidence else codes.severity(code)
+    return Finding(code, severity, message, place.span, places.trace.file, related)
 
 
 def _note(places: Places, note: Note) -> Finding | None:

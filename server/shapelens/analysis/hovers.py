@@ -11,6 +11,7 @@ from ..examples.settings import Settings
 from ..protocol import ExampleRun, LayerSeen, Observation, ParameterSeen, Trace, Value
 from ..source.module import Expression, Module, ModuleClass
 from ..source.positions import Position, Span
+from .evidence import evidence_text
 from .flops import flops, flops_text
 from .layers import parameter_meaning
 from .places import layer_name
@@ -252,7 +253,9 @@ def _class_markdown(trace: Trace, cls: ModuleClass) -> str:
 
 
 def _run_markdown(trace: Trace, number: int, run: ExampleRun, name: str) -> str:
-    parts = [f"`{run.expression}`"]
+    parts = [f"`{run.expression}`"] if run.expression else []
+    if run.evidence:
+        parts.append(" · ".join([evidence_text(run.evidence, run.where), *(["may be wrong"] if run.doubtful else [])]))
     for model in trace.layers:
         if model.example == number and model.path == "" and model.class_name == name:
             for call in model.calls[:4]:
@@ -268,4 +271,7 @@ def _run_markdown(trace: Trace, number: int, run: ExampleRun, name: str) -> str:
         parts.append(", ".join(f"`{dim}` = {size}" for dim, size in run.dims.items()))
     if run.error is not None:
         parts.append(f"failed: {run.error}")
+    if run.others:
+        others = [f"- `{other.expression}` ({evidence_text(other.evidence, other.where)})" for other in run.others]
+        parts.append("These run as well:\n" + "\n".join(others))
     return "\n\n".join(parts)

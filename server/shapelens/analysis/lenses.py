@@ -7,38 +7,66 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from ..examples.choose import Example
-from ..protocol import ExampleRun, Trace
-from ..source.module import Module
+from ..protocol import Alternative, ExampleRun, Trace
+from ..source.module import Module, ModuleClass
 from ..source.positions import Span
+from .evidence import evidence_text, fits_nothing
 from .shapes import memory_text, plural
 
 LONGEST_ERROR = 80
 
-_EVIDENCE = {"directive": "from the directive", "settings": "from the settings", "command line": "from the command line"}
-
 
 @dataclass(frozen=True)
 class Lens:
-    """A line of text above a class, which changes its example when clicked. expression: "" where there is no example."""
+    """A line of text above a class. expression: "" where there is no example.
+
+    action: what a click does with the example of the class: "set" it by hand, "choose" one of the `others` that run, or "write" it down.
+    """
 
     span: Span
     title: str
     target: str
     expression: str
     evidence: str
+    action: str = "set"
+    others: tuple[Alternative, ...] = ()
 
 
 def lenses(module: Module, examples: Sequence[Example], trace: Trace | None) -> list[Lens]:
-    """One lens for each example of a class; one that offers to set an example for a class without any. trace: None before the first run."""
-    found = []
-    for cls in module.classes:
-        own = [example for example in examples if example.target in (cls.name, cls.qualname)]
-        for example in own:
-            parts = [example.expression, _EVIDENCE.get(example.evidence, example.evidence), *_of_run(_run(trace, example))]
-            found.append(Lens(cls.name_span, " · ".join(parts), cls.qualname, example.expression, example.evidence))
-        if not own:
-            found.append(Lens(cls.name_span, " · ".join([*_used_by(trace, cls.name), "Set example input…"]), cls.qualname, "", ""))
-    return found
+    """The lenses of each class: one for each example that was given; else those of the example that was found; else one that offers to set
+    an example. trace: None before the first run."""
+    lines = []
+    for cls in [*module.classes, *module.maybe_modules]:
+        given = [example for example in examples if example.target in (cls.name, cls.qualname)]
+        found = found_for(cls, trace)
+        for example in given:
+            parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example))]
+            lines.append(Lens(cls.name_span, " · ".join(parts), cls.qualname, example.expression, example.evidence))
+        if found is not None and not given:
+            lines += _of_found(cls, found)
+        elif not given and cls in module.classes:
+            title = " · ".join([*_used_by(trace, cls.name), "Set example input…"])
+            lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
+    return sorted(lines, key=lambda lens: lens.span.start)
+
+
+def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:
+    """The example that was found for a class, if it was one."""
+    runs = trace.examples if trace is not None else []
+    return next((run for run in runs if run.evidence and not run.file and run.target in (cls.name, cls.qualname)), None)
+
+
+def _of_found(cls: ModuleClass, run: ExampleRun) -> list[Lens]:
+    def lens(title: str, action: str) -> Lens:
+        return Lens(cls.name_span, title, cls.qualname, run.expression, run.evidence, action, tuple(run.others))
+
+    if fits_nothing(run):
+        return [lens("no example found · Set example input…", "set")]
+    more = [f"{len(run.others)} more"] if run.others else []
+    doubt = ["may be wrong"] if run.doubtful else []
+    title = " · ".join([run.expression, evidence_text(run.evidence, run.where), *doubt, *_of_run(run), *more])
+    choose = [lens("Choose another…", "choose")] if run.others else []
+    return [lens(title, "set"), *choose, lens("Write as directive", "write")]
 
 
 def _run(trace: Trace | None, example: Example) -> ExampleRun | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..protocol import Remark, Value
 from ..source.edits import TextEdit, replace_argument
@@ -45,8 +45,11 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
         rule = _RULES.get(remark.code)
         if place is not None and rule is not None and wanted.get(remark.code, False):
             lint = rule(places, remark, place)
-            if lint is not None:
-                yield lint
+            run = places.trace.examples[remark.example] if 0 <= remark.example < len(places.trace.examples) else None
+            if lint is not None and not (run is not None and run.doubtful):
+                # What a found example makes of the code need not be what its author does with it.
+                found = run is not None and run.evidence != "" and lint.severity == "error"
+                yield replace(lint, severity="information") if found else lint
     if wanted.get("unused-layer", False):
         for layer, place in unused_layers(places):
             message = f"{layer_name(layer)} is constructed but never used: no code of the class reads it, and no example called it"

@@ -87,11 +87,14 @@ class Places:
         return None
 
     def of_example(self, example: int) -> Place:
-        """The directive that asks for the example, or the first line of the file."""
+        """The directive that asks for the example, the class that it was found for, or the first line of the file."""
         run = self.trace.examples[example] if 0 <= example < len(self.trace.examples) else None
         for directive in self.module.directives:
             if run is not None and directive.expression == run.expression:
                 return Place(self.trace.file, self.module, directive.expression_span)
+        if run is not None and run.evidence and not run.file:
+            cls = self.module.class_named(run.target)
+            return Place(self.trace.file, self.module, cls.name_span if cls is not None else self.top())
         return Place(self.trace.file, self.module, self.top())
 
     def top(self) -> Span:

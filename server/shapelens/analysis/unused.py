@@ -18,7 +18,9 @@ _READS_ALL = {"children", "named_children", "modules", "named_modules", "_module
 def unused_layers(places: Places) -> Iterator[tuple[LayerSeen, Place]]:
     """Each layer that an attribute of a class of this file holds and nothing uses, with the place of `self.name` in its assignment."""
     trace = places.trace
-    failed = {number for number, run in enumerate(trace.examples) if run.error is not None or not run.seconds}  # or it still runs
+    failed = {
+        number for number, run in enumerate(trace.examples) if run.error is not None or run.doubtful or not run.seconds
+    }  # or it still runs
     failed |= {each.example for each in trace.mismatches}
     if -1 in failed:
         return  # A definition failed, and what else it would have used is not known.

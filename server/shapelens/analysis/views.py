@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ..protocol import Mismatch, Remark, Trace, Value
+from ..protocol import ExampleRun, Mismatch, Remark, Trace, Value
 from ..source.module import Module
 
 Told = TypeVar("Told", Mismatch, Remark)
+Number = Callable[[int], int]  # from the number of an example or layer to its new one
 
 
 def seen_from(trace: Trace, file: str) -> Trace:
@@ -36,6 +37,40 @@ def see_all(module: Module, traces: Iterable[Trace]) -> bool:
     return bool(seen) and all(cls.name in seen for cls in module.classes)
 
 
+def constructed(trace: Trace) -> set[str]:
+    """The names of the classes of which a run has constructed something."""
+    return {layer.class_name for layer in trace.layers}
+
+
+def with_evidence(trace: Trace, known: Iterable[ExampleRun]) -> Trace:
+    """A trace of examples that were run as they are, with what is known of those that were found: where from, and how sure that is."""
+    found = {(run.target, run.expression): run for run in known if run.evidence}
+    examples = []
+    for run in trace.examples:
+        same = found.get((run.target, run.expression))
+        examples.append(run if same is None else replace(run, evidence=same.evidence, where=same.where, doubtful=same.doubtful))
+    return replace(trace, examples=examples)
+
+
+def without_found(trace: Trace, classes: Collection[str]) -> Trace:
+    """A trace without the examples that were found for these classes, by name. The others are numbered anew."""
+    gone = {number for number, run in enumerate(trace.examples) if run.evidence and run.target.rpartition(".")[2] in classes}
+    if not gone:
+        return trace
+    examples = {old: new for new, old in enumerate(number for number in range(len(trace.examples)) if number not in gone)}
+    kept = [layer for layer in trace.layers if layer.example not in gone]
+    layers = {layer.index: new for new, layer in enumerate(kept)}
+    left = replace(
+        trace,
+        examples=[trace.examples[number] for number in examples],
+        observations=[seen for seen in trace.observations if seen.example not in gone],
+        layers=kept,
+        mismatches=[seen for seen in trace.mismatches if seen.example not in gone],
+        remarks=[seen for seen in trace.remarks if seen.example not in gone],
+    )
+    return _renumbered(left, lambda number: examples.get(number, number), lambda number: layers.get(number, number))
+
+
 def _lies_in(trace: Trace, mismatch: Mismatch, file: str) -> bool:
     innermost = mismatch.span or (mismatch.trail[-1] if mismatch.trail else None)
     constructed = trace.layers[mismatch.layer].span if mismatch.layer is not None else None
@@ -47,7 +82,7 @@ def merged(file: str, traces: Sequence[Trace]) -> Trace:
     whole = Trace(file)
     for trace in traces:
         examples, layers = len(whole.examples), len(whole.layers)
-        moved = trace if not examples and not layers else _renumbered(trace, examples, layers)
+        moved = trace if not examples and not layers else _renumbered(trace, _plus(examples), _plus(layers))
         whole.examples += moved.examples
         whole.observations += moved.observations
         whole.layers += moved.layers
@@ -58,32 +93,35 @@ def merged(file: str, traces: Sequence[Trace]) -> Trace:
     return whole
 
 
-def _renumbered(trace: Trace, examples: int, layers: int) -> Trace:
+def _plus(offset: int) -> Number:
+    return lambda number: number + offset
+
+
+def _renumbered(trace: Trace, example: Number, layer: Number) -> Trace:
     return replace(
         trace,
         observations=[
-            replace(seen, example=seen.example + examples, values=[_of_layers(value, layers) for value in seen.values])
+            replace(seen, example=example(seen.example), values=[_of_layers(value, layer) for value in seen.values])
             for seen in trace.observations
         ],
-        layers=[replace(layer, index=layer.index + layers, example=layer.example + examples) for layer in trace.layers],
-        mismatches=[_renumbered_one(mismatch, examples, layers) for mismatch in trace.mismatches],
-        remarks=[_renumbered_one(remark, examples, layers) for remark in trace.remarks],
+        layers=[replace(each, index=layer(each.index), example=example(each.example)) for each in trace.layers],
+        mismatches=[_renumbered_one(mismatch, example, layer) for mismatch in trace.mismatches],
+        remarks=[_renumbered_one(remark, example, layer) for remark in trace.remarks],
     )
 
 
-def _renumbered_one(seen: Told, examples: int, layers: int) -> Told:
-    origins = [replace(origin, layer=None if origin.layer is None else origin.layer + layers) for origin in seen.origins]
-    layer = None if seen.layer is None else seen.layer + layers
-    example = seen.example + examples if seen.example >= 0 else seen.example
-    moved = replace(seen, layer=layer, example=example, origins=origins)
+def _renumbered_one(seen: Told, example: Number, layer: Number) -> Told:
+    origins = [replace(origin, layer=None if origin.layer is None else layer(origin.layer)) for origin in seen.origins]
+    number = example(seen.example) if seen.example >= 0 else seen.example
+    moved = replace(seen, layer=None if seen.layer is None else layer(seen.layer), example=number, origins=origins)
     if isinstance(moved, Mismatch):
-        moved.inside = [index + layers for index in moved.inside]
-        moved.suspects = [replace(each, layer=None if each.layer is None else each.layer + layers) for each in moved.suspects]
+        moved.inside = [layer(index) for index in moved.inside]
+        moved.suspects = [replace(each, layer=None if each.layer is None else layer(each.layer)) for each in moved.suspects]
     return moved
 
 
-def _of_layers(value: Value, layers: int) -> Value:
+def _of_layers(value: Value, layer: Number) -> Value:
     if value.layer is None and not value.items:
         return value
-    items = None if value.items is None else [_of_layers(item, layers) for item in value.items]
-    return replace(value, layer=None if value.layer is None else value.layer + layers, items=items)
+    items = None if value.items is None else [_of_layers(item, layer) for item in value.items]
+    return replace(value, layer=None if value.layer is None else layer(value.layer), items=items)

@@ -54,12 +54,12 @@ class _Tally:
     """What the closing line says."""
 
     def __init__(self) -> None:
-        self.run = self.without_example = 0
+        self.run = self.found = self.without_example = 0
         self.findings: list[Finding] = []
 
     def add(self, analysed: Analysed) -> None:
         self.findings += analysed.findings
-        if analysed.choice.examples:
+        if analysed.choice.examples or analysed.trace.examples:
             self.run += 1
         elif analysed.module.classes:
             self.without_example += 1

@@ -50,7 +50,8 @@ def _refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) 
         there = ", ".join(dict.fromkeys(each.qualname for each in module.classes))
         raise Refused(f"{path} has no module class {cls}" + (f"; it has {there}" if there else " (nor any other)"))
     if cls is not None and not analysed.trace.examples and not module.errors:
-        raise Refused(f"{cls} has no example: write one above the class, `# shapelens: {cls}(...)(f32[...])`, or pass it with --example")
+        advice = f"write one above the class, `# shapelens: {cls}(...)(f32[...])`, or pass it with --example"
+        raise Refused(f"{cls} has no example, and none was found: {advice}")
 
 
 def _print_text(analysed: Analysed) -> None:
@@ -60,7 +61,7 @@ def _print_text(analysed: Analysed) -> None:
     if not analysed.trace.examples and not analysed.findings:
         names = [each.name for each in analysed.module.classes]
         closing = (
-            f"no example to run: write one above the class, `# shapelens: {names[0]}(...)(f32[...])`, or pass it with --example"
+            f"no example was given or found: write one above the class, `# shapelens: {names[0]}(...)(f32[...])`, or pass it with --example"
             if names
             else "no module class in this file"
         )

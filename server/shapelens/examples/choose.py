@@ -57,6 +57,13 @@ def choose(module: Module, path: str, settings: Settings, extra: Sequence[str] =
     return choice
 
 
+def without_example(module: Module, choice: Choice) -> list[str]:
+    """The classes that no example belongs to, by qualified name: modules, and classes that may be modules and have a `forward`."""
+    known = {example.target for example in choice.examples}
+    classes = [*module.classes, *(cls for cls in module.maybe_modules if "forward" in cls.methods)]
+    return [cls.qualname for cls in classes if cls.qualname not in known and cls.name not in known]
+
+
 def _add_directive(choice: Choice, module: Module, directive: Directive) -> None:
     problem = expressions.problem(directive.expression)
     if problem is None:

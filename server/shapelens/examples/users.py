@@ -1,10 +1,10 @@
-"""Files of the workspace that import a file and have examples: what such a file is seen from when it has no example of its own."""
+"""Files of the workspace that import a file: their examples show it when it has none of its own, and how they use it is evidence."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,8 @@ SKIPPED_FOLDERS = {"node_modules", "site-packages", "dist-packages", "__pycache_
 MOST_FILES = 5000
 MOST_FOLDERS = 5000  # data sets may lie in a workspace
 LARGEST_FILE = 1 << 20  # bytes
-MOST_USERS = 6  # that are worth a run
+MOST_USERS = 16  # that are worth a look
+MOST_RUN = 6  # that are worth a run
 ENOUGH = 2  # of them that turned out to import the file
 MOST_STEPS = 4  # from file to file that imports it
 
@@ -33,27 +34,49 @@ class _Scanned:
     has_directive: bool
 
 
+@dataclass(frozen=True)
+class User:
+    """A file that imports another. state: changes whenever its text does."""
+
+    path: str
+    has_example: bool
+    state: tuple[int, int]
+
+
 class Users:
     """Looks for them by words, without parsing: a file that only seems to import another costs a run and does no harm."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unchanging: bool = False) -> None:
+        """`unchanging`: the files stay as they are, so that each folder is read once."""
+        self._unchanging = unchanging
         self._scanned: dict[str, _Scanned] = {}  # by path
+        self._of_root: dict[str, dict[str, _Scanned]] = {}
 
-    def of(self, path: str, root: str, settings: Settings, texts: Mapping[str, str]) -> list[str]:
-        """At most MOST_USERS files below `root` that have an example and import the file at `path`, directly or not; the nearest first.
+    def of(self, path: str, root: str, settings: Settings, texts: Mapping[str, str], classes: Collection[str] = ()) -> list[User]:
+        """At most MOST_USERS files below `root` that import the file at `path`, directly or not.
 
-        `texts`: those of open documents by path, where they differ from what is on disk.
+        The nearest come first, and of those equally near the ones whose imports name one of `classes`. `texts`: those of open documents by
+        path, where they differ from what is on disk.
         """
-        scanned = {file: found for file in _python_files(root) if (found := self._scan(file, texts.get(file))) is not None}
-        self._scanned = {**self._scanned, **scanned}
-        with_example = {file for file, found in scanned.items() if found.has_directive or settings.examples_for(file)}
+        scanned = self._scan_all(root, texts)
         reached, names, users = {path}, _names_of(path), []
         for _ in range(MOST_STEPS):
             importers = [file for file, found in scanned.items() if file not in reached and not names.isdisjoint(found.words)]
-            users += [file for file in importers if file in with_example]
+            users += sorted(importers, key=lambda file: scanned[file].words.isdisjoint(classes))
             reached.update(importers)
             names = {name for file in importers for name in _names_of(file)}
-        return users[:MOST_USERS]
+        found = [User(file, scanned[file].has_directive or bool(settings.examples_for(file)), scanned[file].state) for file in users]
+        run = [user for user in found if user.has_example][:MOST_RUN]
+        return run + [user for user in found if not user.has_example][: MOST_USERS - len(run)]
+
+    def _scan_all(self, root: str, texts: Mapping[str, str]) -> dict[str, _Scanned]:
+        if self._unchanging and root in self._of_root:
+            return self._of_root[root]
+        scanned = {file: found for file in _python_files(root) if (found := self._scan(file, texts.get(file))) is not None}
+        self._scanned = {**self._scanned, **scanned}
+        if self._unchanging:
+            self._of_root[root] = scanned
+        return scanned
 
     def _scan(self, file: str, text: str | None) -> _Scanned | None:
         try:

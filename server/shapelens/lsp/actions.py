@@ -8,9 +8,11 @@ from typing import Any
 
 from lsprotocol import types
 
+from shapelens.analysis.evidence import evidence_text
+from shapelens.analysis.lenses import Lens
 from shapelens.lsp import to_lsp
 from shapelens.lsp.document import Document
-from shapelens.source.edits import TextEdit
+from shapelens.source.edits import TextEdit, set_directive
 from shapelens.source.positions import Span
 
 _IGNORE = re.compile(r"#\s*shapelens:\s*ignore\[([^\]]*)\]")
@@ -22,6 +24,28 @@ def code_actions(document: Document, diagnostics: Iterable[types.Diagnostic], *,
     fixes = [action for each in own for action in _fixes(document, each, versioned=versioned)]
     silencing = [action for each in own if (action := _silence(document, each, versioned=versioned, encoding=encoding)) is not None]
     return fixes + silencing
+
+
+def example_actions(
+    document: Document, lenses: Iterable[Lens], where: types.Range, *, versioned: bool, encoding: str
+) -> list[types.CodeAction]:
+    """For the classes whose names' lines are in a range, and whose example was found: write it down, or run another one."""
+    actions = []
+    for lens in lenses:
+        if lens.action != "write" or not where.start.line <= lens.span.line - 1 <= where.end.line:
+            continue
+        try:
+            edit = set_directive(document.module, lens.target, lens.expression)
+        except ValueError:
+            continue  # The class has gone since.
+        edits = [to_lsp.text_edit(document.lines, edit, encoding)]
+        change = to_lsp.workspace_edit(document.uri, document.version, edits, versioned=versioned)
+        actions.append(types.CodeAction("Write the example down as a directive", types.CodeActionKind.RefactorRewrite, edit=change))
+        for other in lens.others:
+            use = types.Command("Use this example", "shapelens.useExample", arguments=[document.uri, lens.target, other.expression])
+            title = f"Use the example {other.expression} ({evidence_text(other.evidence, other.where)})"
+            actions.append(types.CodeAction(title, types.CodeActionKind.RefactorRewrite, command=use))
+    return actions
 
 
 def lacks_fixes(document: Document, diagnostic: types.Diagnostic) -> bool:

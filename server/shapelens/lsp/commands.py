@@ -6,6 +6,7 @@ from typing import Any
 
 from pygls.lsp.server import LanguageServer
 
+from shapelens.analysis.evidence import evidence_text
 from shapelens.lsp import to_lsp
 from shapelens.lsp.editor import Editor
 from shapelens.lsp.session import Session
@@ -24,6 +25,19 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         """[uri, class, expression]: what is wrong with the expression, or null."""
         _, _, expression = _strings(arguments, "uri", "class", "expression")
         return session.check_example(expression)
+
+    @server.command("shapelens.foundExamples")
+    def found_examples(*arguments: Any) -> list[dict[str, str]]:
+        """[uri, class]: the examples that were found for a class, the one that it runs with first; each with its evidence in words."""
+        uri, class_name = _strings(arguments, "uri", "class")
+        found = session.found_examples(uri, class_name)
+        return [{"expression": each.expression, "evidence": evidence_text(each.evidence, each.where)} for each in found]
+
+    @server.command("shapelens.useExample")
+    def use_example(*arguments: Any) -> str | None:
+        """[uri, class, expression]: run the class with this one of the examples that were found for it. What stood in the way, or null."""
+        uri, class_name, expression = _strings(arguments, "uri", "class", "expression")
+        return session.use_example(uri, class_name, expression)
 
     @server.command("shapelens.applyExample")
     async def apply_example(*arguments: Any) -> str | None:

@@ -16,6 +16,7 @@ from shapelens.analysis.findings import Finding
 from shapelens.analysis.hints import Hint, hints
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
+from shapelens.examples.users import User
 from shapelens.lsp.visits import Ran, Visits
 from shapelens.source.edits import PositionMap, TextEdit, apply
 from shapelens.source.module import Module, parse
@@ -38,6 +39,11 @@ class Analysis:
     named: bool = False  # the trace holds the names of the dims
     findings: Sequence[Finding] = field(default_factory=list)
 
+    @property
+    def runs_by_itself(self) -> bool:
+        """Whether the document has examples of its own, given or found."""
+        return bool(self.examples) or (self.own is not None and bool(self.own.examples))
+
     @cached_property
     def hints(self) -> list[Hint]:
         return hints(self.module, self.trace, self.settings) if self.trace is not None else []
@@ -57,7 +63,7 @@ class Document:
         self.published_version = -1
         self.visits = Visits(self.path)
         self.ran: Ran | None = None  # its own last run
-        self.users: list[str] | None = None  # closed files that import this one and have examples; None: not looked for yet
+        self.users: list[User] | None = None  # files that import this one; None: not looked for yet
         self.failure: Sequence[Finding] = ()  # how its own run ended, where that was badly
         self.seconds = 0.0  # that the last run took
         self._module: Module | None = None
@@ -85,6 +91,11 @@ class Document:
         if self._lines is None or self._lines.text != self.text:
             self._lines = Lines(self.text)
         return self._lines
+
+    def learns_from(self, path: str) -> bool:
+        """Whether how a file uses this one is evidence for the examples that were found for it."""
+        own = self.analysis.own if self.analysis is not None else None
+        return own is not None and any(run.evidence for run in own.examples) and any(user.path == path for user in self.users or [])
 
     def change(self, version: int, changes: Sequence[Change], encoding: str) -> None:
         """Apply the editor's changes in their order."""

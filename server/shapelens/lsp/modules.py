@@ -44,7 +44,7 @@ def depends_on(document: Document, path: str) -> bool:
     it there is no other trace of it. A name that is something else costs a run and does no harm.
     """
     analysis = document.analysis
-    if analysis is None or not analysis.examples:
+    if analysis is None or not analysis.runs_by_itself:
         return False
     if analysis.own is not None and path in analysis.own.files:
         return True

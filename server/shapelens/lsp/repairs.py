@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from shapelens import protocol
 from shapelens.analysis.findings import Finding
-from shapelens.analysis.views import merged, seen_from
+from shapelens.analysis.views import merged, seen_from, with_evidence
 from shapelens.lsp.client import Client
 from shapelens.lsp.document import Analysis, Document
 from shapelens.lsp.modules import OtherModules
@@ -145,7 +145,7 @@ class Repairs:
             return None
         newest: list[protocol.Trace] = []
         run, worker = ran.run, ran.worker
-        examples = run.examples if numbers is None else [run.examples[number] for number in numbers]
+        examples = ran.again(numbers)
         text, overlays = texts.get(run.file, run.text), {**run.overlays, **texts}
         run = replace(run, run_id=next(self._run_ids), text=text, examples=examples, overlays=overlays, named=False)
         task.under_way = worker, run.run_id
@@ -153,7 +153,7 @@ class Repairs:
         task.under_way = None
         # A run that another one took the place of says nothing about the fix.
         task.given_up = task.given_up or finished.outcome in ("cancelled", "unavailable")
-        return newest[-1] if newest and finished.outcome == "ok" else None
+        return with_evidence(newest[-1], ran.examples) if newest and finished.outcome == "ok" else None
 
 
 def _texts(runs: Sequence[Ran]) -> object:

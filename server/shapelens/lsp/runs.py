@@ -1,4 +1,5 @@
-"""From the newest text of a document to what the editor shows of it: examples are chosen, run, and their traces turned into findings."""
+"""From the newest text of a document to what the editor shows of it: examples are chosen or searched for, run, and their traces turned
+into findings."""
 
 from __future__ import annotations
 
@@ -8,15 +9,17 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from pygls import uris
 
 from shapelens import protocol
-from shapelens.analysis.findings import Finding, failure, findings
+from shapelens.analysis.findings import Finding, findings
 from shapelens.analysis.views import reaches, see_all
-from shapelens.examples.choose import Choice, choose
-from shapelens.examples.settings import Settings
-from shapelens.examples.users import ENOUGH, Users
+from shapelens.examples.choose import Choice, choose, without_example
+from shapelens.examples.found import Found
+from shapelens.examples.users import ENOUGH, User, Users
+from shapelens.lsp.arrivals import Arrival, Others, Visit
 from shapelens.lsp.client import Client
 from shapelens.lsp.configuration import Configuration
 from shapelens.lsp.document import Analysis, Document
@@ -27,18 +30,14 @@ from shapelens.lsp.visits import Ran, moved_trace
 from shapelens.lsp.workers import Workers
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
-from shapelens.source.module import Module
-
-# Other documents by URI: the version and the text that a run goes through.
-Others = Mapping[str, tuple[int, Module]]
 
 logger = logging.getLogger(__name__)
 
 # A run that takes longer shows progress; for shorter ones the status would only flicker.
 PROGRESS_AFTER = 0.3
 LOOK_AGAIN = 0.05
-# Hints wait this long for the names of the dims, which are found after the run: else each edit would show numbers first.
-NAMES_WITHIN = 0.3
+# A run does not wait for longer than this for the files that import the document to be found; their evidence then comes with the next one.
+LOOK_FOR_USERS = 0.3
 
 
 class Runs:
@@ -59,9 +58,10 @@ class Runs:
         self._place = place  # the workspace folder of a document, and the worker that runs it
         self._other_modules = OtherModules(documents)
         self._users = Users()
+        self._found = Found()
+        self._looking: WeakKeyDictionary[Document, asyncio.Task[list[User]]] = WeakKeyDictionary()
         self._run_ids = itertools.count(1)
         self.repairs = Repairs(client, self._other_modules, self._run_ids)
-        self._starting: asyncio.Task[object] | None = None  # kept here, as the event loop itself keeps no reference
         self._under_way: dict[Document, tuple[Worker, int]] = {}
 
     async def run(self, document: Document) -> None:
@@ -76,16 +76,72 @@ class Runs:
         if module.errors and shown is not None and shown.trace is not None:
             # Nothing can run now. What was seen before stays, at the places where it has gone.
             self._client.publish(document, moved_findings(shown.findings, document.since))
-        elif module.errors or not choice.examples:
-            self._show(document, self._with_visits(document, analysis))
-            self._repair(document)
-            if module.classes:
-                # An example is likely to come, and loading PyTorch takes seconds.
-                self._starting = asyncio.create_task(self._place(document)[1].start())
-        else:
-            await self._run_examples(document, analysis, _Arrival(self, document, analysis, self._others(document)))
-        if not module.errors:
-            await self._run_users(document, settings)
+            return
+        lacking = [] if module.errors else without_example(module, choice)
+        if not choice.examples:
+            if lacking and await self._users_of(document) and not await self._show_by_users(document, analysis):
+                return
+            if not lacking or not (lacking := self._unseen(document, lacking)):
+                self._show(document, self._with_visits(document, analysis))
+                self._repair(document)
+                return
+        users = document.users or []
+        if await self._run_itself(document, analysis, lacking) and lacking:
+            if await self._users_of(document, patience=None) != users and self.is_current(document, analysis):
+                await self.run(document)  # They were still being looked for when it ran, and may know better.
+            elif choice.examples:
+                await self._run_users(document)
+
+    async def _show_by_users(self, document: Document, analysis: Analysis) -> bool:
+        """Show a document without examples as files that import it use it; whether to go on and search for those that this leaves out."""
+        if any(user.has_example for user in document.users or []):
+            shown = document.analysis
+            own = moved_trace(shown.own, shown.module.lines, analysis.module.lines) if shown is not None and shown.own is not None else None
+            self._show(document, self._with_visits(document, replace(analysis, own=own)))
+            return await self._run_users(document)
+        return True
+
+    def _unseen(self, document: Document, classes: Sequence[str]) -> list[str]:
+        """Those of the classes that no run of another file has constructed."""
+        seen = document.visits.classes()
+        return [name for name in classes if name.rpartition(".")[2] not in seen]
+
+    async def _run_itself(self, document: Document, analysis: Analysis, lacking: Sequence[str]) -> bool:
+        """Run the examples of a document, and search for some of the classes that lack one; whether the run came to an end of its own."""
+        search = None
+        if lacking:
+            users = [user.path for user in document.users or []]
+            classes = self._unseen(document, lacking)
+            known = self._found.known(document.path, analysis.module, classes, self._surroundings(document))
+            search = protocol.Search(known, users, classes) if classes else None
+        arrival = Arrival(self, document, analysis, self._others(document))
+        await self._run_examples(document, analysis, arrival, search)
+        return not arrival.cancelled
+
+    async def _users_of(self, document: Document, patience: float | None = LOOK_FOR_USERS) -> list[User]:
+        """The files that import a document; none as yet if they are not found within `patience` (seconds)."""
+        if document.users is None:
+            looking = self._looking.get(document)
+            if looking is None or looking.done():
+                root = self._place(document)[0] or str(Path(document.path).parent)
+                texts = {each.path: each.text for each in self._documents.values() if not each.saved}
+                names = [cls.name for cls in document.module.classes]
+                settings = self._configuration.of(document)
+                looking = asyncio.create_task(asyncio.to_thread(self._users.of, document.path, root, settings, texts, names))
+                self._looking[document] = looking
+            await asyncio.wait({looking}, timeout=patience)
+            if looking.done():
+                del self._looking[document]
+                document.users = looking.result()
+        return document.users or []
+
+    def _surroundings(self, document: Document) -> object:
+        """What the search for the examples of a document depends on besides its text. Changes when that does."""
+        return [(user.path, user.state) for user in document.users or []]
+
+    def use_example(self, document: Document, class_name: str, expression: str) -> bool:
+        """Have a class run with another of the examples that were found for it. Returns whether it is one of them."""
+        return self._found.choose(document.path, class_name, expression)
 
     def cancel(self, document: Document) -> None:
         """Stop the run of a document if one is under way."""
@@ -110,18 +166,17 @@ class Runs:
         others = [each for each in self._documents.values() if each is not document]
         return {each.uri: (each.version, module) for each in others if (module := each.runnable) is not None}
 
-    async def _run_users(self, document: Document, settings: Settings) -> None:
-        """Run files that import this one and have examples, where it has none of its own for its classes and no open file shows them."""
-        texts = {each.path: each.text for each in self._documents.values()}
+    async def _run_users(self, document: Document) -> bool:
+        """Run files that import this one and have examples, where none of its own shows all its classes and no open file does.
+
+        Returns whether there is time left for more: no run was cancelled.
+        """
+        open_files = {each.path for each in self._documents.values()}
         shown = [document.analysis.own] if document.analysis is not None and document.analysis.own is not None else []
-        if not document.module.classes or see_all(document.module, [*shown, *document.visits.by(texts)]):
-            return
-        if document.users is None:
-            root = self._place(document)[0] or str(Path(document.path).parent)
-            found = await asyncio.to_thread(self._users.of, document.path, root, settings, texts)
-            document.users = [path for path in found if path not in texts]
+        if not document.module.classes or see_all(document.module, [*shown, *document.visits.by(open_files)]):
+            return True
         reached = 0
-        for path in document.users:
+        for path in [user.path for user in document.users or [] if user.has_example and user.path not in open_files]:
             module = self._other_modules(path)
             if reached >= ENOUGH or module is None or module.errors or self._documents.get(document.uri) is not document:
                 continue
@@ -129,14 +184,20 @@ class Runs:
             choice = choose(module, path, self._configuration.of(user))
             if choice.examples:
                 analysis = Analysis(0, module, self._configuration.of(user), choice.examples)
-                arrival = _Visit(self, user, self._others(user))
+                arrival = Visit(self, self._others(user))
                 await self._run_examples(user, analysis, arrival, on_behalf_of=document)
                 if arrival.cancelled:
-                    return
+                    return False
                 reached += arrival.reaches(document)
+        return True
 
     async def _run_examples(
-        self, document: Document, analysis: Analysis, arrival: _Arrival | _Visit, on_behalf_of: Document | None = None
+        self,
+        document: Document,
+        analysis: Analysis,
+        arrival: Arrival | Visit,
+        search: protocol.Search | None = None,
+        on_behalf_of: Document | None = None,
     ) -> None:
         root, worker = self._place(document)
         worker.preload(third_party(analysis.module.imports, root, document.path))
@@ -151,13 +212,14 @@ class Runs:
             observe=list(others),
             deadline=analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
+            search=search,
         )
         self._workers.new_run()
         asked = on_behalf_of or document
         self._under_way[asked] = (worker, run.run_id)
         arrival.ran = document.ran = Ran(run, worker)
         self.repairs.expect(asked)
-        watch = asyncio.create_task(self._watch(document, worker))
+        watch = asyncio.create_task(self._watch(run, worker))
         try:
             finished = await worker.submit(run, arrival.take)
         finally:
@@ -166,12 +228,13 @@ class Runs:
         arrival.finish(finished)
         self._repair(asked)
 
-    async def _watch(self, document: Document, worker: Worker) -> None:
+    async def _watch(self, run: protocol.Run, worker: Worker) -> None:
         """Tell of a run that takes long. While the worker is still loading, that is what is told."""
         await asyncio.sleep(PROGRESS_AFTER)
         while worker.state.name != "running":
             await asyncio.sleep(LOOK_AGAIN)
-        title = f"Running {Path(document.path).name}"
+        searches = run.search is not None and {known.target for known in run.search.known} < set(run.search.classes)
+        title = "Looking for example inputs" if searches else f"Running {Path(run.file).name}"
         self._client.status("running", title, worker.interpreter)
         self._client.progress(title)
 
@@ -182,7 +245,10 @@ class Runs:
     def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
         """The analysis with what a run has seen."""
         settings = self._configuration.of(document)
-        seen = replace(analysis, settings=settings, own=traced.trace, named=traced.stage == "named")
+        trace = self._found.keep(
+            document.path, analysis.module, traced.trace, self._surroundings(document), whole=traced.stage != "partial"
+        )
+        seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named")
         return self._with_visits(document, seen)
 
     def _with_visits(self, document: Document, analysis: Analysis) -> Analysis:
@@ -244,111 +310,6 @@ class Runs:
         self.publish(document, moved_findings(analysis.findings, document.since))
         if had_something or analysis.module.classes:
             self._client.refresh()
-
-
-class _Visit:
-    """What comes back from the run of a file that is not open: it is shown in the open documents that it goes through."""
-
-    def __init__(self, runs: Runs, user: Document, others: Others) -> None:
-        self.others = others
-        self.ran: Ran | None = None
-        self.cancelled = False
-        self._runs = runs
-        self._user = user
-        self._newest: protocol.Trace | None = None
-
-    def take(self, traced: protocol.Traced) -> None:
-        """A trace."""
-        if traced.stage != "partial":
-            self._newest = traced.trace
-            self._runs.visit(traced.trace, self.others, self.ran, hints=traced.stage == "named")
-
-    def finish(self, finished: protocol.Finished) -> None:
-        """The end of the run."""
-        self.cancelled = finished.outcome == "cancelled"
-        if self._newest is not None and not self.cancelled:
-            self._runs.visit(self._newest, self.others, self.ran, hints=True)
-
-    def reaches(self, document: Document) -> bool:
-        """Whether the run went through a document."""
-        return self._newest is not None and reaches(self._newest, document.path)
-
-
-class _Arrival:
-    """What comes back from one run: findings are shown at once, hints when the names of the dims are there or take too long."""
-
-    def __init__(self, runs: Runs, document: Document, analysis: Analysis, others: Others) -> None:
-        self.others = others
-        self.ran: Ran | None = None
-        self._runs = runs
-        self._document = document
-        self._analysis = analysis
-        self._newest: Analysis | None = None
-        self._published: Sequence[Finding] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._had_hints = document.analysis is not None and document.analysis.trace is not None
-
-    def take(self, traced: protocol.Traced) -> None:
-        """A trace: it is dropped if the text has changed since."""
-        if not self._runs.is_current(self._document, self._analysis):
-            return
-        before = self._document.analysis
-        analysis = self._runs.with_trace(self._document, self._analysis, traced)
-        if traced.stage == "partial":
-            if not self._had_hints:  # Those of a whole run say more.
-                self._runs.adopt(self._document, replace(analysis, findings=before.findings if before is not None else ()))
-            return
-        self._newest = analysis
-        self._publish(analysis.findings)
-        self._runs.visit(traced.trace, self.others, self.ran, hints=analysis.named)
-        if self._had_hints and _ended_early(traced.trace):
-            return  # The hints of the last whole run say more than those of half a run.
-        if analysis.named:
-            self._adopt()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(NAMES_WITHIN, self._adopt)
-
-    def finish(self, finished: protocol.Finished) -> None:
-        """The end of the run, however it came about."""
-        if finished.outcome == "cancelled" or not self._runs.is_current(self._document, self._analysis):
-            if self._timer is not None:
-                self._timer.cancel()
-            return
-        self._document.seconds = finished.seconds
-        found = list(self._newest.findings if self._newest is not None else self._analysis.findings)
-        if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
-            analysis = self._analysis
-            failed = failure(analysis.module, self._document.path, finished.outcome, finished.detail, analysis.settings)
-            # That no worker can be started says nothing about the code.
-            self._document.failure = [replace(each, severity="warning") for each in failed] if finished.outcome == "unavailable" else failed
-            found[:0] = self._document.failure
-        self._publish(found)
-        if self._newest is not None and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
-            self._adopt()
-        elif self._document.analysis is None:
-            self._runs.adopt(self._document, self._analysis)
-
-    def _publish(self, found: Sequence[Finding]) -> None:
-        if found != self._published:
-            self._published = found
-            self._runs.publish(self._document, found)
-
-    def _adopt(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if (
-            self._newest is not None
-            and self._document.analysis is not self._newest
-            and self._runs.is_current(self._document, self._analysis)
-        ):
-            self._runs.adopt(self._document, self._newest)
-            if self._newest.own is not None:
-                self._runs.visit(self._newest.own, self.others, self.ran, hints=True)
-
-
-def _ended_early(trace: protocol.Trace) -> bool:
-    """Whether a run was stopped, rather than coming to an end of its own."""
-    return any(example.error_kind in ("deadline", "memory", "exit", "crash") for example in trace.examples)
 
 
 def _of_examples(choice: Choice, path: str) -> list[Finding]:

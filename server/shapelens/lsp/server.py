@@ -18,7 +18,7 @@ from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
 from shapelens import __version__
 from shapelens.lsp import log, to_lsp
-from shapelens.lsp.actions import code_actions, lacks_fixes
+from shapelens.lsp.actions import code_actions, example_actions, lacks_fixes
 from shapelens.lsp.commands import register_commands
 from shapelens.lsp.editor import Editor
 from shapelens.lsp.session import Session
@@ -204,14 +204,22 @@ def _handle_features(server: Server) -> None:
             return []
         return [to_lsp.code_lens(document.uri, each, document.lines, editor.encoding) for each in session.lenses(document.uri)]
 
-    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]))
+    kinds = [types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite]
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
         document = session.documents.get(params.text_document.uri)
         only = params.context.only
-        if document is None or (
-            only and not any(types.CodeActionKind.QuickFix.value.startswith(str(getattr(kind, "value", kind))) for kind in only)
-        ):
+        wanted = [kind for kind in kinds if not only or any(kind.value.startswith(str(getattr(each, "value", each))) for each in only)]
+        if document is None:
             return []
+        actions: list[types.CodeAction] = []
+        if types.CodeActionKind.RefactorRewrite in wanted:
+            actions = example_actions(
+                document, session.lenses(document.uri), params.range, versioned=editor.takes_versioned_edits, encoding=editor.encoding
+            )
+        if types.CodeActionKind.QuickFix not in wanted:
+            return actions
         diagnostics = params.context.diagnostics
         if any(lacks_fixes(document, each) for each in diagnostics):
 
@@ -220,7 +228,7 @@ def _handle_features(server: Server) -> None:
 
             await session.fixes_tried(document.uri, lambda: not any(lacks_fixes(document, each) for each in newest()))
             diagnostics = newest()
-        return code_actions(document, diagnostics, versioned=editor.takes_versioned_edits, encoding=editor.encoding)
+        return code_actions(document, diagnostics, versioned=editor.takes_versioned_edits, encoding=editor.encoding) + actions
 
 
 async def _pull_configuration(server: Server) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from shapelens.analysis.hints import Hint
 from shapelens.analysis.hovers import Hover, hover
-from shapelens.analysis.lenses import Lens, lenses
+from shapelens.analysis.lenses import Lens, found_for, lenses
 from shapelens.examples import expression as expressions
 from shapelens.lsp.annotated import annotated
 from shapelens.lsp.client import Client
@@ -20,6 +20,7 @@ from shapelens.lsp.modules import depends_on
 from shapelens.lsp.runs import Runs
 from shapelens.lsp.schedule import Schedule, debounce
 from shapelens.lsp.workers import Workers
+from shapelens.protocol import Alternative
 from shapelens.runner import State, Worker, interpreter
 from shapelens.source.edits import TextEdit
 from shapelens.source.module import set_directive
@@ -71,6 +72,9 @@ class Session:
             self.project_changed()
             self._schedule.want(document)
             self._run_dependents(document)
+            for other in self.documents.values():
+                if other is not document and other.learns_from(document.path):
+                    self._schedule.want(other, urgent=False)
             self._forget_users()
 
     def close(self, uri: str) -> None:
@@ -87,7 +91,7 @@ class Session:
 
     def _run_dependents(self, changed: Document) -> None:
         """Run what imports a document: at once where that is all that shows anything of it, else after the document itself."""
-        alone = changed.analysis is None or not changed.analysis.examples
+        alone = changed.analysis is None or not changed.analysis.runs_by_itself
         for document in self.documents.values():
             if document is not changed and depends_on(document, changed.path):
                 self._schedule.want(document, debounce(document) + debounce(changed), urgent=alone)
@@ -155,6 +159,25 @@ class Session:
             return set_directive(document.module, class_name, expression)
         except ValueError as error:
             return str(error)
+
+    def found_examples(self, uri: str, class_name: str) -> list[Alternative]:
+        """The examples that were found for a class, the one that it runs with first."""
+        document = self.documents.get(uri)
+        analysis = document.analysis if document is not None else None
+        cls = analysis.module.class_named(class_name) if analysis is not None else None
+        run = found_for(cls, analysis.trace) if analysis is not None and cls is not None else None
+        return [Alternative(run.expression, run.evidence, run.where), *run.others] if run is not None and run.expression else []
+
+    def use_example(self, uri: str, class_name: str, expression: str) -> str | None:
+        """Run a class with another of the examples that were found for it until the server ends. What stood in the way, or None."""
+        document = self.documents.get(uri)
+        if document is None:
+            return f"{uri} is not open"
+        if not self._runs.use_example(document, class_name, expression):
+            return f"{expression} is none of the examples that were found for {class_name}"
+        self._schedule.want(document)
+        self._run_dependents(document)
+        return None
 
     def annotated(self, uri: str) -> str | None:
         """The text of a document with its hints in the margin; None if it is not open."""

@@ -18,7 +18,8 @@ from shapelens.source.edits import TextEdit
 from shapelens.source.positions import Lines, Position, Span
 
 SOURCE = "ShapeLens"
-SET_EXAMPLE = "shapelens.setExample"  # a command of the client
+# Commands of the client, which asks its user; the last one is the server's own.
+LENS_COMMANDS = {"set": "shapelens.setExample", "choose": "shapelens.chooseExample", "write": "shapelens.applyExample"}
 
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
@@ -108,8 +109,8 @@ def inlay_hint(uri: str, version: int, number: int, hint: Hint, place: Position,
 
 
 def code_lens(uri: str, lens: Lens, lines: Lines, encoding: str) -> types.CodeLens:
-    """A lens with the client's command that changes the example of its class."""
-    command = types.Command(title=lens.title, command=SET_EXAMPLE, arguments=[uri, lens.target, lens.expression])
+    """A lens with the command that changes the example of its class."""
+    command = types.Command(title=lens.title, command=LENS_COMMANDS[lens.action], arguments=[uri, lens.target, lens.expression])
     return types.CodeLens(range=range_(lines, lens.span, encoding), command=command)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from shapelens import protocol
-from shapelens.analysis.views import merged, seen_from
+from shapelens.analysis.views import constructed, merged, seen_from, without_found
 from shapelens.runner import Worker
 from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module
@@ -18,10 +18,25 @@ Seen = TypeVar("Seen", protocol.Observation, protocol.Mismatch, protocol.Note, p
 
 @dataclass(frozen=True)
 class Ran:
-    """A run, and the worker that did it: what it takes to do it again with another text."""
+    """A run, and the worker that did it: what it takes to do it again with another text.
+
+    examples: what became of those that it was given and of those that it found; empty before it has told.
+    """
 
     run: protocol.Run
     worker: Worker
+    examples: tuple[protocol.ExampleRun, ...] = ()
+
+    def of(self, trace: protocol.Trace) -> Ran:
+        """The run to be done again: with what it found as its examples, and nothing to search for. Their numbers are those of the trace."""
+        requests = [protocol.ExampleRequest(run.target, run.expression) for run in trace.examples]
+        return replace(self, run=replace(self.run, examples=requests, search=None), examples=tuple(trace.examples))
+
+    def again(self, numbers: Sequence[int] | None) -> list[protocol.ExampleRequest]:
+        """These of its examples, or all; without those that may be wrong, as nothing is to be judged by them."""
+        wanted = range(len(self.run.examples)) if numbers is None else numbers
+        doubtful = {number for number, run in enumerate(self.examples) if run.doubtful}
+        return [self.run.examples[number] for number in wanted if number not in doubtful]
 
 
 @dataclass(frozen=True)
@@ -52,6 +67,10 @@ class Visits:
         """What the runs of these files saw."""
         return [visit.trace for file, visit in self._by_file.items() if file in files]
 
+    def classes(self) -> set[str]:
+        """The names of the classes that were constructed in those runs."""
+        return {name for visit in self._by_file.values() for name in constructed(visit.trace)}
+
     def runs(self) -> list[Ran]:
         """The runs of the other files."""
         return [visit.ran for visit in self._by_file.values()]
@@ -64,7 +83,8 @@ class Visits:
         views = [moved_trace(visit.trace, visit.module.lines, module.lines) for visit in self._by_file.values()]
         if not views:
             return own
-        return merged(self._path, [*([own] if own is not None else []), *views])
+        # Where a class is used in earnest, that says more of it than an example that was found.
+        return merged(self._path, [*([without_found(own, self.classes())] if own is not None else []), *views])
 
 
 def moved_trace(trace: protocol.Trace, old: Lines, new: Lines) -> protocol.Trace:

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from shapelens.analysis.findings import Finding
@@ -41,7 +42,10 @@ def _examples(analysed: Analysed) -> list[dict[str, Any]]:
         {
             "class": run.target,
             "expression": run.expression,
-            "evidence": "importing file" if run.file else evidence.get((run.target, run.expression), ""),
+            "evidence": "importing file" if run.file else run.evidence or evidence.get((run.target, run.expression), ""),
+            "where": Path(run.file).name if run.file else run.where,
+            "doubtful": run.doubtful,
+            "others": [{"expression": each.expression, "evidence": each.evidence, "where": each.where} for each in run.others],
             "dims": run.dims,
             "error": run.error,
         }
@@ -67,12 +71,18 @@ def _constructed_here(trace: Trace) -> Iterable[LayerSeen]:
 
 
 def _of_value(seen: Observation) -> dict[str, Any]:
-    return {"name": seen.name, "kind": seen.kind, **_shapes(seen.values), "count": seen.count}
+    return {"name": seen.name, "kind": seen.kind, **_shapes(seen.values), "count": seen.count, "example": seen.example}
 
 
 def _of_layer(layer: LayerSeen) -> dict[str, Any]:
     outputs = [call.output for call in layer.calls]
-    return {"name": layer.path, "kind": "layer", **_shapes(outputs), "count": sum(call.count for call in layer.calls)}
+    return {
+        "name": layer.path,
+        "kind": "layer",
+        **_shapes(outputs),
+        "count": sum(call.count for call in layer.calls),
+        "example": layer.example,
+    }
 
 
 def _shapes(values: Iterable[Value]) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class Listing:
             findings[min(finding.span.line, self.numbers[-1])].append(finding)
         above: dict[int, list[Lens]] = defaultdict(list)
         for lens in lenses(self.analysed.module, self.analysed.choice.examples, self.analysed.trace):
-            above[lens.span.line].append(lens)
+            if lens.action == "set":  # The others only offer something to click on.
+                above[lens.span.line].append(lens)
         for number, source in zip(self.numbers, highlighted, strict=False):
             for lens in above[number]:
                 indent = self.rows[number].text[: len(self.rows[number].text) - len(self.rows[number].text.lstrip())]

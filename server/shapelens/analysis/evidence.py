@@ -1,0 +1,58 @@
+"""Examples that were found rather than given: what is said of where they came from, and how far what they show is to be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..protocol import ExampleRun, Trace
+
+LONGEST_ERROR = 120
+
+_WORDS = {
+    "directive": "from the directive",
+    "settings": "from the settings",
+    "command line": "from the command line",
+    "annotation": "from the annotations",
+    "usage": "from its use",
+    "factory": "from a factory",
+}
+
+
+def evidence_text(evidence: str, where: str = "") -> str:
+    """`inferred`, `from test()`, `from line 88`; `from the directive` for one that was given."""
+    if where and evidence not in ("directive", "settings", "command line", "inferred"):
+        return f"from {where}"
+    return _WORDS.get(evidence, evidence)
+
+
+def fits_nothing(run: ExampleRun) -> bool:
+    """Whether this is only the best of what was tried for a class: nothing was found that runs."""
+    return run.evidence != "" and run.error is not None and (run.doubtful or run.error_kind == "example")
+
+
+def nothing_fits(run: ExampleRun) -> str:
+    """What was tried for a class and how to give an example, in one line."""
+    name = run.target.rpartition(".")[2]
+    error = " ".join((run.error or "").split())
+    error = error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 1] + "…"
+    tried = f" ({run.tried} ways to build and call it were tried)" if run.tried > 1 else ""
+    best = f"{run.expression} fails with {error}" if run.expression else error
+    return f"no example input was found for {name}{tried}: {best}; write one above the class: # shapelens: {name}(…)(f32[…])"
+
+
+def judged(trace: Trace) -> Trace:
+    """The trace without the mismatches that say nothing about the code: those of examples that fit nothing, and of doubtful ones of other
+    files. What examples that nobody doubts have shown comes first."""
+    runs = trace.examples
+    out = {number for number, run in enumerate(runs) if fits_nothing(run) or (run.doubtful and run.file)}
+    if not any(run.doubtful for run in runs) and not out:
+        return trace
+    kept = [mismatch for mismatch in trace.mismatches if mismatch.example not in out]
+    return replace(trace, mismatches=sorted(kept, key=lambda mismatch: are_doubtful(trace, [mismatch.example])))
+
+
+def are_doubtful(trace: Trace, examples: Iterable[int]) -> bool:
+    """Whether another choice of example might avoid what these have shown. Not so for what needs no example."""
+    runs = [trace.examples[number] for number in examples if 0 <= number < len(trace.examples)]
+    return bool(runs) and all(run.doubtful for run in runs)

@@ -1,0 +1,144 @@
+"""The examples that were found for classes that nobody gave one: remembered, so that an edit costs no search and changes no choice."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from shapelens.examples.expression import SHORTHANDS
+from shapelens.protocol import Alternative, ExampleRun, Known, Trace
+from shapelens.source.module import Module
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_IMPORT = re.compile(r"\s*(?:from|import)\b")
+_LINE = re.compile(r"line (\d+)\Z")
+# Functions that say how to build and call a model without naming its class.
+_CONVENTIONS = frozenset({"get_inputs", "get_init_inputs"})
+# What any statement may name without having to do with an example.
+_COMMON = frozenset({*keyword.kwlist, *dir(builtins), *SHORTHANDS, "torch", "nn", "F", "np", "self", "line", "__main__"})
+# `net = Net()`, `x = torch.randn(2, 3)`, `net(x)`: from the class to what it is called with there are this many steps.
+_STEPS = 2
+_LONGEST_STEP = 400  # characters of a statement whose names are followed further
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known of one class. evidence_text and text: what its choice and its failure depend on; line: what its `where` points to."""
+
+    run: ExampleRun
+    evidence_text: object
+    text: object
+    line: str
+    chosen: bool = False
+
+
+@dataclass
+class Found:
+    """What was found for the classes of files, by path and qualified name. It lasts as long as the process, be a file open or not."""
+
+    _by_class: dict[tuple[str, str], _Found] = field(default_factory=dict)
+
+    def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
+        """What was found for these classes of a file, as far as the text that speaks for it still is the same.
+
+        `surroundings`: whatever else a result depends on, such as the state of the files that import this one. An example that failed in a
+        text that has not changed since counts as chosen, as looking for a better one would end alike.
+        """
+        known = []
+        for name in classes:
+            found = self._by_class.get((path, name))
+            if found is None or not found.run.expression:
+                continue
+            run = found.run
+            if not found.chosen and found.evidence_text != _evidence_text(module, run, surroundings):
+                del self._by_class[path, name]
+                continue
+            settled = (run.error is not None or run.doubtful) and found.text == _text(module, surroundings)
+            where = _moved(module, run.where, found.line)
+            known.append(Known(name, run.expression, run.evidence, where, chosen=found.chosen or settled))
+        return known
+
+    def keep(self, path: str, module: Module, trace: Trace, surroundings: object = None, *, whole: bool = True) -> Trace:
+        """Remember what a run found. Returns its trace with what is known of the same examples from before: how many were tried, and which
+        others run.
+
+        whole: the run has come to its end; else only examples count that did.
+        """
+        examples = []
+        for run in trace.examples:
+            if run.evidence and not run.file:
+                before = self._by_class.get((path, run.target))
+                same = before is not None and before.run.expression == run.expression
+                text = _text(module, surroundings)
+                if before is not None and same and not run.tried and not run.others:
+                    doubtful = run.doubtful or (before.run.doubtful and before.text == text)
+                    run = replace(run, tried=before.run.tried, others=before.run.others, doubtful=doubtful)
+                if whole or (run.error is None and run.seconds):
+                    chosen = before is not None and before.chosen and same
+                    evidence = _evidence_text(module, run, surroundings)
+                    self._by_class[path, run.target] = _Found(run, evidence, text, _line_of(module, run.where), chosen)
+            examples.append(run)
+        return replace(trace, examples=examples)
+
+    def choose(self, path: str, class_name: str, expression: str) -> bool:
+        """Have a class run with one of the examples that were found for it from now on. Returns whether there is such a one."""
+        found = self._by_class.get((path, class_name))
+        if found is None:
+            return False
+        run = found.run
+        if run.expression != expression:
+            other = next((each for each in run.others if each.expression == expression), None)
+            if other is None:
+                return False
+            others = [Alternative(run.expression, run.evidence, run.where), *(each for each in run.others if each is not other)]
+            run = ExampleRun(class_name, other.expression, evidence=other.evidence, where=other.where, tried=run.tried, others=others)
+        self._by_class[path, class_name] = replace(found, run=run, chosen=True)
+        return True
+
+
+def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:
+    """What of a file speaks for or against an example of a class: the statements outside of module classes that have to do with the class
+    or with what the example names. An annotation speaks in the class itself."""
+    outer = run.target.partition(".")[0]
+    spoken = {run.target.rpartition(".")[2], *_CONVENTIONS, *_WORD.findall(f"{run.expression} {run.where}")} - _COMMON
+    module_classes = {cls.qualname for cls in (*module.classes, *module.maybe_modules)}
+    statements = [item.statement for item in module.statements.placed]
+    inside = {number for number, each in enumerate(statements) if any(cls.qualname in module_classes for cls in each.classes)}
+    outside = [(number, each.text) for number, each in enumerate(statements) if number not in inside and not _IMPORT.match(each.text)]
+    kept: set[int] = set()
+    for _ in range(_STEPS + 1):
+        reached = {number: text for number, text in outside if number not in kept and not spoken.isdisjoint(_words(text))}
+        kept.update(reached)
+        spoken |= {word for text in reached.values() if len(text) < _LONGEST_STEP for word in _words(text)}
+    if run.evidence == "annotation":
+        kept |= {number for number in inside if any(cls.qualname.partition(".")[0] == outer for cls in statements[number].classes)}
+    return [statements[number].text.strip() for number in sorted(kept)], surroundings
+
+
+def _text(module: Module, surroundings: object) -> object:
+    """All that a run of the classes of a file may depend on."""
+    return [item.statement.text.strip() for item in module.statements.placed], surroundings
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text)) - _COMMON
+
+
+def _line_of(module: Module, where: str) -> str:
+    """The line that `line 88` speaks of."""
+    found = _LINE.match(where)
+    return module.lines.line(int(found[1])) if found and int(found[1]) <= module.lines.count else ""
+
+
+def _moved(module: Module, where: str, line: str) -> str:
+    """`line 90` for `line 88` where the line is further down now."""
+    found = _LINE.match(where)
+    if not found or not line or _line_of(module, where) == line:
+        return where
+    same = [number for number in range(1, module.lines.count + 1) if module.lines.line(number) == line]
+    return f"line {min(same, key=lambda number: abs(number - int(found[1])))}" if same else where

@@ -1,0 +1,162 @@
+"""What comes back from one run, and when the editor gets to see it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from shapelens import protocol
+from shapelens.analysis.findings import Finding, failure
+from shapelens.analysis.views import reaches
+from shapelens.lsp.document import Analysis, Document
+from shapelens.lsp.visits import Ran
+from shapelens.source.module import Module
+
+# Other documents by URI: the version and the text that a run goes through.
+Others = Mapping[str, tuple[int, Module]]
+
+# Hints wait this long for the names of the dims, which are found after the run: else each edit would show numbers first.
+NAMES_WITHIN = 0.3
+
+
+class Display(Protocol):
+    """What an arrival needs of that which shows things; `runs.Runs` is it."""
+
+    def is_current(self, document: Document, analysis: Analysis) -> bool:
+        """Whether the document is still open, and still has the text that was analysed."""
+
+    def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
+        """The analysis with what a run has seen."""
+
+    def visit(self, trace: protocol.Trace, others: Others, ran: Ran | None, *, hints: bool) -> None:
+        """Show what a run saw in the other documents that it went through."""
+
+    def publish(self, document: Document, found: Sequence[Finding]) -> None:
+        """Show findings whose positions are of the newest text."""
+
+    def adopt(self, document: Document, analysis: Analysis) -> None:
+        """Take hints, hovers and lenses from this analysis from now on."""
+
+
+class Visit:
+    """What comes back from the run of a file that is not open: it is shown in the open documents that it goes through."""
+
+    def __init__(self, display: Display, others: Others) -> None:
+        self.others = others
+        self.ran: Ran | None = None
+        self.cancelled = False
+        self._display = display
+        self._newest: protocol.Trace | None = None
+
+    def take(self, traced: protocol.Traced) -> None:
+        """A trace."""
+        if traced.stage != "partial":
+            self._newest = traced.trace
+            self._display.visit(traced.trace, self.others, self.ran, hints=traced.stage == "named")
+
+    def finish(self, finished: protocol.Finished) -> None:
+        """The end of the run."""
+        self.cancelled = finished.outcome == "cancelled"
+        if self._newest is not None and not self.cancelled:
+            self._display.visit(self._newest, self.others, self.ran, hints=True)
+
+    def reaches(self, document: Document) -> bool:
+        """Whether the run went through a document."""
+        return self._newest is not None and reaches(self._newest, document.path)
+
+
+class Arrival:
+    """What comes back from one run: findings are shown at once, hints when the names of the dims are there or take too long."""
+
+    def __init__(self, display: Display, document: Document, analysis: Analysis, others: Others) -> None:
+        self.others = others
+        self.ran: Ran | None = None
+        self.cancelled = False
+        self._display = display
+        self._document = document
+        self._analysis = analysis
+        self._newest: Analysis | None = None
+        self._published: Sequence[Finding] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        shown = document.analysis.trace if document.analysis is not None else None
+        self._had_hints = shown is not None
+        self._shown = _seen_classes(shown)
+
+    def take(self, traced: protocol.Traced) -> None:
+        """A trace: it is dropped if the text has changed since."""
+        if not self._display.is_current(self._document, self._analysis):
+            return
+        before = self._document.analysis
+        analysis = self._display.with_trace(self._document, self._analysis, traced)
+        if traced.stage == "partial":
+            # Those of a whole run say more, unless they are of fewer classes.
+            if not self._had_hints or _seen_classes(traced.trace) > self._shown:
+                self._shown = _seen_classes(traced.trace)
+                self._display.adopt(self._document, replace(analysis, findings=before.findings if before is not None else ()))
+            return
+        if self.ran is not None:
+            self.ran = self._document.ran = self.ran.of(traced.trace)
+        self._newest = analysis
+        self._publish(analysis.findings)
+        self._display.visit(traced.trace, self.others, self.ran, hints=analysis.named)
+        if self._had_hints and _ended_early(traced.trace):
+            return  # The hints of the last whole run say more than those of half a run.
+        if analysis.named:
+            self._adopt()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(NAMES_WITHIN, self._adopt)
+
+    def finish(self, finished: protocol.Finished) -> None:
+        """The end of the run, however it came about."""
+        self.cancelled = finished.outcome == "cancelled"
+        if self.cancelled or not self._display.is_current(self._document, self._analysis):
+            if self._timer is not None:
+                self._timer.cancel()
+            return
+        self._document.seconds = finished.seconds
+        found = list(self._newest.findings if self._newest is not None else self._analysis.findings)
+        if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
+            self._document.failure = self._failure(finished)
+            found[:0] = self._document.failure
+        self._publish(found)
+        if self._newest is not None and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
+            self._adopt()
+        elif self._document.analysis is None:
+            self._display.adopt(self._document, self._analysis)
+
+    def _failure(self, finished: protocol.Finished) -> list[Finding]:
+        analysis = self._analysis
+        failed = failure(analysis.module, self._document.path, finished.outcome, finished.detail, analysis.settings)
+        if finished.outcome == "unavailable":  # That no worker can be started says nothing about the code.
+            return [replace(each, severity="warning") for each in failed]
+        if not analysis.examples:  # Nobody has said that the code can be run like this.
+            return [replace(each, severity="information") for each in failed]
+        return failed
+
+    def _publish(self, found: Sequence[Finding]) -> None:
+        if found != self._published:
+            self._published = found
+            self._display.publish(self._document, found)
+
+    def _adopt(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if (
+            self._newest is not None
+            and self._document.analysis is not self._newest
+            and self._display.is_current(self._document, self._analysis)
+        ):
+            self._display.adopt(self._document, self._newest)
+            if self._newest.own is not None:
+                self._display.visit(self._newest.own, self.others, self.ran, hints=True)
+
+
+def _seen_classes(trace: protocol.Trace | None) -> frozenset[str]:
+    return frozenset(layer.class_name for layer in trace.layers if layer.calls) if trace is not None else frozenset()
+
+
+def _ended_early(trace: protocol.Trace) -> bool:
+    """Whether a run was stopped, rather than coming to an end of its own."""
+    return any(example.error_kind in ("deadline", "memory", "exit", "crash") for example in trace.examples)

@@ -1,0 +1,124 @@
+"""Examples that were found: what the editor says of them, and what of their failures is no error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shapelens.analysis.findings import findings
+from shapelens.analysis.lenses import lenses
+from shapelens.analysis.views import merged, without_found
+from shapelens.examples.choose import Example
+from shapelens.examples.settings import Settings
+from shapelens.protocol import Alternative, ExampleRun, LayerCall, LayerSeen, Mismatch, Observation, Remark, Span, Trace, Value
+from shapelens.source.module import parse
+
+FILE = "/net.py"
+TEXT = """\
+from torch import nn
+class Net(nn.Module):
+    def forward(self, x):
+        return x @ x
+class Block(nn.Module):
+    def forward(self, x):
+        return x
+"""
+MODULE = parse(TEXT)
+PRODUCT = Span(FILE, 4, 15, 4, 20)
+FOUND = ExampleRun("Net", "Net()(f32[B:2, 8])", parameter_count=62006, bytes=248024, seconds=0.1, evidence="inferred")
+
+
+def tensor(*shape: int) -> Value:
+    return Value("tensor", shape=list(shape), dtype="float32")
+
+
+def mismatch(example: int = 0) -> Mismatch:
+    return Mismatch("matmul", "shapes differ", "RuntimeError", PRODUCT, [PRODUCT], example, inputs=[tensor(2, 8)] * 2, operation="matmul")
+
+
+def titles(*runs: ExampleRun, given: list[Example] | None = None) -> list[tuple[str, str]]:
+    return [
+        (lens.action, lens.title.replace("\u202f", " "))
+        for lens in lenses(MODULE, given or [], Trace(FILE, list(runs)))
+        if lens.target == "Net"
+    ]
+
+
+def test_the_lens_says_where_an_example_was_found_and_offers_to_write_it_down() -> None:
+    assert titles(FOUND) == [("set", "Net()(f32[B:2, 8]) · inferred · 62 006 parameters · 0.24 MB"), ("write", "Write as directive")]
+    used = replace(FOUND, evidence="usage", where="line 88", others=[Alternative("Net()(f32[3])", "inferred")] * 2)
+    first, choose, write = titles(used)
+    assert first == ("set", "Net()(f32[B:2, 8]) · from line 88 · 62 006 parameters · 0.24 MB · 2 more")
+    assert (choose[0], write[0]) == ("choose", "write")
+
+
+def test_a_given_example_is_all_that_its_class_needs() -> None:
+    assert titles(FOUND, given=[Example("Net", "Net()(f32[4])", "directive", "line 1")]) == [("set", "Net()(f32[4]) · from the directive")]
+
+
+def test_the_lens_of_what_fits_nothing_does_not_offer_to_write_it_down() -> None:
+    failed = replace(FOUND, error="RuntimeError: no", error_kind="exception", doubtful=True)
+    assert titles(failed) == [("set", "no example found · Set example input…")]
+
+
+def test_a_mismatch_is_an_error_unless_its_example_may_be_wrong() -> None:
+    (sure,) = findings(MODULE, Trace(FILE, [FOUND], mismatches=[mismatch()]), Settings(), {}.get)
+    assert sure.severity == "error" and "example" not in sure.message
+    doubtful = replace(FOUND, doubtful=True)
+    (said,) = findings(MODULE, Trace(FILE, [doubtful], mismatches=[mismatch()]), Settings(), {}.get)
+    assert (said.severity, said.code, said.span) == ("information", "matmul", sure.span)
+    assert said.message.startswith(sure.message) and "Net()(f32[B:2, 8])" in said.message
+    assert said.candidates() == []
+    given = ExampleRun("Net", "Net()(f32[4])", seconds=0.1)
+    (both,) = findings(MODULE, Trace(FILE, [doubtful, given], mismatches=[mismatch(), mismatch(1)]), Settings(), {}.get)
+    assert (both.severity, both.examples) == ("error", (1,))
+
+
+def test_where_nothing_fits_one_line_says_what_was_tried() -> None:
+    failed = replace(FOUND, error="RuntimeError: shapes differ", error_kind="mismatch", error_span=PRODUCT, doubtful=True, tried=14)
+    (said,) = findings(MODULE, Trace(FILE, [failed], mismatches=[mismatch()]), Settings(), {}.get)
+    assert (said.code, said.severity, MODULE.lines.text_of(said.span)) == ("no-example", "information", "Net")
+    for words in ("14 ways", "Net()(f32[B:2, 8]) fails with RuntimeError: shapes differ", "# shapelens: Net(…)(f32[…])"):
+        assert words in said.message
+    assert "\n" not in said.message and [MODULE.lines.text_of(each.span) for each in said.related] == ["x @ x"]
+    silenced = parse(TEXT.replace("class Net(nn.Module):", "class Net(nn.Module):  # shapelens: ignore[no-example]"))
+    assert findings(silenced, Trace(FILE, [failed]), Settings(), {}.get) == []
+
+
+def test_what_the_code_raises_under_a_found_example_is_information() -> None:
+    raised = replace(FOUND, error="KeyError: 'a'", error_kind="exception", error_span=PRODUCT)
+    (said,) = findings(MODULE, Trace(FILE, [raised]), Settings(), {}.get)
+    assert (said.code, said.severity, MODULE.lines.text_of(said.span)) == ("exception", "information", "x @ x")
+
+
+def test_there_are_no_lints_of_a_doubtful_example() -> None:
+    remark = Remark("outer-product", "matmul", PRODUCT, 0, [tensor(2, 1), tensor(2)], dim=0)
+    assert [each.code for each in findings(MODULE, Trace(FILE, [FOUND], remarks=[remark]), Settings(), {}.get)] == ["outer-product"]
+    assert findings(MODULE, Trace(FILE, [replace(FOUND, doubtful=True)], remarks=[remark]), Settings(), {}.get) == []
+
+
+def test_a_doubtful_example_of_another_file_says_nothing_of_this_one() -> None:
+    elsewhere = replace(FOUND, doubtful=True, file="/model.py")
+    assert findings(MODULE, Trace(FILE, [elsewhere], mismatches=[mismatch()]), Settings(), {}.get) == []
+
+
+def layer(index: int, name: str, example: int) -> LayerSeen:
+    return LayerSeen(index, name, name, "", name, None, example, calls=[LayerCall([tensor(2)], tensor(2))])
+
+
+def test_where_a_class_is_used_in_earnest_the_example_that_was_found_for_it_shows_nothing() -> None:
+    held = Value("layer", layer=1)
+    own = Trace(
+        FILE,
+        [FOUND, ExampleRun("Block", "Block()(f32[3])", evidence="inferred")],
+        [Observation(PRODUCT, "assign", "x", "Net.forward", 0, [tensor(8)], 1), Observation(PRODUCT, "assign", "b", "f", 1, [held], 1)],
+        [layer(0, "Net", 0), layer(1, "Block", 1)],
+        [mismatch(0), mismatch(1)],
+    )
+    left = without_found(own, {"Net"})
+    assert [run.target for run in left.examples] == ["Block"]
+    assert [(seen.name, seen.example, seen.values[0].layer) for seen in left.observations] == [("b", 0, 0)]
+    assert [(each.index, each.class_name, each.example) for each in left.layers] == [(0, "Block", 0)]
+    assert [each.example for each in left.mismatches] == [0]
+    assert without_found(own, {"Other"}) is own
+    whole = merged(FILE, [left, own])
+    assert [each.index for each in whole.layers] == [0, 1, 2] and [seen.example for seen in whole.observations] == [0, 1, 2]

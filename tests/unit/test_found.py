@@ -1,0 +1,128 @@
+"""Which examples are remembered from one run to the next, and what an edit makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shapelens.examples.choose import choose, without_example
+from shapelens.examples.found import Found
+from shapelens.examples.settings import Settings
+from shapelens.protocol import Alternative, ExampleRun, Known, Trace
+from shapelens.source.module import parse
+
+TEXT = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x
+
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x
+
+
+SEED = 1
+x = torch.randn(2, 8)
+net = Net()
+net(x)
+
+
+def test():
+    return Other()(torch.zeros(3))
+"""
+FILE = "/net.py"
+INFERRED = ExampleRun("Net", "Net()(f32[B:2, 8])", evidence="inferred", seconds=0.1)
+USED = ExampleRun("Net", "Net()(f32[B:2, 8])", evidence="usage", where="line 18", seconds=0.1)
+
+
+def known(found: Found, text: str, surroundings: object = None) -> list[Known]:
+    return found.known(FILE, parse(text), ["Net", "Other"], surroundings)
+
+
+def kept(run: ExampleRun, text: str = TEXT, *, whole: bool = True) -> Found:
+    found = Found()
+    found.keep(FILE, parse(text), Trace(FILE, examples=[run]), whole=whole)
+    return found
+
+
+@pytest.mark.parametrize("run", [INFERRED, USED, replace(INFERRED, evidence="annotation")])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("SEED = 1", "SEED = 2"), ("torch.zeros(3)", "torch.zeros(4)"), ("Other(nn.Module):\n", "Other(nn.Module):\n    a = 1\n")],
+)
+def test_an_unrelated_edit_changes_nothing(run: ExampleRun, old: str, new: str) -> None:
+    (same,) = known(kept(run), TEXT.replace(old, new))
+    assert (same.expression, same.evidence, same.chosen) == (run.expression, run.evidence, False)
+
+
+def test_what_was_found_by_inference_stays_while_its_class_is_edited_and_an_annotation_does_not() -> None:
+    edited = TEXT.replace("        return x\n", "        return x + 1\n", 1)
+    assert known(kept(INFERRED), edited)
+    assert not known(kept(replace(INFERRED, evidence="annotation")), edited)
+
+
+@pytest.mark.parametrize(("old", "new"), [("net = Net()", "net = Net().eval()"), ("net(x)", "net(x + 1)"), ("randn(2, 8)", "randn(4, 8)")])
+def test_an_edit_of_how_the_class_is_used_asks_for_a_new_search(old: str, new: str) -> None:
+    assert not known(kept(USED), TEXT.replace(old, new))
+
+
+def test_new_evidence_asks_for_a_new_search() -> None:
+    assert not known(kept(INFERRED), TEXT + "\n\ndef get_inputs():\n    return [torch.randn(7, 8)]\n")
+    found = Found()
+    found.keep(FILE, parse(TEXT), Trace(FILE, examples=[INFERRED]), "train.py at 10:00")
+    assert known(found, TEXT, "train.py at 10:00") and not known(found, TEXT, "train.py at 10:01")
+
+
+def test_a_line_that_is_named_is_followed_when_it_moves() -> None:
+    (moved,) = known(kept(USED), TEXT.replace("SEED = 1\n", "SEED = 1\n\n\n"))
+    assert moved.where == "line 20"
+
+
+def test_what_failed_is_not_searched_for_again_until_something_changes() -> None:
+    failed = replace(INFERRED, error="RuntimeError: no", error_kind="exception", doubtful=True, tried=12)
+    found = kept(failed)
+    (same,) = known(found, TEXT + "# a comment\n")
+    assert same.chosen
+    # The run with it says nothing of what was tried before.
+    run = replace(failed, doubtful=False, tried=0)
+    (told,) = found.keep(FILE, parse(TEXT), Trace(FILE, examples=[run])).examples
+    assert (told.doubtful, told.tried) == (True, 12)
+    (edited,) = known(found, TEXT.replace("return x\n", "return x * 2\n", 1))
+    assert not edited.chosen
+
+
+def test_of_a_search_under_way_only_what_has_run_to_its_end_counts() -> None:
+    assert known(kept(INFERRED, whole=False), TEXT)
+    assert not known(kept(replace(INFERRED, error="TypeError: no"), whole=False), TEXT)
+    assert not known(kept(replace(INFERRED, seconds=0.0), whole=False), TEXT)
+
+
+def test_a_choice_lasts_and_the_others_can_be_chosen_again() -> None:
+    other = Alternative("Net()(f32[B:2, 3, 8])", "inferred")
+    found = kept(replace(USED, others=[other]))
+    assert not found.choose(FILE, "Net", "Net()(f32[1])") and not found.choose(FILE, "Nett", other.expression)
+    assert found.choose(FILE, "Net", other.expression)
+    # Even an edit of the evidence, and a run that fails, are no reason to take another.
+    edited = parse(TEXT.replace("randn(2, 8)", "randn(4, 8)"))
+    assert found.known(FILE, edited, ["Net"]) == [Known("Net", other.expression, "inferred", chosen=True)]
+    run = ExampleRun("Net", other.expression, evidence="inferred", error="RuntimeError: no", seconds=0.1)
+    (told,) = found.keep(FILE, edited, Trace(FILE, examples=[run])).examples
+    assert told.others == [Alternative(USED.expression, "usage", "line 18")]
+    assert found.known(FILE, edited, ["Net"])[0].chosen
+    assert found.choose(FILE, "Net", USED.expression) and found.known(FILE, edited, ["Net"])[0].expression == USED.expression
+
+
+def test_the_classes_that_lack_an_example() -> None:
+    module = parse(
+        "# shapelens: Net()(f32[2])\n"
+        + TEXT
+        + "from base import Base\nclass Maybe(Base):\n    def forward(self, x): ...\nclass No(Base): ...\n"
+    )
+    choice = choose(module, FILE, Settings())
+    assert without_example(module, choice) == ["Other", "Maybe"]
