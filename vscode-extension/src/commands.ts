@@ -6,6 +6,8 @@ import type { Server } from './server.ts';
 
 /** What the code lens of a class passes on: document, class name, the example as it is now ("" for none). */
 type ExampleArguments = [uri: string, className: string, expression: string];
+/** An example that the server found for a class, and where, in words. */
+type FoundExample = { expression: string; evidence: string };
 
 export function registerCommands(server: Server, annotated: AnnotatedFiles, log: Log): vscode.Disposable {
     const command = (name: string, run: (...parameters: never[]) => unknown): vscode.Disposable =>
@@ -23,6 +25,7 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, log:
         command('shapelens.showLog', () => log.show()),
         command('shapelens.selectInterpreter', selectInterpreter),
         command('shapelens.setExample', (...given: string[]) => setExample(server, given)),
+        command('shapelens.chooseExample', (...given: string[]) => chooseExample(server, given)),
         command('shapelens.showAnnotated', async () => {
             const editor = pythonEditor();
             if (editor) {
@@ -56,11 +59,48 @@ async function setExample(server: Server, given: string[]): Promise<void> {
         ignoreFocusOut: true,
         validateInput: (text) => server.execute<string | null>('shapelens.checkExample', uri, className, text),
     });
-    if (expression !== undefined && expression !== current) {
-        const obstacle = await server.execute<string | null>('shapelens.applyExample', uri, className, expression);
-        if (obstacle) {
-            throw new Error(obstacle);
-        }
+    if (expression !== undefined) {
+        await carryOut(server, 'shapelens.applyExample', uri, className, expression);
+    }
+}
+
+/** Lets the user choose among the examples that were found for a class. The choice lasts until the server ends, unless it is written down. */
+async function chooseExample(server: Server, given: string[]): Promise<void> {
+    const [uri, className] = given.length >= 2 ? (given as ExampleArguments) : ((await exampleAtCursor()) ?? []);
+    if (uri === undefined || className === undefined) {
+        return;
+    }
+    const found = await server.execute<FoundExample[]>('shapelens.foundExamples', uri, className);
+    if (found.length === 0) {
+        void vscode.window.showInformationMessage(`ShapeLens: ${className} has no examples to choose from.`);
+        return;
+    }
+    const write: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon('edit'), tooltip: 'Write as directive' };
+    const picker = vscode.window.createQuickPick();
+    picker.title = `Examples of ${className}`;
+    picker.placeholder = 'What the shapes are shown for';
+    picker.matchOnDescription = true;
+    picker.items = found.map(({ expression, evidence }) => ({ label: expression, description: evidence, buttons: [write] }));
+    const chosen = await new Promise<{ expression: string; command: string } | undefined>((resolve) => {
+        picker.onDidAccept(() => {
+            const [item] = picker.selectedItems;
+            resolve(item && { expression: item.label, command: 'shapelens.useExample' });
+        });
+        picker.onDidTriggerItemButton(({ item }) => resolve({ expression: item.label, command: 'shapelens.applyExample' }));
+        picker.onDidHide(() => resolve(undefined));
+        picker.show();
+    });
+    picker.dispose();
+    if (chosen) {
+        await carryOut(server, chosen.command, uri, className, chosen.expression);
+    }
+}
+
+/** Has the server carry out a command that answers with what stood in the way, if anything did. */
+async function carryOut(server: Server, command: string, ...parameters: string[]): Promise<void> {
+    const obstacle = await server.execute<string | null>(command, ...parameters);
+    if (obstacle) {
+        throw new Error(obstacle);
     }
 }
 
