@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Dict, Optional
+from typing import Dict, Optional, Tuple, Union
 
 _PLACE = re.compile("⟨([^⟩]*)⟩")
 
@@ -51,8 +51,18 @@ class Construction:
 
 @dataclass(frozen=True)
 class InputShape:
-    """What the text says of one input tensor. dims: one name or number a dim; None where the rank is not known."""
+    """What the text says of one input. A dim is the author's name of it, a number, or None where it is computed or not named.
 
-    dims: Optional[tuple] = None  # type: ignore[type-arg]
+    Two inputs that name a dim alike have the same size there.
+    """
+
+    dims: Optional[Tuple[Union[str, int, None], ...]] = None  # one a dim, () for a number; None where the rank is not known
     dtype: str = ""  # a shorthand ("f32", "i64"), or "" where the text says none
     where: str = ""  # "the annotation", "line 12"
+    pattern: Tuple[Union[str, int, None], ...] = ()  # where the rank is open: the dims that are known, "..." for the others
+    min_rank: int = 0
+    alternatives: Tuple[Tuple[Union[str, int, None], ...], ...] = ()  # other dims that the text allows: "(N, C) or (N, C, L)"
+    container: str = ""  # "list", "tuple" or "dict" of tensors that are each so
+    parts: Tuple[InputShape, ...] = ()  # of a tuple whose tensors differ: one each
+    optional: bool = False  # it may be None
+    source: str = ""  # what says so: "annotation", "comment", "docstring" or "body"

@@ -1,0 +1,95 @@
+"""What the layers of a class say of their input: its rank, and which of them leave its shape as it is."""
+
+from __future__ import annotations
+
+import ast
+from typing import Dict, Optional
+
+_METHODS = frozenset((
+    "float", "half", "double", "bfloat16", "long", "int", "bool", "to", "cuda", "cpu", "type", "type_as", "contiguous", "clone",
+    "detach", "requires_grad_", "relu", "sigmoid", "tanh", "abs", "exp", "log", "sqrt", "clamp", "pin_memory", "square", "neg",
+    "nan_to_num",
+))  # fmt: skip
+_FUNCTIONS = frozenset((
+    "relu", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "dropout", "dropout2d", "dropout1d", "softplus", "mish",
+    "layer_norm", "group_norm", "batch_norm", "instance_norm", "normalize", "rms_norm",
+))  # fmt: skip
+_LAYERS = frozenset((
+    "LayerNorm", "RMSNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "InstanceNorm1d",
+    "InstanceNorm2d", "InstanceNorm3d", "LocalResponseNorm", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout",
+    "Identity", "ReLU", "GELU", "SiLU", "Sigmoid", "Tanh", "LeakyReLU", "ELU", "SELU", "PReLU", "Mish", "Hardswish", "ReLU6",
+    "Softplus",
+))  # fmt: skip
+
+
+_RANKS = {
+    "Conv1d": 3, "Conv2d": 4, "Conv3d": 5, "ConvTranspose1d": 3, "ConvTranspose2d": 4, "ConvTranspose3d": 5, "BatchNorm2d": 4,
+    "BatchNorm3d": 5, "MaxPool1d": 3, "MaxPool2d": 4, "MaxPool3d": 5, "AvgPool1d": 3, "AvgPool2d": 4, "AvgPool3d": 5,
+    "AdaptiveAvgPool1d": 3, "AdaptiveAvgPool2d": 4, "AdaptiveAvgPool3d": 5,
+    "AdaptiveMaxPool2d": 4, "PixelShuffle": 4, "PixelUnshuffle": 4, "LSTM": 3, "GRU": 3, "RNN": 3,
+}  # fmt: skip
+
+Layers = Dict[str, Optional[ast.Call]]
+
+
+def layers_of(cls: Optional[ast.ClassDef]) -> Layers:
+    """The layers that `__init__` assigns to attributes of self, as the calls that make them; None where there are several."""
+    found: Layers = {}
+    for function in cls.body if cls is not None else ():
+        if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+            for node in ast.walk(function):
+                if (
+                    isinstance(node, ast.Assign)
+                    and isinstance(node.targets[0], ast.Attribute)
+                    and isinstance(node.targets[0].value, ast.Name)
+                ):
+                    name = node.targets[0].attr
+                    found[name] = node.value if isinstance(node.value, ast.Call) and name not in found else None
+    return found
+
+
+def called_name(call: ast.Call) -> str:
+    """The last word of what is called."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def applied_to(call: ast.Call, layers: Layers) -> Optional[ast.Call]:
+    """The layer of self that a call applies to its argument, as the call that makes it; of a Sequential the first. None if it is none."""
+    function = call.func
+    if not call.args or not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name) or function.value.id != "self":
+        return None
+    layer = layers.get(function.attr)
+    while layer is not None and called_name(layer) == "Sequential":
+        layer = layer.args[0] if layer.args and isinstance(layer.args[0], ast.Call) else None
+    return layer
+
+
+def wanted_rank(layer: ast.Call) -> Optional[int]:
+    """The rank of a batch that one of torch's layers takes; None where it takes several, or the layer is not known by its name."""
+    owner = layer.func.value if isinstance(layer.func, ast.Attribute) else None
+    return (
+        _RANKS.get(called_name(layer))
+        if owner is None or getattr(owner, "id", "") in ("nn", "torch") or getattr(owner, "attr", "") == "nn"
+        else None
+    )
+
+
+class Preserving:
+    """The calls of one class's methods that keep a shape."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+
+    def argument(self, node: ast.AST) -> Optional[ast.expr]:
+        """The expression whose shape a call's result has: x of `x.float()`, `F.relu(x)`, `self.norm(x)`. None where it is not known."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return None
+        owner, name = node.func.value, node.func.attr
+        if isinstance(owner, ast.Name) and owner.id in ("F", "torch", "functional"):
+            return node.args[0] if name in _FUNCTIONS and node.args else None
+        if isinstance(owner, ast.Name) and owner.id == "self":
+            layer = self._layers.get(name)
+            return node.args[0] if layer is not None and called_name(layer) in _LAYERS and len(node.args) == 1 else None
+        return owner if name in _METHODS else None

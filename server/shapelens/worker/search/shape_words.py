@@ -1,0 +1,256 @@
+"""Shapes as people write them: `(B, C, H, W)`, `[batch, seq_len, dim]`, `B x T x C`, `BxCxHxW`, `\\mathbb{R}^{B \\times N}`.
+
+A dim is a name, a number, or None where it is computed (`H * W`) or left open (`_`). `...` among the dims stands for any number of them.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+from typing import List, Optional, Tuple, Union
+
+Dim = Union[str, int, None]
+Dims = Tuple[Dim, ...]
+
+REST = "..."  # any number of dims, also none
+
+_SPACED = re.compile(r"(?<![\w.])(\w+(?:\s*[*+/-]+\s*\w+)?(?:\s+[xX×]\s+[\w*+/().-]+)+)")
+_GLUED = re.compile(r"(?<![\w.])((?:[A-Z]\w?|[a-z]{1,2}|\d+)(?:[x×](?:[A-Z]\w?|[a-wyz]{1,2}|\d+)){1,5})(?![\w.])")
+_LETTERS = re.compile(r"\b(?:shape|format|layout|order)s?\W{0,4}([BN][A-Z]{1,4})\b|\b([BN]C(?:D?HW|T?HW|[LT]))\b")
+_REALS = re.compile(r"\\mathbb\s*\{?R\}?\s*\^\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_MARKUP = re.compile(r":(?:math|obj|class|attr|code|ref|mod):(?=`)|[`$]|\\(?:text|mathrm|mathbf|mathcal|textrm|mathit|texttt)\b|\\[,;! ]")
+_INTRODUCED = re.compile(
+    r"(?:\b(?:shape[sd]?|sized?|sizes|dim(?:ension)?s?|dimensionality)|[Tt]ensors?)\W{0,3}(?:\s?(?:is|are|as|of|be|with|like|in|being)\b)*\W{0,4}$"
+)
+_OPENING = re.compile(
+    r"[\s:=∈~-]*(?:(?:is|are|a|an|the|input|torch\.|[Tt]ensors?|of|with|has|have|shape[sd]?|sized?|torch\.Size|Size|dims?)[\s:=]*)*"
+)
+_TENSOR_RANK = re.compile(r"\b([1-6])\s?-?\s?[dD](?:imensional)?\s(?:torch\.)?[Tt]ensor\b")
+_ALTERNATIVE = re.compile(r"\b(?:or|OR|Or)\b|^[\s,]*[/|][\s,]*$")
+
+# Words that stand in brackets in prose, but never name a dim.
+_NO_DIM = frozenset((
+    "optional", "default", "defaults", "none", "true", "false", "tensor", "tensors", "required", "ignored", "unused", "int", "float",
+    "bool", "str", "string", "list", "tuple", "dict", "shape", "shapes", "size", "sizes", "etc", "and", "or", "if", "the", "an", "is",
+    "are", "eg", "ie", "see", "not", "no", "only", "same", "as", "like", "with", "without", "for", "of", "to", "from", "on", "at", "by",
+    "than", "default:", "long", "float32", "float16", "int64", "int32", "deprecated",
+))  # fmt: skip
+_DIM_PARTS = frozenset((
+    "b", "bs", "bsz", "nb", "batch", "batches", "batchsize", "minibatch", "n", "m", "k", "t", "s", "l", "c", "d", "e", "f", "h", "w",
+    "p", "q", "r", "g", "v", "z", "i", "j", "o", "u", "y", "num", "nums", "no", "number", "count", "counts", "seq", "sequence", "len",
+    "length", "lengths", "time", "times", "timesteps", "timestep", "step", "steps", "dim", "dims", "dimension", "dimensions", "size",
+    "sizes", "height", "width", "depth", "channel", "channels", "chan", "chans", "ch", "chn", "feat", "feats", "feature", "features",
+    "head", "heads", "hidden", "hid", "embed", "emb", "embedding", "embeddings", "vocab", "class", "classes", "token", "tokens",
+    "patch", "patches", "frame", "frames", "node", "nodes", "edge", "edges", "point", "points", "sample", "samples", "query", "queries",
+    "key", "keys", "value", "values", "in", "out", "input", "inputs", "output", "outputs", "model", "src", "tgt", "source", "target",
+    "spatial", "img", "image", "images", "pixel", "pixels", "x", "xy", "row", "rows", "col", "cols", "column", "columns", "mel", "mels",
+    "freq", "freqs", "frequency", "bins", "bin", "layer", "layers", "group", "groups", "window", "windows", "slot", "slots", "object",
+    "objects", "box", "boxes", "anchor", "anchors", "label", "labels", "var", "vars", "variables", "nvars", "nvar", "series", "mem",
+    "memory", "state", "states", "latent", "latents", "rank", "order", "max", "min", "total", "atoms", "atom", "residues", "res", "ctx",
+    "context", "block", "blocks", "chunk", "chunks", "cls", "lat", "lon", "views", "view",
+))  # fmt: skip
+_BATCH = frozenset((
+    "b", "bs", "bsz", "nb", "batch", "batches", "batch_size", "batchsize", "batch_dim", "n", "num_batch", "num_batches", "minibatch",
+    "mini_batch", "bz", "bsize", "n_batch", "nbatch", "btz",
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A shape that a text states, and where in that text."""
+
+    dims: Dims
+    start: int
+    end: int
+    alternatives: Tuple[Dims, ...] = ()  # "(N, C) or (N, C, L)": the others
+
+
+def is_open(dims: Dims) -> bool:
+    """Whether the number of dims is left open."""
+    return REST in dims
+
+
+def is_batch(dim: Dim) -> bool:
+    """Whether a dim's name is one of those that people give the batch."""
+    return isinstance(dim, str) and dim.lower() in _BATCH
+
+
+def is_dim_word(name: str) -> bool:
+    """Whether a name looks like that of a dim: a letter (`C`, `H2`, `N_q`), or made of the words that dims are called by (`seq_len`)."""
+    parts = [part for part in re.split(r"_|\d+|(?<=[a-z])(?=[A-Z])", name) if part]
+    if not parts:
+        return False
+    return len(parts[0]) == 1 or any(part.lower() in _DIM_PARTS for part in parts)
+
+
+def read_dim(text: str, lenient: bool = True) -> Dim:
+    """One dim of a shape. lenient: several words may name it (`batch size`). Raises ValueError for what is no dim."""
+    text = re.sub(r"_\{(\w+)\}", r"_\1", text).strip().strip("'\"{}").strip()
+    if text in ("...", "…", "*", "\\*", "∗", "..", "\\ldots", "\\dots") or re.fullmatch(r"\*\s?#?[A-Za-z_]\w*|[A-Za-z_]\w*\.\.\.", text):
+        return REST
+    text = re.sub(r"^\*(\w+)\*$", r"\1", text)  # *N*, in italics
+    if re.fullmatch(r"(?:\w+_)?spatial(?:_?(?:dims?|dimensions?|sizes?|shape))?", text, re.IGNORECASE):
+        return REST  # one dim or several
+    if text in ("?", "-1", "_", ":") or text.lower() == "none":
+        return None
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    given = re.fullmatch(r"(\w[\w ]*?)\s*(?:=|:)\s*(\S.*)", text)
+    if given is not None:
+        left, right = read_dim(given[1], lenient), read_dim(given[2], lenient)
+        return right if isinstance(right, int) or left is None else left
+    remark = re.fullmatch(r"(\w+)\s?\([^()]*\)", text)
+    if remark is not None and remark[1].lower() not in _NO_DIM:
+        return read_dim(remark[1], lenient)
+    if text.isidentifier():
+        if text.lower() in _NO_DIM or keyword.iskeyword(text):
+            raise ValueError(text)
+        return text
+    if re.fullmatch(r"(?:self|config|cfg|args|opt|hparams)(?:\.\w+)+", text):
+        return text.rsplit(".", 1)[1]
+    if re.fullmatch(r"[A-Za-z]{2,}(?:-[A-Za-z]{2,})+", text):
+        return read_dim(text.replace("-", "_"), lenient)
+    if re.search(r"[+*/^·×|%-]|\*\*|//|\\", text) and re.fullmatch(r"[\w\s.+*/^·×|%(){}\[\]\\-]+", text):
+        words = re.findall(r"[A-Za-z_]\w*", text)
+        if (words or text[0].isdigit()) and len(words) <= 6 and not _NO_DIM.intersection(word.lower() for word in words):
+            return None
+    words = text.split()
+    named = lenient and 2 <= len(words) <= 3 and all(word.isidentifier() for word in words)
+    if named and not (_NO_DIM - {"size"}).intersection(word.lower() for word in words) and any(is_dim_word(word) for word in words):
+        return "_".join(words)
+    raise ValueError(text)
+
+
+def _pieces(text: str) -> List[str]:
+    """The text at its commas, but not at those in brackets."""
+    pieces, depth, last = [], 0, 0
+    for index, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            pieces.append(text[last:index])
+            last = index + 1
+    return pieces + [text[last:]]
+
+
+def read_dims(text: str, lenient: bool = True) -> Optional[Dims]:
+    """The dims that stand in the brackets of a shape: `B, C, H, W`, `bs x nvars x len`. None where that is no shape."""
+    pieces = _pieces(text.strip())
+    if len(pieces) > 1 and not pieces[-1].strip():
+        pieces.pop()  # (N,)
+    if len(pieces) == 1:
+        pieces = _without_commas(pieces[0])
+    if len(pieces) > 8:
+        return None
+    try:
+        dims = tuple(read_dim(piece, lenient) for piece in pieces)
+    except ValueError:
+        return None
+    return dims if dims.count(REST) <= 1 else None
+
+
+def _without_commas(text: str) -> List[str]:
+    for separator in (r"\s+[xX]\s+", r"\s*×\s*", r"\s*\\times\s*"):
+        parts = re.split(separator, text)
+        if len(parts) > 1:
+            return parts
+    if _GLUED.fullmatch(text) and is_batch(re.split("[x×]", text)[0]):
+        return re.split("[x×]", text)
+    factors = [part.strip() for part in text.split("*")]
+    if len(factors) >= 4 and is_batch(factors[0]):
+        return factors  # N*C*H*W is meant as a shape; with fewer, it could as well be one size
+    words = text.split()
+    if len(words) > 1 and all(len(word) <= 2 and word.isalnum() for word in words):
+        return words
+    return [text]
+
+
+def is_plausible(dims: Dims) -> bool:
+    """Whether dims in brackets are a shape although no word says so: `(batch, time)`, `(B, C, H, W)`, but not `(see, below)`, `[0, 1]`."""
+    names = [dim for dim in dims if isinstance(dim, str) and dim != REST]
+    if len(dims) < 2 or not names or not all(is_dim_word(name) for name in names):
+        return False
+    return is_batch(dims[0]) or len(dims) >= 3 or (len(names) == 2 and all(len(name) > 1 for name in names))
+
+
+def _cleaned(text: str) -> str:
+    text = _REALS.sub(lambda match: f" shape ({match[1]}) ", text)
+    text = _MARKUP.sub("", text)
+    return " ".join(text.split())
+
+
+def stated(text: str) -> List[Stated]:
+    """The shapes that a text states, in its order; those that follow an `or` are alternatives of the one before."""
+    text = _cleaned(text)
+    found: List[Stated] = []
+    for start, end in _groups(text):
+        if found and start < found[-1].end:
+            continue
+        before, inside = text[:start], text[start + 1 : end - 1]
+        introduced = _INTRODUCED.search(before[-40:]) is not None
+        dims = read_dims(inside, introduced or not before.strip())
+        if dims is None or dims in ((), (None,), (REST,)):
+            continue
+        if (introduced and (len(dims) > 1 or "," in inside or isinstance(dims[0], str))) or is_plausible(dims):
+            found.append(Stated(dims, start, end))
+    for pattern in (_SPACED, _GLUED):
+        for match in pattern.finditer(text):
+            if any(other.start <= match.start() < other.end for other in found):
+                continue
+            dims = read_dims(match[1], lenient=False)
+            if (
+                dims is not None
+                and len(dims) > 1
+                and is_batch(dims[0])
+                and all(isinstance(dim, int) or dim is None or is_dim_word(dim) for dim in dims)
+            ):
+                found.append(Stated(dims, match.start(), match.end()))
+    for match in _LETTERS.finditer(text):
+        if not any(other.start <= match.start() < other.end for other in found):
+            found.append(Stated(tuple(match[1] or match[2]), match.start(), match.end()))
+    found.sort(key=lambda one: one.start)
+    return _with_alternatives(found, text)
+
+
+def _groups(text: str) -> List[Tuple[int, int]]:
+    """Where what stands in round or square brackets begins and ends, brackets included: outer ones before those in them."""
+    opened: List[int] = []
+    found: List[Tuple[int, int]] = []
+    for index, char in enumerate(text):
+        if char in "([":
+            opened.append(index)
+        elif char in ")]" and opened:
+            found.append((opened.pop(), index + 1))
+    return sorted(found)
+
+
+def _with_alternatives(found: List[Stated], text: str) -> List[Stated]:
+    merged: List[Stated] = []
+    for one in found:
+        between = text[merged[-1].end : one.start] if merged else ""
+        if merged and len(between) < 90 and _ALTERNATIVE.search(between):
+            first = merged[-1]
+            alternatives = first.alternatives + ((one.dims,) if one.dims not in (first.dims,) + first.alternatives else ())
+            merged[-1] = Stated(first.dims, first.start, one.end, alternatives)
+        else:
+            merged.append(one)
+    return merged
+
+
+def first_stated(text: str) -> Optional[Stated]:
+    """The first shape of a text that describes one tensor, or the rank of `a 3D tensor`. None where there is none."""
+    shapes = stated(text)
+    if shapes:
+        return shapes[0]
+    rank = _TENSOR_RANK.search(text)
+    if rank is not None and not _ALTERNATIVE.search(text[rank.end() : rank.end() + 20]):
+        return Stated((None,) * int(rank[1]), rank.start(), rank.end())
+    return None
+
+
+def opening_shape(text: str) -> Optional[Stated]:
+    """The shape that a text begins with, as that of `(B, T, C), normalised` and `tensor of shape [N]`."""
+    text = _cleaned(text)
+    opening = _OPENING.match(text)
+    shapes = stated(text)
+    return shapes[0] if opening is not None and shapes and shapes[0].start <= opening.end() else None

@@ -1,0 +1,70 @@
+"""What calls of torch's functions and of tensors' methods tell of their tensors' ranks: `x.permute(0, 2, 1)`, `x.mean(dim=(2, 3))`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Iterator, List, Optional, Tuple
+
+# The position among a method's arguments of the dims that have to exist.
+_DIM_ARGUMENT = {
+    "softmax": 0, "log_softmax": 0, "mean": 0, "sum": 0, "amax": 0, "amin": 0, "prod": 0, "argmax": 0, "argmin": 0, "max": 0, "min": 0,
+    "std": 0, "var": 0, "cumsum": 0, "flatten": 0, "unbind": 0, "squeeze": 0, "select": 0, "narrow": 0, "flip": 0, "chunk": 1, "split": 1,
+    "unflatten": 0, "topk": 1, "index_select": 0, "gather": 0, "sort": 0, "logsumexp": 0,
+}  # fmt: skip
+_TWO_DIMS = frozenset(("transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "transpose_"))
+_MATRIX_RANKS = {"bmm": 3, "mm": 2, "baddbmm": 3}
+
+Rank = Tuple[ast.expr, Optional[int], int]  # the tensor, its rank where that is fixed, its least rank
+
+
+def ranks_of_call(node: ast.Call) -> List[Rank]:
+    """The tensors of a call whose rank it tells."""
+    return list(_ranks(node)) if isinstance(node.func, ast.Attribute) else []
+
+
+def _ranks(node: ast.Call) -> Iterator[Rank]:
+    assert isinstance(node.func, ast.Attribute)
+    name, owner, arguments = node.func.attr, node.func.value, node.args
+    if isinstance(owner, ast.Name) and owner.id in ("torch", "F"):
+        if name == "cat" and arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
+            index = integer(_keyword(node, "dim") or (arguments[1] if len(arguments) > 1 else None))
+            yield from ((element, None, _least(index)) for element in arguments[0].elts)
+            return
+        tensor: Optional[ast.expr] = arguments[0] if arguments else None
+        arguments = arguments[1:]
+    else:
+        tensor = owner
+    if tensor is None:
+        return
+    if name in _MATRIX_RANKS:
+        yield from ((one, _MATRIX_RANKS[name], 0) for one in [tensor, *arguments])
+    elif name == "permute":
+        order = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
+        if order and all(integer(one) is not None for one in order):
+            yield tensor, len(order), 0
+    elif name in _TWO_DIMS and len(arguments) == 2:
+        yield tensor, None, max(_least(integer(arguments[0])), _least(integer(arguments[1])))
+    elif name in _DIM_ARGUMENT:
+        position = _DIM_ARGUMENT[name]
+        argument = _keyword(node, "dim") or (arguments[position] if len(arguments) > position else None)
+        wanted = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument] if argument is not None else []
+        yield tensor, None, max([_least(integer(one)) for one in wanted] or [0])
+
+
+def integer(node: Optional[ast.AST]) -> Optional[int]:
+    """The number that an expression literally is. None if it is none."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = integer(node.operand)
+        return -value if value is not None else None
+    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
+        return node.value
+    return None
+
+
+def _least(index: Optional[int]) -> int:
+    """The rank that a tensor must have so that a dim of this index exists."""
+    return 0 if index is None else index + 1 if index >= 0 else -index
+
+
+def _keyword(node: ast.Call, name: str) -> Optional[ast.expr]:
+    return next((keyword.value for keyword in node.keywords if keyword.arg == name), None)
