@@ -32,10 +32,12 @@ def input_shapes(
     without_default = own[: len(own) - len(function.args.defaults)] if function.args.defaults else own
     required = [argument.arg for argument in without_default if argument.arg not in excluded]
     aliases = aliases_of(module)
+    comments, further_down = from_comments(function, text_lines, parameters, required)
     sources: List[Dict[str, InputShape]] = [
         {argument.arg: said for argument in everything for said in [_annotated(argument, aliases)] if said is not None},
-        from_comments(function, text_lines, parameters, required),
+        comments,
         _documented(function, cls, parameters, required),
+        further_down,
     ]
     body = facts(function, parameters, cls)
     found: Dict[str, InputShape] = {}

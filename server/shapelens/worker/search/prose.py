@@ -29,7 +29,7 @@ _NOT_A_TENSOR = re.compile(
     r"\(\s*`{0,2}\**(?:int|float|bool|str|string|callable|tuple[\[(]?\s?(?:of\s)?int\w*|list[\[(]?\s?(?:of\s)?(?:int|str)\w*|tuple\[int[^)]*)\b",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"\b(list|tuple|sequence|dict)\w*\b[\s`]*(?:\[|\(|of\b)[\s`]*(?:torch\.)?\w*[Tt]ensors?", re.IGNORECASE)
+_LISTED = re.compile(r"\b(list|tuple|sequence|dict)\w*\b[\s`]*(?:\[|\(|of\b)[\s`]*(?:str,\s*)?(?:torch\.)?\w*[Tt]ensors?", re.IGNORECASE)
 _TENSOR_TYPE = re.compile(r"\b(?:torch\.)?((?:Long|Float|Bool|Int|Double|Half|BFloat16|Byte)Tensor)\b")
 
 
@@ -124,35 +124,34 @@ def comments_of(function: ast.FunctionDef, lines: Sequence[str]) -> Dict[int, Tu
 
 def from_comments(
     function: ast.FunctionDef, lines: Sequence[str], parameters: Sequence[str], required: Sequence[str]
-) -> Dict[str, InputShape]:
-    """The shapes that comments in the signature and the body give. required: the parameters that have no default."""
+) -> Tuple[Dict[str, InputShape], Dict[str, InputShape]]:
+    """The shapes that comments give: those in the signature and at the head of the body, and those further down, which may mean less.
+
+    required: the parameters that have no default.
+    """
     comments = comments_of(function, lines)
+    head: Dict[str, InputShape] = {}
+    within: Dict[str, InputShape] = {}
     if not comments:
-        return {}
+        return head, within
     body = function.body[1:] if _is_docstring(function.body[0]) and len(function.body) > 1 else function.body
-    head = body[0].lineno
-    signature_end = function.body[0].lineno
-    found: Dict[str, InputShape] = {}
-    lines_of = {argument.arg: argument.lineno for argument in function.args.posonlyargs + function.args.args + function.args.kwonlyargs}
+    arguments = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
     reassigned = _reassigned(function)
     for line, (text, alone) in sorted(comments.items()):
-        in_signature = line < signature_end
+        in_signature, at_head = line < function.body[0].lineno, alone and line < body[0].lineno
+        here = [argument.arg for argument in arguments if argument.lineno == line and argument.arg in parameters]
         for name in parameters:
-            until = reassigned.get(name, 1 << 30)
-            if name in found or not (in_signature or (alone and (line < head or line < until - 1))):
+            if name in head or name in within or not (in_signature or at_head or (alone and line < reassigned.get(name, line + 2) - 1)):
                 continue
             shape = _named(text, name, required)
             if shape is None and in_signature:
-                here = [other for other, at in lines_of.items() if at == line and other in parameters]
                 if here == [name] or (not here and len(parameters) == 1 and not alone):
                     shape = opening_shape(text) or _introduced(text)
-                elif not alone and here and here[0] == name and len(required) == 1 and required[0] == name:
+                elif not alone and here[:1] == [name] and required == [name]:
                     shape = opening_shape(text)
-            if shape is None and alone and line < head and len(required) == 1 and name == required[0] and re.search(r"[-=]>", text):
-                shape = opening_shape(text)
             if shape is not None:
-                found[name] = _input_shape(shape, f"line {line}", "comment")
-    return found
+                (head if in_signature or at_head else within)[name] = _input_shape(shape, f"line {line}", "comment")
+    return head, within
 
 
 def _introduced(text: str) -> Optional[Stated]:

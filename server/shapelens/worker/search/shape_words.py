@@ -92,6 +92,8 @@ def read_dim(text: str, lenient: bool = True) -> Dim:
     text = re.sub(r"^\*(\w+)\*$", r"\1", text)  # *N*, in italics
     if re.fullmatch(r"(?:\w+_)?spatial(?:_?(?:dims?|dimensions?|sizes?|shape))?", text, re.IGNORECASE):
         return REST  # one dim or several
+    if text.startswith("[") and text.endswith("]"):
+        return REST  # (B, C, [H, W]): those in brackets may be left out
     if text in ("?", "-1", "_", ":") or text.lower() == "none":
         return None
     if re.fullmatch(r"\d+", text):

@@ -150,14 +150,21 @@ def _subscript(base: str, elements: List[ast.expr], aliases: Aliases, depth: int
 def _container(kind: str, elements: List[ast.expr], aliases: Aliases, depth: int) -> Optional[InputShape]:
     if kind == "dict":
         inner = _read(elements[1], aliases, depth + 1) if len(elements) == 2 else None
-        return replace(inner, container=kind) if inner is not None and not inner.container else None
+        return _each(inner, kind)
     variadic = kind == "list" or (len(elements) == 2 and isinstance(elements[1], ast.Constant) and elements[1].value is Ellipsis)
     if variadic:
         inner = _read(elements[0], aliases, depth + 1)
-        return replace(inner, container=kind) if inner is not None and not inner.container else None
+        return _each(inner, kind)
     parts = [_read(element, aliases, depth + 1) for element in elements]
     said = [part for part in parts if part is not None]
     return InputShape(container=kind, parts=tuple(said)) if len(said) == len(elements) else None
+
+
+def _each(inner: Optional[InputShape], kind: str) -> Optional[InputShape]:
+    """A container of what is said of each element; of containers in containers no more than that."""
+    if inner is None:
+        return None
+    return InputShape(container=kind) if inner.container else replace(inner, container=kind)
 
 
 def _jaxtyping(base: str, elements: List[ast.expr], aliases: Aliases, depth: int) -> Optional[InputShape]:
