@@ -1,0 +1,425 @@
+"""Follows a parameter through the code: assignments, `self.x = x` into the other methods, loops over it, and calls of the user's own
+functions and classes. What is found is evidence, never proof: a wrong guess costs a try.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+import torch
+
+from .sources import dotted, function_node, function_of, index_of, initialiser, is_torch, look_up, methods
+from .uses import Uses
+
+DEEPEST = 5  # calls that a value is followed through
+MOST = 400  # places looked at for one value
+TEXT_METHODS = {"lower", "upper", "split", "startswith", "endswith", "strip", "replace", "format", "join", "capitalize", "find", "encode"}
+DICT_METHODS = {"items", "keys", "values", "get", "pop", "setdefault", "update"}
+LIST_METHODS = {"append", "extend", "insert", "index", "reverse", "sort", "count"}
+MODULE_METHODS = {
+    "parameters", "named_parameters", "children", "modules", "named_modules", "eval", "train", "state_dict", "load_state_dict",
+    "requires_grad_", "apply", "buffers",
+}  # fmt: skip
+TENSOR_METHODS = {
+    "dim", "view", "unsqueeze", "clone", "detach", "float", "long", "t", "flatten", "reshape", "permute", "transpose", "numel", "item",
+    "contiguous",
+}  # fmt: skip
+COPIES = {"deepcopy", "copy", "list", "tuple", "reversed", "sorted", "set", "ListConfig", "cast", "default", "to_container"}
+SIZES_OF = {"zeros", "ones", "empty", "rand", "randn", "full", "arange", "range", "eye", "linspace", "tril", "triu", "xrange", "Size"}
+NUMBERS_OF = {"sqrt", "log", "log2", "log10", "exp", "abs", "pow", "ceil", "floor", "round", "divmod", "cos", "sin"}
+KINDS_OF_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "text", "dict": "dict", "list": "list", "tuple": "list"}
+
+
+class Follower:
+    """Follows values through the code of a class, or of a function."""
+
+    def __init__(self) -> None:
+        self.looked = 0
+        self.under_way: Set[Tuple[int, str]] = set()
+
+    def parameter(
+        self,
+        function: Any,
+        name: str,
+        uses: Uses,
+        cls: Optional[type] = None,
+        owner: Optional[type] = None,
+        depth: int = 0,
+        building: bool = True,
+    ) -> None:
+        """Add what a function does with a parameter.
+
+        cls: what `self` is; owner: the class whose text the function is of; building: it runs while a module is built.
+        """
+        node = function_node(function)
+        if node is None or depth > DEEPEST or (id(node), name) in self.under_way:
+            return
+        self.under_way.add((id(node), name))
+        _Function(self, function_of(function), node, cls, owner, depth, building).names({name: uses})
+        self.under_way.discard((id(node), name))
+
+
+class _Function:
+    def __init__(
+        self, follower: Follower, function: Any, node: Any, cls: Optional[type], owner: Optional[type], depth: int, building: bool
+    ) -> None:
+        self.follower = follower
+        self.function = function
+        self.cls = cls
+        self.owner = owner
+        self.depth = depth
+        self.index = index_of(node)
+        self.node = node
+        self.waiting: Dict[str, Uses] = {}
+        self.done: Set[Tuple[str, int]] = set()
+        self.building = building
+
+    def names(self, waiting: Dict[str, Uses]) -> None:
+        self.waiting = dict(waiting)
+        while self.waiting:
+            name, uses = self.waiting.popitem()
+            if (name, id(uses)) in self.done:
+                continue
+            self.done.add((name, id(uses)))
+            for node in self.index.loads.get(name, ()):
+                self.node_used(node, uses)
+            if name.startswith("self.") and self.cls is not None and self.depth <= DEEPEST:
+                self._in_other_methods(name, uses)
+
+    def _in_other_methods(self, name: str, uses: Uses) -> None:
+        assert self.cls is not None
+        for function, node in methods(self.cls):
+            key = (id(node), name)
+            if node is not self.node and key not in self.follower.under_way and name in index_of(node).loads:
+                self.follower.under_way.add(key)
+                other = _Function(self.follower, function, node, self.cls, self.owner, self.depth + 1, node.name == "__init__")
+                for place in other.index.loads[name]:
+                    other.node_used(place, uses)
+                waiting = {alias: found for alias, found in other.waiting.items() if not alias.startswith("self.")}
+                other.names(waiting)
+                self.follower.under_way.discard(key)
+
+    def track(self, target: ast.AST, uses: Uses) -> None:
+        """Follow what a value is assigned to."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            uses.add("list")
+            if not any(isinstance(part, ast.Starred) for part in target.elts):
+                uses.exactly = uses.exactly or len(target.elts)
+            for part in target.elts:
+                self.track(part, uses.items())
+            return
+        name = dotted(target)
+        if name is not None and (name.count(".") == 0 or (name.count(".") == 1 and name.startswith("self."))):
+            self.waiting[name] = uses
+
+    def node_used(self, node: ast.AST, uses: Uses) -> None:
+        """Add what the expression around a node does with it."""
+        self.follower.looked += 1
+        if self.follower.looked > MOST:
+            return
+        parent = self.index.parents.get(node)
+        if isinstance(parent, ast.Attribute):
+            self._attribute(parent, uses)
+        elif isinstance(parent, ast.Subscript):
+            self._subscript(parent, node, uses)
+        elif isinstance(parent, ast.Call):
+            if parent.func is node:
+                uses.add("class" if self.building else "called", 2)
+                uses.calls.append((sum(1 for part in parent.args), tuple(part.arg or "**" for part in parent.keywords)))
+            else:
+                self._argument(parent, node, None, uses)
+        elif isinstance(parent, ast.keyword):
+            call = self.index.parents.get(parent)
+            if isinstance(call, ast.Call):
+                if parent.arg is None:
+                    uses.add("dict")
+                else:
+                    self._argument(call, None, parent.arg, uses)
+        elif isinstance(parent, ast.Starred):
+            uses.add("list")
+        elif isinstance(parent, ast.Assign):
+            for target in parent.targets:
+                self.track(target, uses)
+        elif isinstance(parent, (ast.AnnAssign, ast.NamedExpr)):
+            self.track(parent.target, uses)
+        elif isinstance(parent, (ast.For, ast.comprehension)):
+            if parent.iter is node:
+                uses.add("list")
+                self.track(parent.target, uses.items())
+            elif isinstance(parent, ast.comprehension):
+                uses.add("bool")
+        elif isinstance(parent, ast.BinOp):
+            self._operator(parent, node, uses)
+        elif isinstance(parent, ast.AugAssign):
+            uses.add("number")
+        elif isinstance(parent, ast.UnaryOp):
+            uses.add("bool" if isinstance(parent.op, ast.Not) else "number")
+        elif isinstance(parent, ast.Compare):
+            self._compared(parent, node, uses)
+        elif isinstance(parent, (ast.If, ast.While, ast.Assert)):
+            uses.add("bool")
+        elif isinstance(parent, ast.IfExp):
+            if parent.test is node:
+                uses.add("bool")
+            else:
+                self.node_used(parent, uses)
+        elif isinstance(parent, ast.BoolOp):
+            if parent.values[-1] is not node:
+                uses.add("bool")
+            self.node_used(parent, uses)
+        elif isinstance(parent, (ast.Tuple, ast.List)):
+            around = self.index.parents.get(parent)
+            if isinstance(around, ast.Subscript) or (isinstance(around, ast.Call) and around.func is not parent):
+                uses.add("number", 0)
+
+    # --- each form ---
+
+    def _attribute(self, node: ast.Attribute, uses: Uses) -> None:
+        around = self.index.parents.get(node)
+        method = isinstance(around, ast.Call) and around.func is node
+        name = node.attr
+        if method and name in DICT_METHODS:
+            assert isinstance(around, ast.Call)
+            key = around.args[0] if around.args and name in ("get", "pop", "setdefault") else None
+            uses.add("dict")
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                if key.value not in uses.parts:
+                    uses.optional.add(key.value)
+                self.node_used(around, uses.part(key.value))
+        elif method and name in TEXT_METHODS:
+            uses.add("text")
+            if name in ("lower", "upper", "strip") and around is not None:
+                self.node_used(around, uses)
+        elif method and name in LIST_METHODS:
+            uses.add("list")
+        elif method and name in MODULE_METHODS:
+            uses.add("module", 3)
+        elif (method and name in TENSOR_METHODS) or name in ("shape", "dtype", "device", "size", "ndim"):
+            uses.add("tensor")
+        elif method and name == "copy" and around is not None:
+            self.node_used(around, uses)
+        elif not (name.startswith("__") and name.endswith("__")):
+            uses.add("object")
+            uses.optional.discard(name)
+            self.node_used(node, uses.part(name))
+
+    def _subscript(self, node: ast.Subscript, used: ast.AST, uses: Uses) -> None:
+        if node.value is not used:
+            keys = self._keys(node.value)
+            if keys:
+                uses.choices += [key for key in keys if key not in uses.choices]
+                if isinstance(keys[0], str):
+                    uses.add("text", 2)
+            else:
+                uses.add("text" if _is_table(node.value) else "int")
+            return
+        key: Any = node.slice
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            uses.add("dict")
+            uses.optional.discard(key.value)
+            self.node_used(node, uses.part(key.value))
+        elif isinstance(key, ast.Slice):
+            uses.add("list")
+            self.node_used(node, uses)
+        else:
+            number = _number(key)
+            if number is not None:
+                uses.least = max(uses.least, number + 1 if number >= 0 else -number)
+            uses.add("list")
+            self.node_used(node, uses.items())
+
+    def _keys(self, table: ast.AST) -> List[Any]:
+        """The keys of a dict that is written down, or that a name stands for."""
+        if isinstance(table, ast.Dict):
+            return [key.value for key in table.keys if isinstance(key, ast.Constant)]
+        name = dotted(table)
+        if name is not None:
+            for stored in self.index.stored.get(name, ()):
+                assigned = self.index.parents.get(stored)
+                if isinstance(assigned, ast.Assign) and isinstance(assigned.value, ast.Dict):
+                    return self._keys(assigned.value)
+        found = look_up(table, self.function)
+        if found is None and name is not None and name.startswith("self.") and self.cls is not None:
+            found = getattr(self.cls, name[5:], None)
+        if isinstance(found, dict):
+            return [key for key in list(found)[:40] if isinstance(key, (str, int))]
+        return []
+
+    def _operator(self, node: ast.BinOp, used: ast.AST, uses: Uses) -> None:
+        other = node.right if node.left is used else node.left
+        if isinstance(other, (ast.List, ast.Tuple, ast.ListComp)):
+            uses.add("list" if isinstance(node.op, ast.Add) else "int", 2)
+            if isinstance(node.op, ast.Add):
+                self.node_used(node, uses)
+        elif isinstance(other, (ast.JoinedStr,)) or (isinstance(other, ast.Constant) and isinstance(other.value, str)):
+            uses.add("text")
+        elif isinstance(node.op, ast.Mod) and node.left is not used and isinstance(other, ast.Constant) and isinstance(other.value, str):
+            uses.add("text", 0)
+        else:
+            uses.add("int" if isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.LShift)) else "number")
+
+    def _compared(self, node: ast.Compare, used: ast.AST, uses: Uses) -> None:
+        others = [part for part in [node.left] + node.comparators if part is not used]
+        for other in others:
+            parts = other.elts if isinstance(other, (ast.Tuple, ast.List, ast.Set)) else [other]
+            values = [part.value for part in parts if isinstance(part, ast.Constant)]
+            if isinstance(node.ops[0], (ast.In, ast.NotIn)) and used is node.left and not values:
+                values = self._keys(other)
+            for value in values:
+                if isinstance(value, str):
+                    if used is node.left or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                        uses.add("text", 2)
+                        if value not in uses.choices:
+                            uses.choices.append(value)
+                    else:  # "x" in config
+                        uses.add("dict", 0)
+                        uses.optional.add(value)
+                elif isinstance(value, bool):
+                    uses.add("bool")
+                elif isinstance(value, (int, float)):
+                    uses.add("number")
+                    if isinstance(node.ops[0], (ast.In, ast.Eq)) and value not in uses.choices:
+                        uses.choices.append(value)
+
+    def _argument(self, call: ast.Call, node: Optional[ast.AST], keyword: Optional[str], uses: Uses) -> None:
+        """The value is an argument of a call."""
+        function = call.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        position = call.args.index(node) if node in call.args else None
+        if name == "isinstance":
+            if position == 0:
+                uses.guarded.update(part.id for part in ast.walk(call.args[1]) if isinstance(part, ast.Name))
+            return
+        if name in ("getattr", "hasattr") and position == 0:
+            key = call.args[1] if len(call.args) > 1 else None
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                uses.add("object")
+                if (name == "hasattr" or len(call.args) > 2) and key.value not in uses.parts:
+                    uses.optional.add(key.value)
+                if name == "getattr":
+                    self.node_used(call, uses.part(key.value))
+            return
+        builtin = isinstance(function, ast.Name) or dotted(getattr(function, "value", function)) in ("torch", "np", "numpy", "math", "copy")
+        if builtin and position is not None and self._builtin(call, name, position, uses):
+            return
+        target, skip, cls, owner = self._callee(function)
+        if target is not None:
+            self._passed_on(call, target, skip, cls, owner, position, keyword, uses)
+        elif keyword is not None and keyword != "dtype":
+            uses.roles.append(keyword)
+
+    def _builtin(self, call: ast.Call, name: str, position: int, uses: Uses) -> bool:
+        """Whether it is a call of Python's or torch's own, of which is known what it takes."""
+        if name in ("len", "sum", "enumerate", "zip", "any", "all") or (name in ("max", "min", "prod") and len(call.args) == 1):
+            uses.add("list")
+            around = self.index.parents.get(call)
+            if name in ("enumerate", "zip") and isinstance(around, (ast.For, ast.comprehension)):
+                place = 1 if name == "enumerate" else position
+                target = around.target
+                if isinstance(target, ast.Tuple) and place < len(target.elts):
+                    self.track(target.elts[place], uses.items())
+                elif name == "enumerate":
+                    uses.items()
+            elif name in ("sum", "prod", "max", "min"):
+                uses.items().add("number")
+        elif name in COPIES and position == 0:
+            if name in ("list", "tuple", "reversed", "sorted", "set"):
+                uses.add("list")
+            self.node_used(call, uses)
+        elif name in SIZES_OF:
+            uses.add("int", 2)
+        elif name in NUMBERS_OF or name in ("max", "min") or name in ("int", "float", "bool"):
+            uses.add("number")
+        elif name in ("str", "print", "repr", "format", "id", "type", "issubclass", "callable", "super"):
+            pass
+        else:
+            return False
+        return True
+
+    def _callee(self, function: ast.expr) -> Tuple[Any, int, Optional[type], Optional[type]]:
+        """(what is called, how many of its parameters are given already, what its `self` is, whose text it is) where that is known."""
+        if isinstance(function, ast.Attribute):
+            inner = function.value
+            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "super" and self.cls is not None:
+                owner = self.owner or self.cls
+                order = self.cls.__mro__
+                for base in order[order.index(owner) + 1 :] if owner in order else ():
+                    if function.attr in vars(base):
+                        return vars(base)[function.attr], 1, self.cls, base
+                return None, 0, None, None
+            if isinstance(inner, ast.Name) and inner.id == "self" and self.cls is not None:
+                for base in self.cls.__mro__:
+                    if function.attr in vars(base):
+                        method = vars(base)[function.attr]
+                        return method, 0 if isinstance(method, staticmethod) else 1, self.cls, base
+                return None, 0, None, None
+            if function.attr == "__init__":
+                base = look_up(inner, self.function)
+                if isinstance(base, type):
+                    found = initialiser(base)
+                    return (found[1], 0, self.cls, found[0]) if found else (None, 0, None, None)
+        found = look_up(function, self.function)
+        if isinstance(found, type):
+            init = initialiser(found)
+            return (init[1], 1, found, init[0]) if init is not None else (None, 0, None, None)
+        return (found, 0, None, None) if callable(found) else (None, 0, None, None)
+
+    def _passed_on(
+        self,
+        call: ast.Call,
+        target: Any,
+        skip: int,
+        cls: Optional[type],
+        owner: Optional[type],
+        position: Optional[int],
+        keyword: Optional[str],
+        uses: Uses,
+    ) -> None:
+        parameters = parameters_of(target, cls)
+        names = list(parameters)
+        if keyword is None and position is not None:
+            if any(isinstance(part, ast.Starred) for part in call.args[:position]) or position + skip >= len(names):
+                return
+            keyword = names[position + skip]
+        if keyword is None or keyword not in parameters:
+            return
+        uses.roles.append(keyword)
+        annotation = parameters[keyword].annotation
+        if annotation is not inspect.Parameter.empty:
+            uses.annotations.append((annotation, function_of(target)))
+        default = parameters[keyword].default
+        kind = KINDS_OF_TYPES.get(type(default).__name__)
+        if is_torch(owner or target) and kind in ("int", "bool", "text"):
+            uses.add(kind)
+        building = self.building or getattr(target, "__name__", "") == "__init__"
+        self.follower.parameter(target, keyword, uses, cls, owner, self.depth + 1, building)
+
+
+RECURRENT = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
+
+
+def parameters_of(target: Any, cls: Optional[type] = None) -> Dict[str, inspect.Parameter]:
+    """The parameters of a function, `self` included; {} where Python does not know them."""
+    if cls is not None and is_torch(cls) and issubclass(cls, torch.nn.RNNBase):
+        keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        numbers = {"input_size": int, "hidden_size": int, "num_layers": int, "dropout": float}
+        return {name: inspect.Parameter(name, keyword, annotation=numbers.get(name, bool)) for name in ("self",) + RECURRENT}
+    try:
+        return dict(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _number(node: ast.AST) -> Optional[int]:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _number(node.operand)
+        return None if inner is None else -inner
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
+
+
+def _is_table(node: ast.AST) -> bool:
+    """Whether what is subscripted is a constant of the module by its name: `ACT2FN`, `NORMS`."""
+    name = dotted(node) or ""
+    return name.isupper() and len(name) > 1

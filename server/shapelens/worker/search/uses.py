@@ -1,0 +1,52 @@
+"""What code does with a value: what kind of value it takes, and which names it goes by on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+
+@dataclass
+class Uses:
+    """What was seen to be done with a value."""
+
+    kinds: Dict[str, int] = field(
+        default_factory=dict
+    )  # "int", "number", "list", "text", "class", "called", "object", "dict", "bool", "tensor", …
+    least: int = 0  # a list has at least so many items
+    exactly: Optional[int] = None  # it is unpacked into so many
+    parts: Dict[str, "Uses"] = field(default_factory=dict)  # of an object's attributes, or a dict's keys
+    optional: Set[str] = field(default_factory=set)  # parts that need not be there
+    item: Optional["Uses"] = None
+    choices: List[Any] = field(default_factory=list)  # what it is compared with, or the keys of the dict that it is looked up in
+    roles: List[str] = field(default_factory=list)  # the names of parameters that it is passed on as
+    annotations: List[Any] = field(default_factory=list)  # what those are annotated with
+    calls: List[Tuple[int, Tuple[str, ...]]] = field(default_factory=list)  # (positional arguments, keywords) of calls of it
+    guarded: Set[str] = field(default_factory=set)  # types that the code asks whether it is of
+
+    def add(self, kind: str, weight: int = 1) -> None:
+        """One more use as a value of this kind."""
+        self.kinds[kind] = self.kinds.get(kind, 0) + weight
+
+    def part(self, name: str) -> "Uses":
+        """The uses of an attribute, or of the value of a key."""
+        return self.parts.setdefault(name, Uses())
+
+    def items(self) -> "Uses":
+        """The uses of a list's items."""
+        if self.item is None:
+            self.item = Uses()
+        return self.item
+
+    def kind(self) -> str:
+        """The kind that most speaks for; "" where nothing does."""
+        kinds = self.kinds
+        for strong in ("dict", "class", "object", "text"):
+            if kinds.get(strong):
+                return strong
+        if kinds.get("list") and not ({"int", "float"} & self.guarded and (kinds.get("int") or kinds.get("number") or not self.exactly)):
+            return "list"
+        for weak in ("int", "float", "module", "called", "tensor", "dtype", "number", "bool"):
+            if kinds.get(weak):
+                return weak
+        return ""

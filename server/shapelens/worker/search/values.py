@@ -1,0 +1,323 @@
+"""Values for parameters, as templates: by what is annotated, by what the code does with them, and by their names."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import Callable, Dict, List, Optional
+
+import torch
+
+from .configs import Configs, looks_like_config
+from .priors import Prior, is_plural, prior_of, words
+from .scope import Scope
+from .sources import is_torch, methods
+from .uses import Uses
+from .wanted import NOTHING, Wanted, wanted
+
+# Sizes for numbers of which nothing is known: each can be divided by 2, 4 and 8.
+FREE = (24, 40, 56, 72, 88, 104, 120, 136, 152, 168)
+RANKED = re.compile(r"(?:Conv|Pool|Norm)(?:Transpose)?([123])d")
+FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
+Build = Callable[[type, str, int], Optional[str]]
+
+
+class Values:
+    """Writes values for the parameters of one construction; the guessed sizes are collected in `sizes`."""
+
+    def __init__(self, scope: Scope, build: Build, is_whole: bool, cls: type) -> None:
+        self.scope = scope
+        self.build = build  # writes the construction of another class: (class, prefix of its sizes, depth)
+        self.is_whole = is_whole  # a network rather than a part of one
+        self.cls = cls
+        self.sizes: Dict[str, int] = {}
+        self.length: Optional[int] = None  # that lists of the construction have in common
+        self.configs = Configs(self)
+
+    def size(self, name: str, number: int) -> str:
+        """A place for a guessed number. One of the same name is the same number."""
+        self.sizes.setdefault(name, number)
+        return "⟨%s⟩" % name
+
+    def values(self, name: str, asked: Wanted, uses: Uses, prefix: str = "", depth: int = 0) -> List[str]:
+        """Templates for a parameter, the most credible one first; never empty."""
+        for annotation, function in uses.annotations:
+            if not asked.kind:
+                asked = wanted(annotation, function)
+        kind = self._kind(name, asked, uses)
+        prior = self._prior(name, uses)
+        label = prefix + name
+        if kind == "choice" and asked.choices:
+            return [repr(choice) for choice in asked.choices if choice is not None][:4]
+        if kind == "enum" and asked.cls is not None:
+            return self._enum(asked.cls)
+        if kind == "text":
+            return self._texts(name, uses, prior)
+        if kind == "bool":
+            return ["True", "False"] if prior is not None and prior.value is True else ["False", "True"]
+        if kind == "list":
+            return self._lists(name, asked, uses, prior, label, depth)
+        if kind == "class":
+            return self._classes(name, uses, asked)
+        if kind == "module":
+            return self._modules(name, asked, uses, label, depth)
+        if kind == "called":
+            return self._called(name, uses, asked)
+        if kind in ("dict", "object", "of"):
+            return self._objects(name, kind, asked, uses, label, depth)
+        if kind == "tensor":
+            return ["torch.ones(%s)" % self.size(label, prior.value if prior is not None and prior.kind == "int" else 10)]
+        if kind in ("dtype", "device"):
+            return ["torch.float32" if kind == "dtype" else "'cpu'"]
+        return self._numbers(kind, uses, prior, label, asked)
+
+    # --- what kind it is ---
+
+    def _kind(self, name: str, asked: Wanted, uses: Uses) -> str:
+        kind, used = asked.kind, uses.kind()
+        if kind == "of" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
+            kind = "module"
+        if kind and not (kind in ("int", "float") and "list" in asked.also and used == "list" and not uses.guarded):
+            if kind in ("called", "module") and used == "class":
+                return "class"
+            if kind == "called" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
+                return "class"
+            if kind == "text" and used == "class":
+                return "class"
+            if kind == "dict" and used == "object" and not uses.kinds.get("dict"):
+                return "object"
+            return kind
+        if "called" in uses.kinds and used in ("", "number", "bool"):
+            used = "called"
+        prior = prior_of(name)
+        if (
+            used == "object"
+            and not looks_like_config(name)
+            and all(part in ("in_features", "out_features", "weight") for part in uses.parts)
+        ):
+            return "module"
+        if used == "called" and uses.kinds.get("module"):
+            return "module"
+        if used in ("", "number", "bool"):
+            if looks_like_config(name):
+                return "object"
+            if used == "bool" and prior is not None and prior.kind in ("int", "float", "text", "image"):
+                return prior.kind
+            if not used and prior is None and self._named_class(name):
+                return "module"
+            if not used and is_plural(name) and uses.item is not None:
+                return "list"
+            if not used and set(words(name)) & {"device"}:
+                return "device"
+        return used or (prior.kind if prior is not None else "")
+
+    def _prior(self, name: str, uses: Uses) -> Optional[Prior]:
+        for own in [name] + uses.roles:
+            prior = prior_of(own)
+            if prior is not None and not (prior.kind == "text" and uses.kind() in ("int", "number")):
+                if prior.role == "in" and prior.value == 3 and not self.is_whole:
+                    return Prior("int", 16, prior.items, "in")
+                return prior
+        return None
+
+    # --- each kind ---
+
+    def _numbers(self, kind: str, uses: Uses, prior: Optional[Prior], label: str, asked: Wanted) -> List[str]:
+        numbers = [choice for choice in uses.choices if isinstance(choice, int) and not isinstance(choice, bool) and choice > 0]
+        if kind == "float":
+            value = prior.value if prior is not None and prior.kind in ("float", "int") else 1.0
+            return [repr(float(value))]
+        if kind in ("number", "") and prior is not None and prior.kind == "float":
+            return [repr(prior.value)]
+        if prior is not None and prior.kind == "shape" and kind != "int":
+            return self._tuple_of(list(prior.value), label)
+        if prior is not None and prior.kind == "text" and kind in ("", "text"):
+            return [repr(prior.value)]
+        if prior is not None and prior.kind == "bool" and kind in ("", "bool"):
+            return [repr(prior.value)]
+        value = prior.value if prior is not None and prior.kind in ("int", "image") else None
+        if numbers and value not in numbers and kind != "int":
+            value = numbers[0]
+        if value is None:
+            value = next((free for free in FREE if free not in self.sizes.values()), 64) if kind != "int" or prior is None else 4
+        found = [self.size(label, value)]
+        if asked.kind in ("", "list") and prior is not None and prior.kind == "image":
+            found.append("(%s, %s)" % (found[0], found[0]))
+        return found
+
+    def _texts(self, name: str, uses: Uses, prior: Optional[Prior]) -> List[str]:
+        choices = [choice for choice in uses.choices if isinstance(choice, str)]
+        if choices:
+            known = prior.value if prior is not None and prior.kind == "text" else None
+            return [repr(choice) for choice in sorted(choices, key=lambda choice: choice != known)][:5]
+        found = [repr(prior.value)] if prior is not None and prior.kind == "text" else []
+        own = set(words(name))
+        if not found:
+            found = (
+                ["'mean'"]
+                if own & {"pool", "pooling", "reduction", "aggr", "agg", "aggregation"}
+                else ["'zeros'"]
+                if "padding" in own
+                else []
+            )
+        return found or [repr(words(name)[0] if words(name) else name)]
+
+    def _enum(self, cls: type) -> List[str]:
+        text = self.scope.expression(cls)
+        members = list(cls)  # type: ignore[call-overload]
+        if text is None or not members:
+            return [repr(getattr(member, "value", None)) for member in members[:3]] or ["None"]
+        return ["%s.%s" % (text, member.name) for member in members[:4]]
+
+    def _tuple_of(self, numbers: List[int], label: str) -> List[str]:
+        return ["(%s)" % ", ".join(self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers))]
+
+    def _lists(self, name: str, asked: Wanted, uses: Uses, prior: Optional[Prior], label: str, depth: int) -> List[str]:
+        inner = asked.item or NOTHING
+        item = uses.item or Uses()
+        length = asked.length or uses.exactly or 0
+        if prior is not None and prior.kind == "shape" and not uses.exactly and not asked.length and uses.least <= 3:
+            return self._tuple_of(list(prior.value), label)
+        image = prior is not None and prior.kind in ("image", "shape")
+        if not length:
+            if uses.least > 1 or image:
+                length = max(uses.least, 2 if image else 0)
+            else:
+                length = self.length or max(uses.least, 4 if name in ("depths", "layers", "num_blocks", "blocks") else 3)
+                self.length = self.length or length
+        item_kind = inner.kind or item.kind()
+        opening, closing = ("(", ",)" if length == 1 else ")") if asked.is_tuple or image else ("[", "]")
+        if asked.items and len({part.kind for part in asked.items}) > 1:
+            texts = [
+                self.values("%s[%d]" % (name, place), part, Uses(), label[: -len(name)], depth)[0] for place, part in enumerate(asked.items)
+            ]
+        elif item_kind in ("", "int", "number", "bool", "float") and not (item_kind == "float" and (prior is None or prior.kind != "int")):
+            numbers = self._items(prior, length, item)
+            if numbers is None:
+                text = repr(prior.value) if prior is not None else "0.1"
+                texts = [text] * length
+            elif item_kind == "float":
+                texts = [repr(float(number)) for number in numbers]
+            else:
+                texts = [self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers)]
+        else:
+            single = name[:-1] if name.endswith("s") else name
+            texts = []
+            for place in range(min(length, 3) if item_kind in ("list", "module") and not asked.length else length):
+                texts.append(self.values("%s[%d]" % (single, place), inner, item, label[: -len(name)], depth + 1)[0])
+        found = [opening + ", ".join(texts) + closing]
+        if asked.kind in ("", "list") and not uses.exactly and uses.least <= 1 and len(texts) > 2:
+            found.append(opening + ", ".join(texts[:2]) + closing)
+        return found
+
+    def _items(self, prior: Optional[Prior], length: int, item: Uses) -> Optional[List[int]]:
+        """The numbers of a list; None where they are no sizes."""
+        prior = prior or next((found for found in map(prior_of, item.roles) if found is not None), None)
+        if prior is None:
+            return [8 * (place + 2) for place in range(length)]
+        if prior.kind not in ("int", "image"):
+            return None
+        items = [number for number in prior.items if isinstance(number, int)]
+        return (items + [items[-1]] * length)[:length]
+
+    def _classes(self, name: str, uses: Uses, asked: Wanted) -> List[str]:
+        own = set(words(name))
+        if "norm" in own or "bn" in own:
+            return self._by_rank("BatchNorm", "LayerNorm") + [self.scope.layer("Identity")]
+        if "activation" in own or own & {"relu", "nonlinear", "acti"}:
+            return [self.scope.layer("ReLU")]
+        if "dropout" in own:
+            return [self.scope.layer("Dropout")]
+        fitting = [(text, cls) for text, cls in self.scope.modules() if cls is not self.cls and self._accepts(cls, uses)]
+        if asked.cls is not None:
+            fitting = [(text, cls) for text, cls in fitting if issubclass(cls, asked.cls)] or fitting
+        parts = [(text, cls) for text, cls in fitting if all(hasattr(cls, part) or part in uses.optional for part in uses.parts)]
+        named = self.scope.named_like(name, iter(parts or fitting))
+        if named:
+            return [text for text, _ in named[:4]]
+        for word, layer in (("conv", "Conv"), ("pool", "MaxPool")):
+            if word in own:
+                return self._by_rank(layer, "Linear")
+        if "linear" in own or "fc" in own:
+            return [self.scope.layer("Linear")]
+        if asked.cls is not None and asked.cls is not torch.nn.Module:
+            text = self.scope.expression(asked.cls)
+            if text is not None:
+                return [text]
+        if own & {"blocks", "layers", "module", "cell", "unit", "attention", "attn", "mlp", "stem"} and (parts or fitting):
+            small = [text for text, cls in parts or fitting if "Block" in text or "Layer" in text] or [text for text, _ in parts or fitting]
+            return small[:3] + [self.scope.layer("Identity")]
+        return [self.scope.layer("Identity")] + [text for text, _ in parts[:2]]
+
+    def _accepts(self, cls: type, uses: Uses) -> bool:
+        """Whether a class can be called as the code calls the parameter."""
+        try:
+            signature = inspect.signature(cls)
+        except (TypeError, ValueError):
+            return False
+        for count, keywords in uses.calls[:3]:
+            try:
+                signature.bind(*[None] * count, **{keyword: None for keyword in keywords if keyword != "**"})
+            except TypeError:
+                return False
+        return True
+
+    def _by_rank(self, layer: str, otherwise: str) -> List[str]:
+        """`BatchNorm2d`, by the rank of the layers that the class has."""
+        text = " ".join(_mentioned(self.cls))
+        rank = RANKED.search(text) or RANKED.search(" ".join(_names_in(self.scope.tree)))
+        flat = rank is None and any(word in text for word in FLAT)
+        return [self.scope.layer(otherwise if flat else "%s%sd" % (layer, rank[1] if rank else "2"))]
+
+    def _named_class(self, name: str) -> bool:
+        return any(cls is not self.cls for _, cls in self.scope.named_like(name, self.scope.modules()))
+
+    def _modules(self, name: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+        if asked.cls is not None and asked.cls is not torch.nn.Module:
+            fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, asked.cls)]
+        else:
+            fits = self.scope.named_like(name, self.scope.modules())
+        found = []
+        if asked.cls is not None and is_torch(asked.cls) and asked.cls is not torch.nn.Module:
+            text = self.build(asked.cls, label + ".", depth + 1)
+            found += [text] if text is not None else []
+        for _, cls in fits if depth < 3 else ():
+            if cls is not self.cls and len(found) < 2:
+                text = self.build(cls, label + ".", depth + 1)
+                if text is not None:
+                    found.append(text)
+        own = set(words(name))
+        if "activation" in own:
+            found.append(self.scope.layer("ReLU") + "()")
+        if uses.kind() == "list" and not found:
+            return ["[%s]" % ", ".join([self.scope.layer("Identity") + "()"] * max(uses.least, 2))]
+        return found + [self.scope.layer("Identity") + "()"]
+
+    def _called(self, name: str, uses: Uses, asked: Wanted) -> List[str]:
+        own = set(words(name))
+        if own & {"activation", "nonlinear", "relu"} or name.startswith("act"):
+            return [self.scope.layer("ReLU") + "()"]
+        if own & {"init", "initializer"}:
+            return ["torch.nn.init.zeros_"]
+        named = self._modules(name, NOTHING, uses, name, 1) if self._named_class(name) else []
+        return named[:1] + [self.scope.layer("Identity") + "()"]
+
+    def _objects(self, name: str, kind: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+        found: List[str] = []
+        if asked.cls is not None and depth < 4:
+            text = self.build(asked.cls, label + ".", depth + 1)
+            found += [text] if text is not None else []
+        found += self.configs.written(name, kind, uses, label, depth)
+        return found
+
+
+def _mentioned(cls: type) -> List[str]:
+    """The names in the text of a class's methods."""
+    return [name for _, node in methods(cls) for name in _names_in(node)]
+
+
+def _names_in(node: ast.AST) -> List[str]:
+    return [
+        part.attr if isinstance(part, ast.Attribute) else part.id for part in ast.walk(node) if isinstance(part, (ast.Attribute, ast.Name))
+    ]
