@@ -2,59 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import importlib.util
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-import torch
 
 from shapelens.worker.search.abstract import is_abstract
 from shapelens.worker.search.constructing import constructions
-
-HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
-
-
-class Document:
-    """A text that is loaded as a module."""
-
-    def __init__(self, name: str, text: str, folder: Path) -> None:
-        self.text = HEAD + text
-        file = folder / (name + ".py")
-        file.write_text(self.text, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None and spec.loader is not None
-        self.module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = self.module
-        spec.loader.exec_module(self.module)
-        self.names = vars(self.module)
-        self.tree = ast.parse(self.text)
-
-    def ways(self, cls: str = "Net") -> list[str]:
-        return [way.text() for way in constructions(self.names[cls], self.names, self.tree)]
-
-    def build(self, text: str) -> Any:
-        with torch.device("meta"):
-            return eval(text, dict(self.names), {"SimpleNamespace": SimpleNamespace, "torch": torch})
-
-
-@pytest.fixture
-def document(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[str], Document]]:
-    made = []
-
-    def load(text: str) -> Document:
-        name = f"document_{abs(hash(request.node.name))}_{len(made)}"
-        made.append(name)
-        return Document(name, text, tmp_path)
-
-    yield load
-    for name in made:
-        del sys.modules[name]
-
+from worker.search.documents import Document
 
 CASES = {
     "nothing required": ("class Net(nn.Module):\n    def __init__(self, dim=8): super().__init__()\n", "Net()"),

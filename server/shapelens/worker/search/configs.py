@@ -42,11 +42,12 @@ class Configs:
             for cls in self._classes(name, uses) if depth < 2 else ():
                 text = self.values.build(cls, label + ".", depth + 1)
                 found += [text] if text is not None else []
-        by_parts = self._by_parts(uses, kind, depth)
+                if found and self.values.first_only:
+                    return found
         if not found and not uses.parts:
             found.append("SimpleNamespace()" if kind != "dict" else "{}")
         if uses.parts:
-            found.append(by_parts)
+            found.append(self._by_parts(uses, kind, depth))
         return found
 
     def _classes(self, name: str, uses: Uses) -> List[type]:

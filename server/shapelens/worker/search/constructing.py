@@ -18,6 +18,7 @@ from .wanted import Wanted, wanted
 
 MOST = 6
 DEEPEST = 4
+CLEAR = ("of", "choice", "enum", "bool", "dtype", "device")  # annotations that say all there is to know
 
 # (name, its annotation as read, what is done with it, whether it has to be given by position)
 Parameter = Tuple[str, Wanted, Uses, bool]
@@ -36,6 +37,7 @@ def constructions(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iter
     for variant in range(MOST):
         values = Values(scope, lambda *asked: None, is_whole(cls, tree), cls)
         values.build = Building(values).build
+        values.first_only = variant == 0
         template = _written(text, parameters, values, given, variant)
         if template is not None and template not in seen:
             seen.add(template)
@@ -105,9 +107,7 @@ def required_parameters(cls: type) -> List[Parameter]:
         for item in parameters:
             if item.kind in (item.VAR_KEYWORD, item.VAR_POSITIONAL) or item.default is not item.empty or item.name in passed:
                 continue
-            uses = Uses()
-            Follower().parameter(init, item.name, uses, cls, owner)
-            found.append((item.name, wanted(item.annotation, init), uses, item.kind is item.POSITIONAL_ONLY))
+            found.append((item.name, *_asked(item, init, cls, owner), item.kind is item.POSITIONAL_ONLY))
         passed |= {item.name for item in parameters}
         handed_on = _handed_on(init, [item for item in parameters if item.kind in (item.VAR_KEYWORD, item.VAR_POSITIONAL)])
         if handed_on is None:
@@ -120,6 +120,28 @@ def required_parameters(cls: type) -> List[Parameter]:
                 names = []
             passed |= set(names[: handed_on[0]]) | handed_on[1]
     return found
+
+
+def _asked(item: inspect.Parameter, init: Any, cls: type, owner: type) -> Tuple[Wanted, Uses]:
+    uses, asked = Uses(), wanted(item.annotation, init)
+    if asked.kind not in CLEAR:
+        Follower().parameter(init, item.name, uses, cls, owner)
+    return asked, uses
+
+
+def parameter_of(cls: type, name: str) -> Optional[Tuple[Wanted, Uses]]:
+    """What a parameter of a class's constructor asks for, and what is done with it, be it required or not."""
+    position = initialiser(cls)
+    while position is not None and position[0] is not torch.nn.Module:
+        owner, init = position
+        try:
+            parameters = inspect.signature(init).parameters
+        except (TypeError, ValueError):
+            return None
+        if name in parameters:
+            return _asked(parameters[name], init, cls, owner)
+        position = initialiser(cls, owner)
+    return None
 
 
 def _handed_on(init: Any, open_ended: List[inspect.Parameter]) -> Optional[Tuple[int, Set[str]]]:

@@ -8,28 +8,23 @@ import ast
 import inspect
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-import torch
-
-from .sources import dotted, function_node, function_of, index_of, initialiser, is_torch, look_up, methods
-from .uses import Uses
+from .callees import callee, parameters_of
+from .sources import dotted, function_node, function_of, index_of, is_torch, look_up, methods
+from .uses import (
+    COPIES,
+    DICT_METHODS,
+    KINDS_OF_TYPES,
+    LIST_METHODS,
+    MODULE_METHODS,
+    NUMBERS_OF,
+    SIZES_OF,
+    TENSOR_METHODS,
+    TEXT_METHODS,
+    Uses,
+)
 
 DEEPEST = 5  # calls that a value is followed through
 MOST = 400  # places looked at for one value
-TEXT_METHODS = {"lower", "upper", "split", "startswith", "endswith", "strip", "replace", "format", "join", "capitalize", "find", "encode"}
-DICT_METHODS = {"items", "keys", "values", "get", "pop", "setdefault", "update"}
-LIST_METHODS = {"append", "extend", "insert", "index", "reverse", "sort", "count"}
-MODULE_METHODS = {
-    "parameters", "named_parameters", "children", "modules", "named_modules", "eval", "train", "state_dict", "load_state_dict",
-    "requires_grad_", "apply", "buffers",
-}  # fmt: skip
-TENSOR_METHODS = {
-    "dim", "view", "unsqueeze", "clone", "detach", "float", "long", "t", "flatten", "reshape", "permute", "transpose", "numel", "item",
-    "contiguous",
-}  # fmt: skip
-COPIES = {"deepcopy", "copy", "list", "tuple", "reversed", "sorted", "set", "ListConfig", "cast", "default", "to_container"}
-SIZES_OF = {"zeros", "ones", "empty", "rand", "randn", "full", "arange", "range", "eye", "linspace", "tril", "triu", "xrange", "Size"}
-NUMBERS_OF = {"sqrt", "log", "log2", "log10", "exp", "abs", "pow", "ceil", "floor", "round", "divmod", "cos", "sin"}
-KINDS_OF_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "text", "dict": "dict", "list": "list", "tuple": "list"}
 
 
 class Follower:
@@ -304,7 +299,7 @@ class _Function:
         builtin = isinstance(function, ast.Name) or dotted(getattr(function, "value", function)) in ("torch", "np", "numpy", "math", "copy")
         if builtin and position is not None and self._builtin(call, name, position, uses):
             return
-        target, skip, cls, owner = self._callee(function)
+        target, skip, cls, owner = callee(function, self.function, self.cls, self.owner)
         if target is not None:
             self._passed_on(call, target, skip, cls, owner, position, keyword, uses)
         elif keyword is not None and keyword != "dtype":
@@ -338,34 +333,6 @@ class _Function:
             return False
         return True
 
-    def _callee(self, function: ast.expr) -> Tuple[Any, int, Optional[type], Optional[type]]:
-        """(what is called, how many of its parameters are given already, what its `self` is, whose text it is) where that is known."""
-        if isinstance(function, ast.Attribute):
-            inner = function.value
-            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "super" and self.cls is not None:
-                owner = self.owner or self.cls
-                order = self.cls.__mro__
-                for base in order[order.index(owner) + 1 :] if owner in order else ():
-                    if function.attr in vars(base):
-                        return vars(base)[function.attr], 1, self.cls, base
-                return None, 0, None, None
-            if isinstance(inner, ast.Name) and inner.id == "self" and self.cls is not None:
-                for base in self.cls.__mro__:
-                    if function.attr in vars(base):
-                        method = vars(base)[function.attr]
-                        return method, 0 if isinstance(method, staticmethod) else 1, self.cls, base
-                return None, 0, None, None
-            if function.attr == "__init__":
-                base = look_up(inner, self.function)
-                if isinstance(base, type):
-                    found = initialiser(base)
-                    return (found[1], 0, self.cls, found[0]) if found else (None, 0, None, None)
-        found = look_up(function, self.function)
-        if isinstance(found, type):
-            init = initialiser(found)
-            return (init[1], 1, found, init[0]) if init is not None else (None, 0, None, None)
-        return (found, 0, None, None) if callable(found) else (None, 0, None, None)
-
     def _passed_on(
         self,
         call: ast.Call,
@@ -395,21 +362,6 @@ class _Function:
             uses.add(kind)
         building = self.building or getattr(target, "__name__", "") == "__init__"
         self.follower.parameter(target, keyword, uses, cls, owner, self.depth + 1, building)
-
-
-RECURRENT = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
-
-
-def parameters_of(target: Any, cls: Optional[type] = None) -> Dict[str, inspect.Parameter]:
-    """The parameters of a function, `self` included; {} where Python does not know them."""
-    if cls is not None and is_torch(cls) and issubclass(cls, torch.nn.RNNBase):
-        keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        numbers = {"input_size": int, "hidden_size": int, "num_layers": int, "dropout": float}
-        return {name: inspect.Parameter(name, keyword, annotation=numbers.get(name, bool)) for name in ("self",) + RECURRENT}
-    try:
-        return dict(inspect.signature(target).parameters)
-    except (TypeError, ValueError):
-        return {}
 
 
 def _number(node: ast.AST) -> Optional[int]:

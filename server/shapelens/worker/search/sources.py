@@ -7,7 +7,8 @@ import functools
 import inspect
 import linecache
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from types import CodeType
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
 
@@ -71,17 +72,26 @@ def function_of(item: Any) -> Any:
 def function_node(item: Any) -> Optional[Any]:
     """The `def` of a function; None for torch's own, and for what has no text."""
     function = function_of(item)
-    if function is None:
-        return None
-    file = function.__code__.co_filename
+    return None if function is None else function_at(function.__code__, function.__globals__)
+
+
+def function_at(code: CodeType, names: Dict[str, Any]) -> Optional[Any]:
+    """The `def` that code was compiled from, in the module whose globals are `names`; None as for function_node."""
+    file = code.co_filename
     if file.startswith((_TORCH, "<")):
         return None
-    lines = linecache.getlines(file, function.__globals__)
-    return _definitions("".join(lines)).get((function.__code__.co_name, function.__code__.co_firstlineno))
+    lines = linecache.getlines(file, names)
+    known = _known.get(file)
+    if known is None or known[0] is not lines:
+        known = _known[file] = (lines, _definitions("".join(lines)))
+    return known[1].get((code.co_name, code.co_firstlineno))
 
 
-@functools.lru_cache(maxsize=64)
+_known: Dict[str, Tuple[List[str], Mapping[Tuple[str, int], Any]]] = {}  # by file; a text that was changed has other lines
+
+
 def _definitions(text: str) -> Mapping[Tuple[str, int], Any]:
+    """The functions of a text by their names and first lines."""
     if len(text) > LARGEST:
         return {}
     try:
@@ -96,8 +106,10 @@ def _definitions(text: str) -> Mapping[Tuple[str, int], Any]:
     return found
 
 
-def methods(cls: type) -> Iterator[Tuple[Any, Any]]:
+@functools.lru_cache(maxsize=256)
+def methods(cls: type) -> List[Tuple[Any, Any]]:
     """(function, its `def`) of a class's own and inherited methods, without those that are overridden and torch's."""
+    found = []
     seen = set()
     for base in cls.__mro__:
         if base is object or is_torch(base):
@@ -109,7 +121,8 @@ def methods(cls: type) -> Iterator[Tuple[Any, Any]]:
             seen.add(name)
             node = function_node(function)
             if node is not None:
-                yield function, node
+                found.append((function, node))
+    return found
 
 
 def initialiser(cls: type, after: Optional[type] = None) -> Optional[Tuple[type, Any]]:

@@ -5,6 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Set, Tuple
 
+# Methods that tell what has them, and functions that tell what they take.
+TEXT_METHODS = {"lower", "upper", "split", "startswith", "endswith", "strip", "replace", "format", "join", "capitalize", "find", "encode"}
+DICT_METHODS = {"items", "keys", "values", "get", "pop", "setdefault", "update"}
+LIST_METHODS = {"append", "extend", "insert", "index", "reverse", "sort", "count"}
+MODULE_METHODS = {
+    "parameters", "named_parameters", "children", "modules", "named_modules", "eval", "train", "state_dict", "load_state_dict",
+    "requires_grad_", "apply", "buffers",
+}  # fmt: skip
+TENSOR_METHODS = {
+    "dim", "view", "unsqueeze", "clone", "detach", "float", "long", "t", "flatten", "reshape", "permute", "transpose", "numel", "item",
+    "contiguous",
+}  # fmt: skip
+COPIES = {"deepcopy", "copy", "list", "tuple", "reversed", "sorted", "set", "ListConfig", "cast", "default", "to_container"}
+SIZES_OF = {"zeros", "ones", "empty", "rand", "randn", "full", "arange", "range", "eye", "linspace", "tril", "triu", "xrange", "Size"}
+NUMBERS_OF = {"sqrt", "log", "log2", "log10", "exp", "abs", "pow", "ceil", "floor", "round", "divmod", "cos", "sin"}
+KINDS_OF_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "text", "dict": "dict", "list": "list", "tuple": "list"}
+
 
 @dataclass
 class Uses:

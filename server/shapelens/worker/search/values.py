@@ -32,6 +32,7 @@ class Values:
         self.is_whole = is_whole  # a network rather than a part of one
         self.cls = cls
         self.sizes: Dict[str, int] = {}
+        self.first_only = False  # the most credible value of each will do
         self.length: Optional[int] = None  # that lists of the construction have in common
         self.configs = Configs(self)
 
@@ -283,7 +284,7 @@ class Values:
             text = self.build(asked.cls, label + ".", depth + 1)
             found += [text] if text is not None else []
         for _, cls in fits if depth < 3 else ():
-            if cls is not self.cls and len(found) < 2:
+            if cls is not self.cls and len(found) < (1 if self.first_only else 2):
                 text = self.build(cls, label + ".", depth + 1)
                 if text is not None:
                     found.append(text)
@@ -308,8 +309,9 @@ class Values:
         if asked.cls is not None and depth < 4:
             text = self.build(asked.cls, label + ".", depth + 1)
             found += [text] if text is not None else []
-        found += self.configs.written(name, kind, uses, label, depth)
-        return found
+        if found and self.first_only:
+            return found
+        return found + self.configs.written(name, kind, uses, label, depth)
 
 
 def _mentioned(cls: type) -> List[str]:

@@ -1,0 +1,328 @@
+"""What to try after a construction failed: the exception, and the statement that raised it, say which argument was wrong and how."""
+
+from __future__ import annotations
+
+import ast
+import re
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+
+import torch
+
+from .configs import READS_BOTH_WAYS
+from .constructing import Building, is_whole, parameter_of, required_parameters
+from .drafts import Argument, Draft, called
+from .evidence import Construction
+from .refusals import agreeing
+from .scenes import Scene
+from .scope import Scope
+from .uses import Uses
+from .values import Values
+from .wanted import NOTHING, Wanted
+
+MOST = 8
+LISTS = (list, tuple)
+NOT_A_DICT = r"SimpleNamespace' (object )?(is not (subscriptable|iterable)|does not support)"
+Proposal = Tuple[Argument, str]
+
+# What the message says, the types that were wrong, and what is to be in their place.
+WRONG_TYPES: List[Tuple[str, Tuple[Any, ...], str]] = [
+    (r"'(int|float|bool)' object is not (iterable|subscriptable|reversible)|object of type '(int|float)' has no len", (int, float), "list"),
+    (r"non-iterable (int|float) object|argument of type '(int|float)' is not|not \"(int|float)\"\) to (list|tuple)", (int, float), "list"),
+    (r"'(int|float|bool|str)' object has no attribute '(items|keys|values|get)'", (int, float, str), "dict"),
+    (r"after \*\* must be a mapping", (int, float, str, list), "dict"),
+    (r"'(list|tuple)' object has no attribute '(items|keys|values|get)'", LISTS, "dict"),
+    (r"'(list|tuple)' object cannot be interpreted as an int|(type\(s\) for|instances of) .*'(list|tuple)'", LISTS, "int"),
+    (r"by non-int of type '(list|tuple)'|unhashable type: 'list'", LISTS, "int"),
+    (r"(found element of|got|not) (type )?(list|tuple)|not '?(list|tuple)'?$", LISTS, "int"),
+    (r"'\w+' object is not callable", (int, float, str, bool, *LISTS, SimpleNamespace), "class"),
+    (r"(type\(s\) for|instances of) .*'str'|'str' object cannot be interpreted|not '?str'?\b|non-int of type 'str'", (str,), "int"),
+    (r"must be real number, not str|invalid literal for int|could not convert string to float", (str,), "int"),
+    (r"'float' object|non-int of type 'float'|type float|not 'float'", (float,), "int"),
+    (r"expected str|must be str|should be a string|must be string|name must be", (int, float, bool), "text"),
+    (r"'(int|float)' object has no attribute '(lower|upper|split|startswith|endswith|strip)'", (int, float, bool), "text"),
+    (r"is not a Module subclass|should be a Module|Module subclass", (object,), "module"),
+    (r"'(type|function)' object|issubclass\(\) arg 1", (type,), "module"),
+    (r"SimpleNamespace", (SimpleNamespace,), "int"),
+    (r"'(int|float|str|bool)' object has no attribute", (int, float, str, bool), "object"),
+]  # fmt: skip
+
+
+def adjusted(construction: Construction, error: BaseException, cls: type, names: Mapping[str, Any], tree: ast.Module) -> List[Construction]:
+    """The constructions to try after that one raised `error`, the most credible first; [] where the error says nothing."""
+    try:
+        draft = Draft(construction)
+    except SyntaxError:
+        return []
+    found: List[Construction] = []
+    for argument, template, sizes in _Adjusting(draft, error, cls, Scope(names, tree)).proposals():
+        try:
+            made = argument.changed(template, sizes)
+        except (SyntaxError, KeyError):
+            continue
+        if made.text() != construction.text() and made not in found:
+            found.append(made)
+        if len(found) >= MOST:
+            break
+    return found
+
+
+class _Adjusting:
+    def __init__(self, draft: Draft, error: BaseException, cls: type, scope: Scope) -> None:
+        self.draft = draft
+        self.error = error
+        self.message = str(error)
+        self.cls = cls
+        self.scope = scope
+        self.scene = Scene(draft, error)
+        self.values = Values(scope, lambda *asked: None, is_whole(cls, scope.tree), cls)
+        self.values.build = Building(self.values).build
+        self.values.sizes = dict(draft.sizes)
+
+    def proposals(self) -> Iterator[Tuple[Argument, str, Dict[str, int]]]:
+        """(argument, its new template, the sizes that this needs)"""
+        rules: List[Callable[[], Iterator[Proposal]]] = [
+            self._missing_argument,
+            self._missing_part,
+            self._missing_key,
+            self._refused,
+            self._none,
+            self._lengths,
+            self._wrong_type,
+            self._named_in_message,
+            self._divisible,
+            self._other_class,
+        ]
+        for rule in rules:
+            for argument, template in rule():
+                yield argument, template, self.values.sizes
+
+    def _value(self, name: str, kind: str = "", uses: Optional[Uses] = None, owner: Optional[type] = None) -> List[str]:
+        """Values for something of this name, by what the class does with it."""
+        asked = Wanted(kind) if kind else NOTHING
+        if uses is None:
+            known = parameter_of(owner or self.cls, name)
+            if known is not None:
+                asked, uses = (asked if kind else known[0]), known[1]
+        return self.values.values(name, asked, uses or self._uses_of_part(name) or Uses())
+
+    def _uses_of_part(self, name: str) -> Optional[Uses]:
+        """What is done with a setting of this name, of whatever config object the class takes."""
+        waiting = [uses for _, _, uses, _ in required_parameters(self.cls)]
+        for uses in waiting:
+            if name in uses.parts:
+                return uses.parts[name]
+            waiting.extend(uses.parts.values())
+            if len(waiting) > 500:
+                break
+        return None
+
+    # --- what is missing ---
+
+    def _missing_argument(self) -> Iterator[Proposal]:
+        match = re.search(r"(?:(\w+)\.)?__(?:init|new)__\(\) missing \d+ required .*?arguments?: (.*)", self.message)
+        if match is None or not isinstance(self.error, TypeError):
+            return
+        wanted_names = re.findall(r"'(\w+)'", match[2])
+        calls = self.draft.calls(match[1] or "") or ([self.draft.tree] if isinstance(self.draft.tree, ast.Call) else [])
+        for call in calls[:1]:
+            name = wanted_names[0]
+            owner = self.scope.bound.get(called(call)) if isinstance(call, ast.Call) else None
+            for template in self._value(name, owner=owner if isinstance(owner, type) else None)[:2]:
+                yield Argument(self.draft, call, name), template
+
+    def _missing_part(self) -> Iterator[Proposal]:
+        match = re.search(r"'(?:types\.)?(SimpleNamespace|Config|dict)' object has no attribute '(\w+)'", self.message)
+        if match is not None and isinstance(self.error, AttributeError):
+            for holder in self._holders(match[1]):
+                if match[1] == "dict":
+                    continue
+                for template in self._value(match[2])[:2]:
+                    yield Argument(self.draft, holder, match[2]), template
+        if re.search(
+            r"SimpleNamespace' object is not subscriptable|'SimpleNamespace' is not iterable|'SimpleNamespace' object does not support",
+            self.message,
+        ):
+            for argument in self.draft.arguments():
+                value = argument.value
+                if isinstance(value, ast.Call) and called(value) == "SimpleNamespace":
+                    yield argument, self.draft.template_of(value).replace("SimpleNamespace", READS_BOTH_WAYS, 1)
+        if re.search(r"must be a mapping, not.*SimpleNamespace|'dict' object has no attribute", self.message):
+            for argument in self.draft.arguments():
+                value = argument.value
+                if isinstance(value, ast.Call) and called(value) == "SimpleNamespace":
+                    yield argument, "dict" + self.draft.template_of(value)[len("SimpleNamespace") :]
+                elif isinstance(value, ast.Dict):
+                    yield argument, "%s(%s)" % (READS_BOTH_WAYS, self.draft.template_of(value))
+
+    def _holders(self, kind: str) -> List[ast.AST]:
+        """The objects in the draft of which one misses an attribute: those that hold what the object at hand holds."""
+        made = [call for call in self.draft.calls() if called(call) == kind or (kind == "Config" and isinstance(call.func, ast.Call))]
+        there = getattr(self.error, "obj", None)  # Python 3.10
+        if there is not None:
+            held = set(there if isinstance(there, dict) else vars(there))
+            same = [call for call in made if {keyword.arg for keyword in call.keywords} == held]
+            made = same or made
+        return list(made[:2])
+
+    def _missing_key(self) -> Iterator[Proposal]:
+        if not isinstance(self.error, KeyError) or not self.error.args:
+            return
+        key = self.error.args[0]
+        for argument, value, _ in self.scene.suspects():
+            if isinstance(key, (str, int)) and value == key and type(value) is type(key):
+                for other in self._keys_of_tables():
+                    if type(other) is type(key):
+                        yield argument, repr(other)
+        if isinstance(key, str):
+            holders = [part for part in ast.walk(self.draft.tree) if isinstance(part, ast.Dict)]
+            calls = self.draft.calls("dict") + [call for call in self.draft.calls() if isinstance(call.func, ast.Call)]
+            for holder in [*holders, *calls][:2]:
+                yield Argument(self.draft, holder, key), self._value(key)[0]
+
+    def _keys_of_tables(self) -> List[Any]:
+        """The keys of what the failing statement looks up in."""
+        for level in reversed(self.scene.levels):
+            for node in ast.walk(level.statement):
+                if isinstance(node, ast.Subscript):
+                    try:
+                        table = level.evaluate(node.value)
+                    except Exception:  # It has a call in it that fails again, or a name that is gone.
+                        continue
+                    if isinstance(table, dict) and table:
+                        return list(table)[:4]
+        return []
+
+    def _none(self) -> Iterator[Proposal]:
+        if "None" not in self.message:
+            return
+        kind = "list" if re.search(r"not (iterable|subscriptable)|has no len", self.message) else ""
+        for argument, value, _ in self.scene.suspects():
+            if value is None:
+                templates = self._value(argument.name, owner=self._owner(argument))
+                if kind and not templates[0].startswith(("[", "(")):
+                    templates = self._value(argument.name, kind, Uses())
+                for template in templates[:2]:
+                    yield argument, template
+
+    def _owner(self, argument: Argument) -> Optional[type]:
+        found = self.scope.bound.get(called(argument.holder)) if isinstance(argument.holder, ast.Call) else None
+        return found if isinstance(found, type) else None
+
+    # --- what was refused ---
+
+    def _refused(self) -> Iterator[Proposal]:
+        for argument, value in agreeing(self.scene):
+            if isinstance(value, type):
+                text = self._built(value)
+                if text is not None:
+                    yield argument, text
+            elif value is None:
+                for template in self._value(argument.name, owner=self._owner(argument))[:2]:
+                    yield argument, template
+            else:
+                yield argument, self._written(argument, value)
+
+    def _built(self, cls: type) -> Optional[str]:
+        if cls in (int, float, bool, str, list, tuple, dict):
+            return {int: "4", float: "0.5", bool: "True", str: "'none'", list: "[16, 32]", tuple: "(16, 32)", dict: "{}"}[cls]
+        subclasses = [other for other in self.scope.classes.values() if issubclass(other, cls) and other is not self.cls]
+        for candidate in [cls] + subclasses:
+            text = self.values.build(candidate, "", 1)
+            if text is not None:
+                return text
+        return None
+
+    def _written(self, argument: Argument, value: Any) -> str:
+        """A number is a guess that may be changed again."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            name = self._size_name(argument)
+            self.values.sizes[name] = value
+            return "⟨%s⟩" % name
+        if isinstance(value, LISTS) and value and all(isinstance(item, int) for item in value):
+            base = argument.name or "size"
+            for place, item in enumerate(value):
+                self.values.sizes["%s[%d]" % (base, place)] = item
+            inner = ", ".join("⟨%s[%d]⟩" % (base, place) for place in range(len(value)))
+            return ("[%s]" if isinstance(value, list) else "(%s,)" if len(value) == 1 else "(%s)") % inner
+        return repr(value)
+
+    def _size_name(self, argument: Argument) -> str:
+        match = re.fullmatch("⟨([^⟩]*)⟩", argument.text or "")
+        return match[1] if match is not None else argument.name or "size"
+
+    def _divisible(self) -> Iterator[Proposal]:
+        """`out_channels must be divisible by groups`, of torch's own layers: the sizes that reach them are made to."""
+        if "divisible" not in self.message:
+            return
+        numbers = [(argument, value) for argument, value, _ in self.scene.suspects() if type(value) is int and value > 0]
+        for argument, value in numbers:
+            for other_argument, other in numbers:
+                if other_argument is not argument and value % other and value > other:
+                    yield argument, self._written(argument, -(-value // other) * other)
+        for argument, value in numbers:
+            for new in (value * 4, value * 12, 4, 2, 1, 8, 96):
+                if argument.value is not None:
+                    yield argument, self._written(argument, new)
+
+    # --- what was of the wrong type ---
+
+    def _lengths(self) -> Iterator[Proposal]:
+        match = re.search(r"(?:not enough|too many) values to unpack \(expected (\d+)", self.message)
+        out_of_range = re.search(r"(list|tuple) index out of range", self.message)
+        if match is None and out_of_range is None and "length" not in self.message:
+            return
+        for argument, value, _ in self.scene.suspects():
+            if isinstance(value, LISTS) and value:
+                lengths = [int(match[1])] if match is not None else [len(value) + 1, len(value) + 2, len(value) * 2, len(value) - 1]
+                for length in lengths:
+                    if length != len(value) and length > 0:
+                        yield argument, self._written(argument, type(value)((list(value) + [value[-1]] * length)[:length]))
+            elif isinstance(value, str) and match is not None:
+                yield argument, self._value(argument.name, "list", Uses(exactly=int(match[1])))[0]
+
+    def _wrong_type(self) -> Iterator[Proposal]:
+        for pattern, types, kind in WRONG_TYPES:
+            if not re.search(pattern, self.message):
+                continue
+            for argument, value, _ in self.scene.suspects():
+                if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+                    continue
+                if kind == "list":
+                    for length in (3, 2, 4):
+                        yield argument, self._written(argument, [value] * length) if isinstance(value, int) else repr([value] * length)
+                elif kind == "int" and isinstance(value, LISTS) and value and isinstance(value[0], int):
+                    yield argument, self._written(argument, value[0])
+                else:
+                    uses = Uses()
+                    match = re.search(r"has no attribute '(\w+)'", self.message)
+                    if kind == "object" and match is not None:
+                        uses.part(match[1])
+                        uses.add("object")
+                    for template in self._value(argument.name, kind, uses)[:3]:
+                        yield argument, template
+                    if kind == "class":
+                        yield argument, self.scope.layer("Identity")
+                        yield argument, self.scope.layer("Identity") + "()"
+            return
+
+    def _named_in_message(self) -> Iterator[Proposal]:
+        """`Unknown mode 'x', it has to be one of 'a' and 'b'`"""
+        if not isinstance(self.error, (ValueError, KeyError, AssertionError, NotImplementedError, TypeError, RuntimeError, AttributeError)):
+            return
+        quoted = re.findall(r"['\"`]([\w\-./]+)['\"`]", self.message)
+        texts = [(argument, value) for argument, value, _ in self.scene.suspects() if isinstance(value, str)]
+        given = [(argument, argument.value) for argument in self.draft.arguments()]
+        texts += [(argument, node.value) for argument, node in given if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        for argument, current in texts:
+            if current in quoted or re.search(r"\b%s\b" % re.escape(current), self.message) or argument.name in self.message.split():
+                for other in quoted:
+                    if other not in (current, argument.name):
+                        yield argument, repr(other)
+
+    def _other_class(self) -> Iterator[Proposal]:
+        """A class or module that was chosen for a parameter does not do: the next one."""
+        for argument, value, _ in self.scene.suspects():
+            if (isinstance(value, type) and issubclass(value, torch.nn.Module)) or isinstance(value, torch.nn.Module):
+                for template in self._value(argument.name, owner=self._owner(argument))[:4]:
+                    yield argument, template

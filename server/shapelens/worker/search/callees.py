@@ -1,0 +1,58 @@
+"""What a call in a function's text calls, and with which parameters."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import Any, Dict, Optional, Tuple
+
+import torch
+
+from .sources import initialiser, is_torch, look_up
+
+
+def callee(function: ast.expr, within: Any, cls: Optional[type], owner: Optional[type]) -> Tuple[Any, int, Optional[type], Optional[type]]:
+    """(what is called, how many of its parameters are given already, what its `self` is, whose text it is) where that is known.
+
+    within: the function whose text it is; cls: what `self` is there; owner: the class whose text that function is of.
+    """
+    if isinstance(function, ast.Attribute):
+        inner = function.value
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "super" and cls is not None:
+            after = owner or cls
+            order = cls.__mro__
+            for base in order[order.index(after) + 1 :] if after in order else ():
+                if function.attr in vars(base):
+                    return vars(base)[function.attr], 1, cls, base
+            return None, 0, None, None
+        if isinstance(inner, ast.Name) and inner.id == "self" and cls is not None:
+            for base in cls.__mro__:
+                if function.attr in vars(base):
+                    method = vars(base)[function.attr]
+                    return method, 0 if isinstance(method, staticmethod) else 1, cls, base
+            return None, 0, None, None
+        if function.attr == "__init__":
+            base = look_up(inner, within)
+            if isinstance(base, type):
+                found = initialiser(base)
+                return (found[1], 0, cls, found[0]) if found else (None, 0, None, None)
+    found = look_up(function, within)
+    if isinstance(found, type):
+        init = initialiser(found)
+        return (init[1], 1, found, init[0]) if init is not None else (None, 0, None, None)
+    return (found, 0, None, None) if callable(found) else (None, 0, None, None)
+
+
+RECURRENT = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
+
+
+def parameters_of(target: Any, cls: Optional[type] = None) -> Dict[str, inspect.Parameter]:
+    """The parameters of a function, `self` included; {} where Python does not know them."""
+    if cls is not None and is_torch(cls) and issubclass(cls, torch.nn.RNNBase):
+        keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        numbers = {"input_size": int, "hidden_size": int, "num_layers": int, "dropout": float}
+        return {name: inspect.Parameter(name, keyword, annotation=numbers.get(name, bool)) for name in ("self",) + RECURRENT}
+    try:
+        return dict(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        return {}

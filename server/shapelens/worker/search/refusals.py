@@ -1,0 +1,151 @@
+"""Conditions that code puts on its arguments: `assert dim % heads == 0`, or an `if` that raises. Which other values would meet them."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from typing import Any, Iterator, List, Optional, Tuple
+
+from .drafts import Argument
+from .scenes import Level, Scene, mentioned
+from .sources import index_of
+
+NUMBERS = (
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 24, 25, 27, 28, 30, 32, 36, 40, 48, 49, 56, 60, 64, 72, 80, 84, 90, 96, 100,
+    112, 120, 128, 144, 160, 192, 196, 224, 256, 320, 384, 512, 768, 1024,
+)  # fmt: skip
+MOST = 3  # values for one argument
+_NEW = "__shapelens_new__"
+
+Condition = Tuple[ast.expr, bool]  # and what it has to be
+
+
+def agreeing(scene: Scene) -> Iterator[Tuple[Argument, Any]]:
+    """(argument, a value with which the code would go on), closest to the value that it had first.
+
+    The value None stands for one that is not None, a class for an instance of it.
+    """
+    for depth in range(len(scene.levels) - 1, max(len(scene.levels) - 3, -1), -1):
+        level = scene.levels[depth]
+        for condition, needed in conditions(level):
+            yield from _solutions(scene, depth, level, condition, needed)
+
+
+def conditions(level: Level) -> List[Condition]:
+    """What had to hold for the statement that raised not to be reached."""
+    statement = level.statement
+    if isinstance(statement, ast.Assert):
+        return _parts(statement.test, True)
+    if not isinstance(statement, ast.Raise):
+        return []
+    parents = index_of(level.function).parents
+    found: List[Condition] = []
+    node: ast.AST = statement
+    while node in parents and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        parent = parents[node]
+        if isinstance(parent, ast.If):
+            found += _parts(parent.test, node not in parent.body)
+        node = parent
+        if len(found) > 12:
+            break
+    return found
+
+
+def _parts(test: ast.expr, needed: bool) -> List[Condition]:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _parts(test.operand, not needed)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if needed else ast.Or):
+        return [part for value in test.values for part in _parts(value, needed)] + [(test, needed)]
+    return [(test, needed)]
+
+
+def _solutions(scene: Scene, depth: int, level: Level, test: ast.expr, needed: bool) -> Iterator[Tuple[Argument, Any]]:
+    try:
+        if bool(level.evaluate(test)) is needed:
+            return
+    except Exception:  # It cannot be asked again.
+        return
+    seen = set()
+    for node in mentioned(test):
+        text = ast.unparse(node)
+        if text in seen:
+            continue
+        seen.add(text)
+        try:
+            value = level.evaluate(node)
+        except Exception:
+            continue
+        for argument in scene.origins(node, depth):
+            fitting = (
+                other for other in _others(level, test, node, value) if other is not value and _holds(level, test, text, other) is needed
+            )
+            yield from ((argument, other) for other in itertools.islice(fitting, MOST))
+            yield from ((argument, kind) for kind in _instances(level, test, text, needed))
+            if value is None:
+                yield argument, None
+
+
+def _instances(level: Level, test: ast.expr, text: str, needed: bool) -> Iterator[type]:
+    """The classes that the code wants an instance of."""
+    if not (needed and isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance"):
+        return
+    if len(test.args) == 2 and ast.unparse(test.args[0]) == text:
+        try:
+            wanted = level.evaluate(test.args[1])
+        except Exception:
+            return
+        yield from (kind for kind in (wanted if isinstance(wanted, tuple) else (wanted,)) if isinstance(kind, type))
+
+
+def _others(level: Level, test: ast.expr, node: ast.expr, value: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield from sorted(NUMBERS, key=lambda number: abs(number - value) if value else number)
+        yield from (number for number in range(value + 1, value + 40) if number not in NUMBERS)
+    elif isinstance(value, (list, tuple)):
+        for length in range(1, 9):
+            if value:
+                yield type(value)((list(value) + [value[-1]] * length)[:length])
+    elif isinstance(value, float):
+        yield from (0.0, 0.1, 0.5, 1.0, 2.0)
+    if value is None or isinstance(value, (str, int)):
+        for part in ast.walk(test):
+            if isinstance(part, ast.Constant) and isinstance(part.value, (str, int)) and not isinstance(part.value, bool):
+                yield part.value
+            elif isinstance(part, (ast.Name, ast.Attribute)) and part is not node:
+                yield from _members(level, part)
+
+
+def _members(level: Level, node: ast.expr) -> List[Any]:
+    """What a table in the condition holds: `mode in MODES`."""
+    try:
+        table = level.evaluate(node)
+    except Exception:
+        return []
+    return (
+        [item for item in list(table)[:6] if isinstance(item, (str, int))] if isinstance(table, (list, tuple, dict, set, frozenset)) else []
+    )
+
+
+def _holds(level: Level, test: ast.expr, text: str, value: Any) -> Optional[bool]:
+    """Whether a condition holds with another value for one of its parts; None where it cannot be asked."""
+    changed = _Replaced(text).visit(ast.parse(ast.unparse(test), mode="eval").body)
+    before = level.locals
+    level.locals = {**before, _NEW: value}
+    try:
+        return bool(level.evaluate(changed))
+    except Exception:
+        return None
+    finally:
+        level.locals = before
+
+
+class _Replaced(ast.NodeTransformer):
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.expr) and ast.unparse(node) == self.text:
+            return ast.copy_location(ast.Name(_NEW, ast.Load()), node)
+        return self.generic_visit(node)

@@ -1,0 +1,140 @@
+"""What to try after a construction failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from shapelens.worker.search.adjusting import adjusted
+from shapelens.worker.search.constructing import constructions
+from shapelens.worker.search.evidence import Construction
+from worker.search.documents import Document
+
+MOST = 12
+
+
+def built(made: Document, name: str = "Net") -> tuple[str, int]:
+    """The first construction that builds, and how many were tried."""
+    waiting: list[Construction] = list(constructions(made.names[name], made.names, made.tree))[:1]
+    for tried in range(1, MOST + 1):
+        if not waiting:
+            break
+        way = waiting.pop(0)
+        try:
+            made.build(way.text())
+        except Exception as error:
+            waiting = adjusted(way, error, made.names[name], made.names, made.tree) + waiting
+        else:
+            return way.text(), tried
+    raise AssertionError("not built")
+
+
+CASES = {
+    "a condition on two sizes": (
+        """
+class Net(nn.Module):
+    def __init__(self, width, parts):
+        super().__init__()
+        self.parts = parts
+        self.check(width)
+    def check(self, total):
+        assert total % 3 == 0 and total > self.parts
+""",
+        "Net(width=30, parts=24)",
+    ),
+    "one that raises": (
+        """
+KINDS = ("conv", "pool")
+class Net(nn.Module):
+    def __init__(self, variety="best"):
+        super().__init__()
+        if variety not in KINDS:
+            raise ValueError(f"unknown variety {variety}")
+""",
+        "Net(variety='conv')",
+    ),
+    "the key of a table": (
+        """
+class Net(nn.Module):
+    def __init__(self, variety="best"):
+        super().__init__()
+        table = dict(conv=nn.Conv2d, pool=nn.MaxPool2d)
+        self.layer = table[variety]
+""",
+        "Net(variety='conv')",
+    ),
+    "what the message says is possible": (
+        """
+def check(name):
+    raise_if(name not in ["small", "large"], f"variety has to be one of 'small' and 'large', not {name!r}")
+def raise_if(wrong, message):
+    if wrong: raise ValueError(message)
+class Net(nn.Module):
+    def __init__(self, variety="best"):
+        super().__init__()
+        check(variety)
+""",
+        "Net(variety='small')",
+    ),
+    "None that needs a value": (
+        """
+class Net(nn.Module):
+    def __init__(self, hidden_dim=None, depth=2):
+        super().__init__()
+        self.fc = nn.Linear(4, hidden_dim * 2)
+""",
+        "Net(hidden_dim=128)",
+    ),
+    "a list instead of a number": (
+        """
+class Net(nn.Module):
+    def __init__(self, amount):
+        super().__init__()
+        self.total = self.add(amount)
+    def add(self, amount):
+        return __builtins__["sum"](amount) if isinstance(__builtins__, dict) else __builtins__.sum(amount)
+""",
+        "Net(amount=[24, 24, 24])",
+    ),
+    "as many as are unpacked": (
+        """
+def halves(pair):
+    first, second = reversed(list(reversed(pair)))
+    return first + second
+class Net(nn.Module):
+    def __init__(self, sizes=(1, 2, 3)):
+        super().__init__()
+        self.total = halves(sizes)
+""",
+        "Net(sizes=(1, 2))",
+    ),
+    "an instance of what the code wants": (
+        """
+class Core(nn.Module):
+    def __init__(self, dim): super().__init__()
+    def forward(self, x): return x
+class Net(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        assert isinstance(net, Core), "only that will do"
+""",
+        "Net(net=Core(dim=64))",
+    ),
+    "an attribute that only running it shows": (
+        """
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        for name in ("hidden_size", "num_layers"):
+            setattr(self, name, getattr(config, name))
+""",
+        "Net(config=SimpleNamespace(hidden_size=128, num_layers=2))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_error_leads_to_what_builds(document: Callable[[str], Document], name: str) -> None:
+    text, expected = CASES[name]
+    assert built(document(text))[0] == expected
