@@ -1,0 +1,1 @@
+"""Reads what a script does with models, without running it."""

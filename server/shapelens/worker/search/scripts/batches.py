@@ -1,0 +1,103 @@
+"""What a batch of a loader is: of the picture data sets that everybody knows, by their names; of any other, by asking the loader itself."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Dict, List, Optional, Tuple
+
+from .loops import first_of
+from .scope import Arguments
+from .tensors import shorthand
+from .values import SPELLED, UNKNOWN, Value, constant, integer
+
+# The pictures of torchvision's data sets: channels and size.
+PICTURES: Dict[str, Tuple[int, int]] = {
+    "MNIST": (1, 28), "FashionMNIST": (1, 28), "KMNIST": (1, 28), "QMNIST": (1, 28), "EMNIST": (1, 28),
+    "CIFAR10": (3, 32), "CIFAR100": (3, 32), "SVHN": (3, 32), "USPS": (1, 16), "STL10": (3, 96),
+}  # fmt: skip
+LARGE_PICTURES = {
+    "ImageFolder",
+    "ImageNet",
+    "CelebA",
+    "Flowers102",
+    "Food101",
+    "OxfordIIITPet",
+    "StanfordCars",
+    "Places365",
+    "LSUN",
+    "Caltech101",
+}
+RESIZES = {"Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop"}
+
+
+def data_set(name: str, given: Arguments) -> Optional[Value]:
+    """A data set of torchvision's, with what an item of it is; None for any other function."""
+    tail = name.rpartition(".")[2]
+    if tail not in PICTURES and tail not in LARGE_PICTURES:
+        return None
+    transform = given.by_name("transform")
+    channels, size = PICTURES.get(tail, (3, 0))
+    height = width = size
+    known = transform.known() if transform is not None else None
+    for node in ast.walk(known) if known is not None else ():
+        if isinstance(node, ast.Call):
+            kind = ast.unparse(node.func).rpartition(".")[2]
+            said = _picture_size(node) if kind in RESIZES else None
+            if said is not None:
+                height, width = said
+            if kind == "Grayscale":
+                channels = 1
+                for part in node.args[:1] + [keyword.value for keyword in node.keywords]:
+                    channels = integer(part) or 1
+            if kind == "Lambda":  # It may flatten the picture, or do anything else.
+                return Value()
+    if not height:
+        return Value()
+    picture = shorthand("f32", [constant(channels), constant(height), constant(width)])
+    return Value(None, element=_tuple([Value(picture), Value(shorthand("i64", []))]))
+
+
+def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:
+    given = node.args[0] if node.args else next((keyword.value for keyword in node.keywords if keyword.arg == "size"), None)
+    if isinstance(given, (ast.Tuple, ast.List)) and len(given.elts) == 2:
+        sizes = [integer(part) for part in given.elts]
+        return (sizes[0], sizes[1]) if sizes[0] and sizes[1] else None
+    side = integer(given)
+    return (side, side) if side else None
+
+
+def loader(given: Arguments) -> Optional[Value]:
+    """`DataLoader(…)`: what a loop over it gives, where its data set is a known one."""
+    items = given.by_name("dataset", 0)
+    if items is None or items.element is None or given.by_name("collate_fn") is not None:
+        return None
+    size = given.by_name("batch_size", 1)
+    known = size.known() if size is not None else None
+    count = known if integer(known) is not None else constant(1 if size is None else 32)
+    number = constant(integer(count))
+    number.__dict__[SPELLED] = "batch_size"
+    return Value(None, element=_batched(items.element, number))
+
+
+def _batched(item: Value, count: ast.expr) -> Value:
+    if item.items is not None:
+        return _tuple([_batched(part, count) for part in item.items])
+    if isinstance(item.node, ast.Subscript) and isinstance(item.node.value, ast.Name):
+        inner = item.node.slice
+        sizes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
+        return Value(shorthand(item.node.value.id, [count] + sizes))
+    return UNKNOWN
+
+
+def _tuple(parts: List[Value]) -> Value:
+    nodes = [part.node for part in parts]
+    known = [node for node in nodes if node is not None]
+    return Value(ast.Tuple(known, ast.Load()) if len(known) == len(nodes) else None, items=tuple(parts))
+
+
+def asked(value: Value) -> Value:
+    """A loader that the document can make: its first batch is what it gives."""
+    if value.node is None or value.element is not None:
+        return value
+    return replace(value, element=Value(first_of(value.node)))

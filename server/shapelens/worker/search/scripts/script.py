@@ -1,0 +1,289 @@
+"""Goes through the statements of a script, as running it would, and notes each call of a model of the document on the way.
+
+Functions are gone through where they are called, so that `train(Net(), loader)` tells what is called in `train`; those that nothing calls
+come last, with their arguments by default. Loops turn once, all branches are taken.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import Dict, List, Optional, Sequence, Set, Tuple
+
+from . import batches, tools
+from .loops import first_of, looped
+from .module_names import (
+    FUNCTIONS,
+    Function,
+    ModuleNames,
+    dotted,
+    free_names,
+    inherited,
+    method,
+    module_classes,
+    required,
+    statements,
+    stored,
+)
+from .parameters import decorated
+from .scope import Arguments, Scope
+from .statements import Statements
+from .tensors import Tensors
+from .values import UNKNOWN, Unresolved, Value, checked, choice, is_literal, is_none
+
+MOST_CALLS = 400  # of functions that are gone through
+DEEPEST = 6
+OF_LOADERS = ("dataset", "batch_size", "collate_fn", "drop_last")  # what a batch depends on
+SET_UP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup")
+ARGUMENTS = {"args", "opt", "opts", "hparams", "flags", "FLAGS", "config", "cfg", "params", "options"}
+
+
+@dataclass(frozen=True)
+class Use:
+    """A model is built, and perhaps called."""
+
+    target: str
+    constructor: Optional[ast.expr]
+    given: Optional[Arguments]  # None: it is only built
+    is_evaluated: bool
+    label: str  # the function that does it; "" for the module itself
+    line: int
+
+
+class Script(Statements):
+    """One module, with what it does with models of the document."""
+
+    def __init__(self, names: ModuleNames, classes: Sequence[str], document: ModuleNames) -> None:
+        super().__init__(names, classes)
+        self.document = document
+        self.tensors = Tensors(names)
+        self.uses: List[Use] = []
+        self.models = module_classes(names) | self.classes
+        self._calls = 0
+        self._active: List[Function] = []
+        self._gone_through: Set[int] = set()
+        self._owners = {id(part): node for node in names.classes.values() for part in node.body}
+        self._fixtures = {name: node for name, node in names.functions.items() if any(map(_is_fixture, node.decorator_list))}
+
+    def read(self) -> List[Use]:
+        """All uses, in the order in which running the script would come to them."""
+        if self.names.own:
+            self._find_literals()
+        self.block(self.names.tree.body, self.module)
+        for function in self.names.functions.values():
+            self._unless_gone_through(function, self.module)
+        for node in self.names.classes.values():
+            if node.name not in self.models:
+                self._class(node)
+        return self.uses
+
+    def _find_literals(self) -> None:
+        for node in statements(self.names.tree.body):
+            if isinstance(node, ast.Assign) and is_literal(node.value):
+                for target in node.targets:
+                    self._find_literal(target, node.value)
+
+    def _find_literal(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name) and self.names.assigned[target.id] == 1:
+            self.names.literals[target.id] = value
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            for part, literal in zip(target.elts, value.elts):
+                self._find_literal(part, literal)
+
+    def _class(self, node: ast.ClassDef) -> None:
+        """The methods of a class that is no model: a test case, a trainer."""
+        attributes = self.made(node, Arguments([], []))
+        owner = Value(attributes=attributes if attributes is not None else {})
+        methods = [part for part in node.body if isinstance(part, FUNCTIONS)]
+        for function in sorted(methods, key=lambda part: SET_UP.index(part.name) if part.name in SET_UP else len(SET_UP)):
+            self._unless_gone_through(function, self.module, owner)
+
+    def _unless_gone_through(self, function: Function, scope: Scope, owner: Optional[Value] = None) -> None:
+        if id(function) not in self._gone_through:
+            self.run(function, Arguments([], []), scope, owner)
+
+    # --- what calls do ---
+
+    def run(self, function: Function, given: Arguments, scope: Scope, owner: Optional[Value] = None) -> Value:
+        if function in self._active or self._calls > MOST_CALLS or len(self._active) > DEEPEST:
+            return UNKNOWN
+        self._calls += 1
+        self._active.append(function)
+        self._gone_through.add(id(function))
+        outer = scope if function is not self.names.functions.get(function.name) and owner is None else self.module
+        local = {name for part in statements(function.body) for name in stored(part)}
+        inner = Scope(function.name + "()", local=local, parent=outer, owner=self._owners.get(id(function)))
+        self._bind_parameters(function, given, inner, owner)
+        self.block(function.body, inner)
+        self._active.pop()
+        return choice(inner.returned)
+
+    def _bind_parameters(self, function: Function, given: Arguments, inner: Scope, owner: Optional[Value]) -> None:
+        parameters = function.args.posonlyargs + function.args.args
+        by_decorator = decorated(function)
+        is_entry = len(self._active) == 1 and not given.positional and not given.keywords  # Callers may give what is None by default.
+        if (
+            self._owners.get(id(function)) is not None
+            and parameters
+            and "staticmethod" not in {dotted(part) for part in function.decorator_list}
+        ):
+            is_of_class = "classmethod" in map(dotted, function.decorator_list)
+            itself = Value(ast.Name(self._owners[id(function)].name, ast.Load())) if is_of_class else Value(attributes={})
+            inner.values[parameters[0].arg] = owner if owner is not None and not is_of_class else itself
+            parameters = parameters[1:]
+        defaults: Dict[str, ast.expr] = {}
+        for parameter, default in zip(reversed(parameters), reversed(function.args.defaults)):
+            defaults[parameter.arg] = default
+        for parameter, said in zip(function.args.kwonlyargs, function.args.kw_defaults):
+            if said is not None:
+                defaults[parameter.arg] = said
+        for position, parameter in enumerate(parameters + function.args.kwonlyargs):
+            name = parameter.arg
+            value = given.by_name(name, position if position < len(parameters) else None)
+            if value is None and name in by_decorator:
+                value = self.value(by_decorator[name], self.module)
+            if value is None and name in defaults and not (is_entry and is_none(defaults[name])):
+                value = self.value(defaults[name], self.module)
+            if value is None and name in self._fixtures:
+                value = self.run(self._fixtures[name], Arguments([], []), self.module)
+            annotated = dotted(self.value(parameter.annotation, self.module).node) if parameter.annotation is not None else ""
+            if (value is None or value is UNKNOWN) and annotated in self.classes:
+                value = Value(model=annotated, is_model=True)
+            if value is None and name in ARGUMENTS and self.options:
+                value = Value(attributes=self.options)
+            inner.values[name] = value if value is not None else UNKNOWN
+        if function.args.kwarg is not None:
+            taken = {parameter.arg for parameter in parameters + function.args.kwonlyargs}
+            rest = {name: value for name, value in given.keywords if name is not None and name not in taken}
+            inner.values[function.args.kwarg.arg] = Value(ast.Dict([], []) if not rest else None, attributes=rest)
+        if function.args.vararg is not None:
+            inner.values[function.args.vararg.arg] = Value(items=tuple(given.positional[len(parameters) :]))
+
+    def made(self, node: ast.ClassDef, given: Arguments) -> Optional[Dict[str, Value]]:
+        if node.name in self.models:
+            return None
+        attributes: Dict[str, Value] = {}
+        self._class_attributes(node, attributes, given, 0)
+        attributes["__class__"] = Value(ast.Name(node.name, ast.Load()))
+        initialiser = method(node, "__init__")
+        if initialiser is not None:
+            self.run(initialiser, given, self.module, Value(attributes=attributes))
+        return attributes
+
+    def _class_attributes(self, node: ast.ClassDef, attributes: Dict[str, Value], given: Arguments, depth: int) -> None:
+        for base in node.bases if depth < 5 else ():
+            if dotted(base) in self.names.classes:
+                self._class_attributes(self.names.classes[dotted(base)], attributes, given, depth + 1)
+        fields = []
+        for part in node.body:
+            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+                fields.append(part.target.id)
+                if part.value is not None:
+                    attributes[part.target.id] = self.value(part.value, self.module)
+            elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
+                attributes[part.targets[0].id] = self.value(part.value, self.module)
+        if method(node, "__init__") is None:  # A dataclass or a named tuple.
+            attributes.update(zip(fields, given.positional))
+            attributes.update((name, value) for name, value in given.keywords if name in fields)
+
+    def prefers_result(self, found: Value) -> bool:
+        parts = found.items if found.items is not None else (found,)
+        return bool(parts) and all(self.tensors.is_made(part.node) for part in parts)
+
+    def called(self, model: Value, given: Arguments, node: ast.Call, scope: Scope) -> Value:
+        for one in (model,) + model.others:
+            if one.model:
+                said = None if self._misses(one.model, "forward", given) else given
+                self.uses.append(Use(one.model, one.node, said, one.is_evaluated, scope.label, node.lineno))
+        try:
+            positional, keywords = given.nodes()
+            return Value(checked(ast.Call(model.resolved(), positional, keywords)))
+        except Unresolved:
+            return UNKNOWN
+
+    def built(self, target: str, callee: ast.expr, given: Arguments, node: ast.Call) -> Value:
+        made = super().built(target, callee, given, node)
+        if self._misses(target, "__init__", given):
+            made = replace(made, node=None)
+        label = self._active[-1].name + "()" if self._active else self.module.label
+        self.uses.append(Use(target, made.node, None, False, label, node.lineno))
+        return made
+
+    def _misses(self, target: str, name: str, given: Arguments) -> bool:
+        """Whether a method of a class needs a keyword argument whose value is not known: others are left out."""
+        left_out = {keyword for keyword, value in given.keywords if value.node is None and keyword is not None}
+        owner = self.document.classes.get(target)
+        function = inherited(self.document, owner, name) if owner is not None and left_out else None
+        return bool(left_out) and (function is None or not required(function).isdisjoint(left_out))
+
+    def special(self, name: str, given: Arguments, node: ast.Call, scope: Scope) -> Optional[Value]:
+        tail = name.rpartition(".")[2]
+        if tail in ("parse_args", "parse_known_args", "parse_args_into_dataclasses") and self.options:
+            found = Value(attributes=self.options)
+            return found if tail == "parse_args" else Value(items=(found, UNKNOWN))
+        if tail == "vars" and given.positional and given.positional[0].attributes is self._options:
+            return given.positional[0]
+        model = next((value for value in given.positional[:2] if value.is_model), given.by_name("model"))
+        if model is not None and model.is_model:
+            inputs = tools.inputs(name, given)
+            if inputs is not None:
+                self.called(model, inputs, node, scope)
+                return replace(model, node=None) if tail == "trace" else UNKNOWN
+            if tail == "prepare" and len(given.positional) > 1:
+                return Value(items=tuple(given.positional))
+        if tail == "DataLoader":
+            return self._loader(given, node)
+        made = self._made_by_document(given, node, scope)
+        if made is not None:
+            return made
+        in_loop = looped(name, given.positional) if name not in self.names.functions else None
+        return in_loop if in_loop is not None else batches.data_set(name, given)
+
+    def _made_by_document(self, given: Arguments, node: ast.Call, scope: Scope) -> Optional[Value]:
+        """Another file calls a function of the document that returns a model."""
+        if self.names.own or dotted(node.func) not in self.names.known or scope.find(dotted(node.func)) is not None:
+            return None
+        name = self.names.known[dotted(node.func)]
+        if name not in self.document.functions:
+            return None
+        script = Script(self.document, sorted(self.classes), self.document)
+        found = script.run(self.document.functions[name], given, script.module)
+        try:
+            positional, keywords = given.nodes()
+            made: Optional[ast.expr] = checked(ast.Call(ast.Name(name, ast.Load()), positional, keywords))
+        except Unresolved:
+            made = None
+        return replace(found, node=made) if found.is_model else None
+
+    def _loader(self, given: Arguments, node: ast.Call) -> Value:
+        known = batches.loader(given)
+        if known is not None:
+            return known
+        kept: List[Tuple[Optional[str], Value]] = [(name, value) for name, value in given.keywords if name in OF_LOADERS]
+        try:
+            positional, keywords = Arguments(given.positional[:2], kept).nodes()
+            callee = self.value(node.func, self.module).resolved()
+            return batches.asked(Value(checked(ast.Call(callee, positional, keywords))))
+        except Unresolved:
+            return UNKNOWN
+
+    def kept(self, name: str, value: Value, scope: Scope) -> Value:
+        """A name of the document stays one, unless what it holds says more: a model, tensors, what a model gave."""
+        if not self.names.own or scope is not self.module or self.names.assigned.get(name) != 1:
+            return value
+        says_more = any(part.is_model for part in (value, *(value.items or ()))) or self.prefers_result(value)
+        if value.node is None:
+            says_more |= value.element is not None or (value.attributes is not None and value.attributes is self._options)
+        elif says_more or scope.label or free_names(value.node) & self.classes:
+            return value
+        if says_more:
+            return value
+        items = value.items if value.node is not None and is_literal(value.node) else None
+        node = ast.Name(name, ast.Load())
+        element = Value(first_of(node)) if value.element is not None else None
+        return replace(value, node=node, literal=value.known(), items=items, element=element)
+
+
+def _is_fixture(node: ast.expr) -> bool:
+    """`@pytest.fixture`, with or without arguments."""
+    return dotted(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2] == "fixture"

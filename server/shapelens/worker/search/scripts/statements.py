@@ -1,0 +1,150 @@
+"""Goes through statements as running them would: what they assign, branch by branch; loops turn once."""
+
+from __future__ import annotations
+
+import ast
+from typing import Dict, List, Sequence
+
+from .loops import element
+from .module_names import Function, ModuleNames, dotted, is_main_block
+from .scope import Scope
+from .slices import Expressions
+from .values import UNKNOWN, Value, choice, constant, is_none
+
+
+class Statements(Expressions):
+    """What statements do to the names of a scope."""
+
+    def __init__(self, names: ModuleNames, classes: Sequence[str]) -> None:
+        super().__init__(names, classes)
+        self.module = Scope(is_script=True)
+
+    def kept(self, name: str, value: Value, scope: Scope) -> Value:
+        """What a name is to hold: the value, or a name of the document for it."""
+        raise NotImplementedError
+
+    def block(self, body: Sequence[ast.stmt], scope: Scope) -> bool:
+        """Goes through a block. Whether it is left before its end."""
+        for node in body:
+            handler = getattr(self, "_do_" + type(node).__name__.lower(), None)
+            if handler is not None:
+                handler(node, scope)
+            if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+                return True
+        return False
+
+    def _do_expr(self, node: ast.Expr, scope: Scope) -> None:
+        value = self.value(node.value, scope)
+        if value.is_model and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+            changed = node.value.func.value  # `model.eval()`
+            if dotted(changed) and scope.find(dotted(changed)) is not None:
+                self.assign(changed, value, scope)
+
+    def _do_assign(self, node: ast.Assign, scope: Scope) -> None:
+        value = self.value(node.value, scope)
+        for target in node.targets:
+            self.assign(target, value, scope)
+
+    def _do_annassign(self, node: ast.AnnAssign, scope: Scope) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value, scope), scope)
+
+    def _do_augassign(self, node: ast.AugAssign, scope: Scope) -> None:
+        read = ast.Name(node.target.id, ast.Load()) if isinstance(node.target, ast.Name) else node.target
+        self.assign(node.target, self.value(ast.BinOp(read, node.op, node.value), scope), scope)
+
+    def _do_return(self, node: ast.Return, scope: Scope) -> None:
+        scope.returned.append(self.value(node.value, scope))
+
+    def _do_assert(self, node: ast.Assert, scope: Scope) -> None:
+        self.value(node.test, scope)
+
+    def _do_functiondef(self, node: Function, scope: Scope) -> None:
+        if scope is not self.module:
+            scope.functions[node.name] = node
+
+    _do_asyncfunctiondef = _do_functiondef
+
+    def _do_if(self, node: ast.If, scope: Scope) -> None:
+        if is_main_block(node) and scope is self.module:
+            scope.label = "__main__"
+            self.block(node.body, scope)
+            scope.label = ""
+            return
+        self.value(node.test, scope)
+        before = scope.values
+        scope.values = dict(before)
+        leaves = self.block(node.body, scope)
+        body, scope.values = scope.values, dict(before)
+        left = self.block(node.orelse, scope)
+        if left and not leaves:
+            scope.values = body
+        elif not leaves:
+            self._merge(body, scope, prefer_body=bool(node.orelse))
+
+    def _merge(self, body: Dict[str, Value], scope: Scope, prefer_body: bool) -> None:
+        for name, value in body.items():
+            other = scope.values.get(name)
+            if other is None or other is value:
+                scope.values[name] = value
+            else:
+                scope.values[name] = choice([value, other] if prefer_body or is_none(other.node) else [other, value])
+
+    def _do_for(self, node: ast.For, scope: Scope) -> None:
+        self.assign(node.target, element(self.value(node.iter, scope)), scope)
+        self.block(node.body, scope)
+        self.block(node.orelse, scope)
+
+    _do_asyncfor = _do_for
+
+    def _do_while(self, node: ast.While, scope: Scope) -> None:
+        self.value(node.test, scope)
+        self.block(node.body, scope)
+
+    def _do_with(self, node: ast.With, scope: Scope) -> None:
+        for item in node.items:
+            value = self.value(item.context_expr, scope)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, value, scope)
+        self.block(node.body, scope)
+
+    _do_asyncwith = _do_with
+
+    def _do_try(self, node: ast.Try, scope: Scope) -> None:
+        self.block(node.body, scope)
+        self.block(node.orelse, scope)
+        for handler in node.handlers:
+            kept = scope.values
+            scope.values = dict(kept)
+            self.block(handler.body, scope)
+            scope.values = {**scope.values, **kept}
+        self.block(node.finalbody, scope)
+
+    def assign(self, target: ast.AST, value: Value, scope: Scope) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            for part, one in zip(target.elts, _unpacked(value, target.elts)):
+                self.assign(part, one, scope)
+        elif isinstance(target, ast.Attribute):
+            base = self.value(target.value, scope)
+            if base.attributes is not None and base.attributes is not self._options:
+                base.attributes[target.attr] = value
+            if dotted(target):
+                self._set(dotted(target), value, scope)
+        elif isinstance(target, ast.Name):
+            self._set(target.id, self.kept(target.id, value, scope), scope)
+
+    def _set(self, name: str, value: Value, scope: Scope) -> None:
+        for known in [known for known in scope.values if known.startswith(name + ".")]:
+            del scope.values[known]
+        scope.values[name] = value
+
+
+def _unpacked(value: Value, targets: Sequence[ast.expr]) -> List[Value]:
+    known = value.known()
+    if value.items is not None and len(value.items) == len(targets):
+        return list(value.items)
+    if isinstance(known, (ast.Tuple, ast.List)) and len(known.elts) == len(targets):
+        return [Value(part) for part in known.elts]
+    if value.node is None or any(isinstance(target, ast.Starred) for target in targets):
+        return [UNKNOWN] * len(targets)
+    return [Value(ast.Subscript(value.node, constant(number), ast.Load())) for number in range(len(targets))]

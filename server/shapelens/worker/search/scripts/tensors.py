@@ -1,0 +1,263 @@
+"""Calls that make tensors, written as dtype shorthands: `torch.randn(1, 3, 224, 224)` is `f32[B:1, 3, 224, 224]`."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from .module_names import ModuleNames, dotted
+from .values import SPELLED, constant, integer
+
+DTYPES = {
+    "float16": "f16", "half": "f16", "bfloat16": "bf16", "float32": "f32", "float": "f32", "float64": "f64", "double": "f64",
+    "complex64": "c64", "cfloat": "c64", "long": "i64", "int64": "i64", "int": "i32", "int32": "i32", "short": "i16", "int16": "i16",
+    "int8": "i8", "uint8": "u8", "bool": "bool",
+}  # fmt: skip
+# By full name: the dtype where none is given.
+OF_SIZES = {"torch.randn": "f32", "torch.rand": "f32", "torch.zeros": "f32", "torch.ones": "f32", "torch.empty": "f32"}
+OLD = {
+    "torch.Tensor": "f32", "torch.FloatTensor": "f32", "torch.cuda.FloatTensor": "f32", "torch.DoubleTensor": "f64",
+    "torch.HalfTensor": "f16", "torch.LongTensor": "i64", "torch.cuda.LongTensor": "i64", "torch.IntTensor": "i32",
+    "torch.BoolTensor": "bool", "torch.ByteTensor": "u8",
+}  # fmt: skip
+NUMPY = {
+    "rand": "f64", "randn": "f64", "random_sample": "f64", "normal": "f64", "uniform": "f64", "random": "f64", "randint": "i64",
+}  # fmt: skip
+FROM_NUMPY = {"torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}
+WRAPPERS = {"torch.autograd.Variable", "torch.nn.Parameter", "torch.autograd.variable.Variable"}
+CASTS = {
+    "float": "f32", "half": "f16", "double": "f64", "bfloat16": "bf16", "long": "i64", "int": "i32", "bool": "bool", "short": "i16",
+    "byte": "u8",
+}  # fmt: skip
+SAME = {
+    "to", "cuda", "cpu", "clone", "detach", "contiguous", "pin_memory", "requires_grad_", "normal_", "uniform_", "random_", "fill_",
+    "zero_", "abs",
+}  # fmt: skip
+BATCH = {
+    "bs", "batch", "batch_size", "batchsize", "bsz", "n_batch", "num_batch", "batch_sz", "minibatch", "minibatch_size",
+}  # fmt: skip
+NOT_BATCH = {
+    "t", "l", "s", "seq", "seq_len", "seq_length", "seqlen", "sequence_length", "sequence_len", "length", "time", "timesteps",
+    "num_steps", "steps", "src_len", "tgt_len", "max_len", "num_nodes", "n_nodes", "nodes", "num_edges",
+}  # fmt: skip
+
+Made = Tuple[str, List[ast.expr]]  # a dtype and sizes
+
+
+class Tensors:
+    """Reads the expressions of one module, whose imports say what `torch`, `np` and the like are there."""
+
+    def __init__(self, names: ModuleNames) -> None:
+        self.names = names
+
+    def is_made(self, node: Optional[ast.AST]) -> bool:
+        """Whether an expression is a shorthand, or a tuple, list or dict of them."""
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return bool(node.elts) and all(map(self.is_made, node.elts))
+        if isinstance(node, ast.Dict):
+            return bool(node.values) and all(map(self.is_made, node.values))
+        return node is not None and self._made(node) is not None
+
+    def arguments(self, positional: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> str:
+        """The arguments of a call as text, with shorthands in the place of calls that make tensors, and the batch named."""
+        call = ast.Call(ast.Name("f", ast.Load()), list(positional), list(keywords))
+        changed = _Shorthands(self).visit(copy.deepcopy(call))
+        _name_batch([node for node in _in_order(changed) if is_shorthand(node)])
+        return ast.unparse(ast.fix_missing_locations(changed))[2:-1]
+
+    def _full(self, node: ast.AST) -> str:
+        return self.names.canonical(node)
+
+    def _made(self, node: ast.AST) -> Optional[Made]:
+        """What an expression makes, if it makes a tensor of sizes that it says."""
+        if is_shorthand(node):
+            inner = node.slice  # type: ignore[attr-defined]
+            return node.value.id, list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]  # type: ignore[attr-defined]
+        if not isinstance(node, ast.Call):
+            return None
+        name = self._full(node.func)
+        if name in OF_SIZES or (name in OLD and not (len(node.args) == 1 and isinstance(node.args[0], (ast.Call, ast.List)))):
+            found = self._of_sizes(node, OF_SIZES.get(name) or OLD[name], name in OLD)
+            if found is not None:
+                return found
+        if name == "torch.randint":
+            return self._randint(node)
+        if name == "torch.full" and len(node.args) == 2:
+            filled = node.args[1]
+            held = type(filled.value) if isinstance(filled, ast.Constant) else float
+            sizes = self.sizes(node.args[:1])
+            return self._cast(node, {int: "i64", bool: "bool"}.get(held, "f32"), sizes)
+        if name in ("torch.normal", "torch.nn.init.normal_") and len(node.args) >= 3:
+            return self._cast(node, "f32", self.sizes(node.args[2:3]))
+        if name in FROM_NUMPY and len(node.args) == 1:
+            made = self._made_by_numpy(node.args[0])
+            if made is not None:
+                default = OLD.get(name, made[0])
+                return self._cast(node, default, made[1])
+            return None
+        if name in WRAPPERS and node.args:
+            return self._made(node.args[0])
+        if isinstance(node.func, ast.Attribute) and "torch" not in name.partition(".")[0]:
+            return self._method(node.func, node)
+        return None
+
+    def _of_sizes(self, node: ast.Call, dtype: str, sizes_alone: bool) -> Optional[Made]:
+        given = list(node.args) or [keyword.value for keyword in node.keywords if keyword.arg == "size"]
+        sizes = self.sizes(given)
+        if sizes is None or (sizes_alone and len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List))):
+            return None
+        return self._cast(node, dtype, sizes)
+
+    def _randint(self, node: ast.Call) -> Optional[Made]:
+        given = [keyword.value for keyword in node.keywords if keyword.arg == "size"]
+        if not given:
+            bounds = sum(keyword.arg in ("low", "high") for keyword in node.keywords)
+            given = node.args[-1:] if len(node.args) + bounds >= 2 else []
+        return self._cast(node, "i64", self.sizes(given) if len(given) == 1 else None)
+
+    def _cast(self, node: ast.Call, dtype: str, sizes: Optional[List[ast.expr]]) -> Optional[Made]:
+        """With what the `dtype` keyword says."""
+        given = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
+        if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
+            dtype = DTYPES.get(dotted(given).rpartition(".")[2], "")
+        return (dtype, sizes) if dtype and sizes is not None else None
+
+    def _made_by_numpy(self, node: ast.AST) -> Optional[Made]:
+        if not isinstance(node, ast.Call):
+            return None
+        name = self._full(node.func)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and len(node.args) == 1:
+            made = self._made_by_numpy(node.func.value)
+            said = node.args[0].value if isinstance(node.args[0], ast.Constant) else dotted(node.args[0]).rpartition(".")[2]
+            return (DTYPES[str(said)], made[1]) if made is not None and str(said) in DTYPES else None
+        if not name.startswith("numpy."):
+            return None
+        tail = name.rpartition(".")[2]
+        size = [keyword.value for keyword in node.keywords if keyword.arg in ("size", "shape")]
+        if name.startswith("numpy.random.") and tail in NUMPY:
+            given = size or (
+                list(node.args) if tail in ("rand", "randn") else node.args[2:3] or node.args[:1] * (tail.startswith("random"))
+            )
+        elif name in ("numpy.zeros", "numpy.ones", "numpy.empty"):
+            given = size or node.args[:1]
+        else:
+            return None
+        sizes = self.sizes(given)
+        return self._cast(node, NUMPY.get(tail, "f64"), sizes) if given else None
+
+    def _method(self, function: ast.Attribute, node: ast.Call) -> Optional[Made]:
+        made = self._made(function.value)
+        if made is None:
+            return None
+        dtype, sizes = made
+        if function.attr in CASTS:
+            return CASTS[function.attr], sizes
+        if function.attr in ("to", "type") and node.args:
+            said = DTYPES.get(dotted(node.args[0]).rpartition(".")[2])
+            return (said or dtype), sizes
+        if function.attr == "unsqueeze" and len(node.args) == 1:
+            at = integer(node.args[0])
+            if at is not None and -len(sizes) - 1 <= at <= len(sizes):
+                at = at if at >= 0 else at + len(sizes) + 1
+                return dtype, sizes[:at] + [constant(1)] + sizes[at:]
+        return made if function.attr in SAME else None
+
+    def sizes(self, given: Sequence[ast.expr]) -> Optional[List[ast.expr]]:
+        """The sizes that a call is given, one by one or as a tuple; None where their number is not known."""
+        if len(given) == 1:
+            only: Optional[ast.expr] = given[0]
+            if isinstance(only, ast.Name):
+                only = self.names.literals.get(only.id, only) if self.names.own else only
+            if isinstance(only, ast.Call) and self._full(only.func) in ("torch.Size", "tuple", "list") and len(only.args) == 1:
+                only = only.args[0]
+            if isinstance(only, (ast.Tuple, ast.List)):
+                given = only.elts
+            elif isinstance(only, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) and integer(only, self._literals()) is None:
+                return None  # It may be a tuple.
+        if not given or any(isinstance(size, ast.Starred) for size in given):
+            return [] if given is not None and len(given) == 0 else None
+        return [self._size(size) for size in given]
+
+    def _size(self, node: ast.expr) -> ast.expr:
+        number = integer(node, self._literals())
+        if number is not None and number >= 0:
+            made = constant(number)
+            spelled = node.__dict__.get(SPELLED) or (node.id if isinstance(node, ast.Name) else None)
+            if spelled is not None:
+                made.__dict__[SPELLED] = spelled
+            return made
+        if isinstance(node, ast.Name):  # A bare name would name the dim.
+            return ast.Call(ast.Name("int", ast.Load()), [node], [])
+        return node
+
+    def _literals(self) -> Dict[str, ast.expr]:
+        return self.names.literals if self.names.own else {}
+
+    def shorthand(self, node: ast.AST) -> Optional[ast.expr]:
+        """The shorthand that says the same as an expression, if there is one."""
+        made = self._made(node)
+        return shorthand(*made) if made is not None else None
+
+
+class _Shorthands(ast.NodeTransformer):
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors = tensors
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+            return node  # Its sizes may be of names that it binds itself.
+        made = self.tensors.shorthand(node) if isinstance(node, ast.Call) else None
+        return made if made is not None else self.generic_visit(node)
+
+
+def shorthand(dtype: str, sizes: Sequence[ast.expr]) -> ast.expr:
+    """`f32[2, 3]`"""
+    return ast.Subscript(ast.Name(dtype, ast.Load()), ast.Tuple(list(sizes), ast.Load()) if len(sizes) != 1 else sizes[0], ast.Load())
+
+
+def is_shorthand(node: ast.AST) -> bool:
+    """Whether an expression is one already."""
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in set(DTYPES.values())
+
+
+def _in_order(node: ast.AST) -> List[ast.AST]:
+    found = [node]
+    for part in ast.iter_child_nodes(node):
+        found += _in_order(part)
+    return found
+
+
+def _name_batch(shorthands: Sequence[ast.AST]) -> None:
+    """The batch is the dim that the script calls so, or else the first one of the first input."""
+    dims = [_dims(node) for node in shorthands]
+    chosen = next((size for sizes in dims for size in sizes if _spelling(size) in BATCH and isinstance(size, ast.Constant)), None)
+    if chosen is not None:
+        size = integer(chosen)
+        places = [(row, at) for row, sizes in enumerate(dims) for at, dim in enumerate(sizes) if _spelling(dim) in BATCH and _is(dim, size)]
+        rows = {row for row, _ in places}
+        places += [(row, 0) for row, sizes in enumerate(dims) if row not in rows and sizes and _is(sizes[0], size)]
+    else:
+        first = next((sizes[0] for sizes in dims if len(sizes) > 1), None)
+        if not isinstance(first, ast.Constant) or _spelling(first) in NOT_BATCH:
+            return
+        size = integer(first)
+        places = [(row, 0) for row, sizes in enumerate(dims) if sizes and _is(sizes[0], size)]
+    for number, (row, at) in enumerate(sorted(places)):
+        name = ast.Name("B", ast.Load())
+        dims[row][at] = ast.Slice(name, constant(size)) if number == 0 else name
+        inner = shorthands[row].slice  # type: ignore[attr-defined]
+        shorthands[row].slice = ast.Tuple(dims[row], ast.Load()) if isinstance(inner, ast.Tuple) else dims[row][0]  # type: ignore[attr-defined]
+
+
+def _dims(node: ast.AST) -> List[ast.expr]:
+    inner = node.slice  # type: ignore[attr-defined]
+    return list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
+
+
+def _spelling(node: ast.AST) -> str:
+    return str(node.__dict__.get(SPELLED, "")).lower()
+
+
+def _is(node: ast.AST, size: object) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == size

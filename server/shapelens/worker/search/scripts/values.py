@@ -1,0 +1,143 @@
+"""What an expression of a script comes to, written in names of the document alone."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Optional, Tuple, Union
+
+LARGEST = 300  # nodes of an expression: what is longer says nothing that somebody would write down
+_SIZE = "shapelens_size"
+SPELLED = "shapelens_spelled"  # an attribute of a constant: the name that the script has for it
+
+
+class Unresolved(Exception):
+    """An expression needs something that only running the script would tell."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """node: in the document's namespace, or None where it cannot be said there."""
+
+    node: Optional[ast.expr] = None
+    literal: Optional[ast.expr] = None  # what a name that stands in `node` holds
+    model: str = ""  # the class that it is an object of
+    is_model: bool = False  # a model, of whichever class
+    is_evaluated: bool = False  # `model.eval()` was said
+    items: Optional[Tuple["Value", ...]] = None  # of a tuple or list
+    element: Optional["Value"] = None  # what a loop over it gives
+    attributes: Optional[Dict[str, "Value"]] = field(default=None, hash=False)  # of an object whose fields are known
+    others: Tuple["Value", ...] = ()  # what it would be in other branches
+
+    def resolved(self) -> ast.expr:
+        """The expression. Raises Unresolved."""
+        if self.node is None:
+            raise Unresolved
+        return self.node
+
+    def known(self) -> Optional[ast.expr]:
+        """What it holds, as far as the text says."""
+        return self.literal if self.literal is not None else self.node
+
+
+UNKNOWN = Value()
+
+
+def choice(values: List[Value]) -> Value:
+    """One of several: the first that is known, and the rest where they may be models too."""
+    values = [value for value in values if value is not UNKNOWN]
+    if not values:
+        return UNKNOWN
+    first = next((value for value in values if value.is_model), next((value for value in values if value.node is not None), values[0]))
+    others = [value for value in values if value is not first and value.is_model]
+    return replace(first, others=tuple(others[:3])) if others else first
+
+
+def constant(value: Union[str, int, float, bool, None]) -> ast.expr:
+    """A literal."""
+    return ast.Constant(value)
+
+
+def size_of(node: ast.AST) -> int:
+    """How many nodes a tree has. Parts are shared between trees, so that it is kept with each."""
+    known = node.__dict__.get(_SIZE)
+    if known is None:
+        known = node.__dict__[_SIZE] = 1 + sum(map(size_of, ast.iter_child_nodes(node)))
+    return int(known)
+
+
+def checked(node: ast.expr) -> ast.expr:
+    """The tree, unless it has grown too large. Raises Unresolved."""
+    if size_of(node) > LARGEST:
+        raise Unresolved
+    return node
+
+
+def integer(node: Optional[ast.AST], literals: Optional[Dict[str, ast.expr]] = None, depth: int = 0) -> Optional[int]:
+    """The whole number that an expression of literals comes to, if it does."""
+    if node is None or depth > 20:
+        return None
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.Name):
+        return integer((literals or {}).get(node.id), literals, depth + 1)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = integer(node.operand, literals, depth + 1)
+        return None if inner is None else -inner
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "int" and len(node.args) == 1:
+        return integer(node.args[0], literals, depth + 1)
+    if isinstance(node, ast.BinOp):
+        left, right = integer(node.left, literals, depth + 1), integer(node.right, literals, depth + 1)
+        if left is None or right is None:
+            return None
+        if isinstance(node.op, ast.Pow):
+            return left**right if abs(left) < 10**6 and 0 <= right < 16 else None
+        if isinstance(node.op, (ast.FloorDiv, ast.Mod)):
+            if right == 0:
+                return None
+            return left // right if isinstance(node.op, ast.FloorDiv) else left % right
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+    return None
+
+
+def is_literal(node: ast.AST) -> bool:
+    """Whether an expression is made of constants alone."""
+    if isinstance(node, ast.Dict):
+        return all(part is not None and is_literal(part) for part in node.keys + node.values)
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return all(map(is_literal, node.elts))
+    if isinstance(node, ast.BinOp):
+        return is_literal(node.left) and is_literal(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return is_literal(node.operand)
+    return isinstance(node, ast.Constant)
+
+
+def dotted_node(name: str) -> ast.expr:
+    """`a.b.c` as an expression."""
+    first, *rest = name.split(".")
+    node: ast.expr = ast.Name(first, ast.Load())
+    for part in rest:
+        node = ast.Attribute(node, part, ast.Load())
+    return node
+
+
+def part_of(whole: Optional[ast.expr], key: Optional[ast.expr], number: Optional[int]) -> Optional[ast.expr]:
+    """An element of a literal."""
+    if isinstance(whole, ast.Dict) and isinstance(key, ast.Constant):
+        for name, part in zip(whole.keys, whole.values):
+            if isinstance(name, ast.Constant) and name.value == key.value:
+                return part
+    if isinstance(whole, (ast.Tuple, ast.List)) and number is not None and -len(whole.elts) <= number < len(whole.elts):
+        return whole.elts[number]
+    return None
+
+
+def is_none(node: Optional[ast.expr]) -> bool:
+    """Whether an expression is `None`."""
+    return isinstance(node, ast.Constant) and node.value is None
