@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from shapelens.analysis.findings import findings
 from shapelens.analysis.lenses import lenses
-from shapelens.analysis.views import merged, without_found
+from shapelens.analysis.views import merged, seen_from, without_found
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Alternative, ExampleRun, LayerCall, LayerSeen, Mismatch, Observation, Remark, Span, Trace, Value
@@ -96,9 +96,12 @@ def test_there_are_no_lints_of_a_doubtful_example() -> None:
     assert findings(MODULE, Trace(FILE, [replace(FOUND, doubtful=True)], remarks=[remark]), Settings(), {}.get) == []
 
 
-def test_a_doubtful_example_of_another_file_says_nothing_of_this_one() -> None:
-    elsewhere = replace(FOUND, doubtful=True, file="/model.py")
-    assert findings(MODULE, Trace(FILE, [elsewhere], mismatches=[mismatch()]), Settings(), {}.get) == []
+def test_a_doubtful_example_of_another_file_shows_nothing_here() -> None:
+    seen = Observation(PRODUCT, "assign", "x", "Net.forward", 0, [tensor(8)], 1)
+    run = Trace("/model.py", [FOUND], [seen], [layer(0, "Net", 0)], [mismatch()])
+    assert (view := seen_from(run, FILE)).observations == [seen] and [each.file for each in view.examples] == ["/model.py"]
+    view = seen_from(replace(run, examples=[replace(FOUND, doubtful=True)]), FILE)
+    assert view.observations == view.mismatches == view.layers == view.examples == []
 
 
 def layer(index: int, name: str, example: int) -> LayerSeen:

@@ -41,12 +41,15 @@ INFERRED = ExampleRun("Net", "Net()(f32[B:2, 8])", evidence="inferred", seconds=
 USED = ExampleRun("Net", "Net()(f32[B:2, 8])", evidence="usage", where="line 18", seconds=0.1)
 
 
+STATES = {"/blocks.py": 1}
+
+
 def known(found: Found, text: str, surroundings: object = None) -> list[Known]:
     return found.known(FILE, parse(text), ["Net", "Other"], surroundings)
 
 
 def kept(run: ExampleRun, text: str = TEXT, *, whole: bool = True) -> Found:
-    found = Found()
+    found = Found(STATES.get)
     found.keep(FILE, parse(text), Trace(FILE, examples=[run]), whole=whole)
     return found
 
@@ -74,7 +77,7 @@ def test_an_edit_of_how_the_class_is_used_asks_for_a_new_search(old: str, new: s
 
 def test_new_evidence_asks_for_a_new_search() -> None:
     assert not known(kept(INFERRED), TEXT + "\n\ndef get_inputs():\n    return [torch.randn(7, 8)]\n")
-    found = Found()
+    found = Found(STATES.get)
     found.keep(FILE, parse(TEXT), Trace(FILE, examples=[INFERRED]), "train.py at 10:00")
     assert known(found, TEXT, "train.py at 10:00") and not known(found, TEXT, "train.py at 10:01")
 
@@ -90,16 +93,26 @@ def test_what_failed_is_not_searched_for_again_until_something_changes() -> None
     (same,) = known(found, TEXT + "# a comment\n")
     assert same.chosen
     # The run with it says nothing of what was tried before.
-    run = replace(failed, doubtful=False, tried=0)
+    run = replace(failed, doubtful=False, tried=1)
     (told,) = found.keep(FILE, parse(TEXT), Trace(FILE, examples=[run])).examples
     assert (told.doubtful, told.tried) == (True, 12)
     (edited,) = known(found, TEXT.replace("return x\n", "return x * 2\n", 1))
     assert not edited.chosen
 
 
+def test_what_failed_is_searched_for_again_when_a_file_that_it_imports_changes() -> None:
+    states = dict(STATES)
+    found = Found(states.get)
+    failed = replace(INFERRED, error="RuntimeError: no", error_kind="exception", doubtful=True)
+    found.keep(FILE, parse(TEXT), Trace(FILE, examples=[failed], files=["/blocks.py"]))
+    assert known(found, TEXT)[0].chosen
+    states["/blocks.py"] = 2
+    assert not known(found, TEXT)[0].chosen
+
+
 def test_of_a_search_under_way_only_what_has_run_to_its_end_counts() -> None:
     assert known(kept(INFERRED, whole=False), TEXT)
-    assert not known(kept(replace(INFERRED, error="TypeError: no"), whole=False), TEXT)
+    assert known(kept(replace(INFERRED, error="TypeError: no", doubtful=True), whole=False), TEXT)[0].chosen
     assert not known(kept(replace(INFERRED, seconds=0.0), whole=False), TEXT)
 
 
@@ -126,3 +139,5 @@ def test_the_classes_that_lack_an_example() -> None:
     )
     choice = choose(module, FILE, Settings())
     assert without_example(module, choice) == ["Other", "Maybe"]
+    typing = parse(TEXT.replace("class Net", "# shapelens: Net()(f32[B:\nclass Net"))
+    assert without_example(typing, choose(typing, FILE, Settings())) == ["Other"]

@@ -8,6 +8,8 @@ import type { Server } from './server.ts';
 type ExampleArguments = [uri: string, className: string, expression: string];
 /** An example that the server found for a class, and where, in words. */
 type FoundExample = { expression: string; evidence: string };
+/** What became of an example that was tried: the shape that came out, or what went wrong. */
+type Trial = { works: boolean; message: string };
 
 export function registerCommands(server: Server, annotated: AnnotatedFiles, log: Log): vscode.Disposable {
     const command = (name: string, run: (...parameters: never[]) => unknown): vscode.Disposable =>
@@ -57,11 +59,22 @@ async function setExample(server: Server, given: string[]): Promise<void> {
         // With no example yet, the cursor goes where the shape is to be typed.
         ...(current ? {} : { valueSelection: [className.length + 7, className.length + 7] as [number, number] }),
         ignoreFocusOut: true,
-        validateInput: (text) => server.execute<string | null>('shapelens.checkExample', uri, className, text),
+        validateInput: (text) => problemOf(server, uri, className, text),
     });
     if (expression !== undefined) {
         await carryOut(server, 'shapelens.applyExample', uri, className, expression);
     }
+}
+
+/** What the input box says below an example that is being typed. Only wrong syntax keeps it from being set: the model may be what is wrong. */
+async function problemOf(server: Server, ...example: ExampleArguments): Promise<string | vscode.InputBoxValidationMessage | null> {
+    const problem = await server.execute<string | null>('shapelens.checkExample', ...example);
+    if (problem) {
+        return problem;
+    }
+    const tried = await server.execute<Trial | null>('shapelens.tryExample', ...example);
+    const { Info, Warning } = vscode.InputBoxValidationSeverity;
+    return tried && { message: tried.message, severity: tried.works ? Info : Warning };
 }
 
 /** Lets the user choose among the examples that were found for a class. The choice lasts until the server ends, unless it is written down. */

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..protocol import ExampleRun, Trace
+from .shapes import shape_text
 
 LONGEST_ERROR = 120
 
@@ -28,7 +29,7 @@ def evidence_text(evidence: str, where: str = "") -> str:
 
 def fits_nothing(run: ExampleRun) -> bool:
     """Whether this is only the best of what was tried for a class: nothing was found that runs."""
-    return run.evidence != "" and run.error is not None and (run.doubtful or run.error_kind == "example")
+    return run.evidence != "" and run.error is not None and (run.doubtful or run.error_kind in ("example", "syntax"))
 
 
 def nothing_fits(run: ExampleRun) -> str:
@@ -41,12 +42,21 @@ def nothing_fits(run: ExampleRun) -> str:
     return f"no example input was found for {name}{tried}: {best}; write one above the class: # shapelens: {name}(…)(f32[…])"
 
 
+def outcome(trace: Trace) -> tuple[bool, str]:
+    """Whether the only example of a trace ran without anything wrong, and what came out of its model, or else what was wrong."""
+    run = trace.examples[0]
+    wrong = run.error or next((mismatch.message for mismatch in trace.mismatches), None)
+    if wrong is not None:
+        return False, " ".join(wrong.split())
+    calls = next((layer.calls for layer in trace.layers if layer.path == "" and layer.calls), [])
+    return True, f"→ {shape_text(calls[-1].output)}" if calls else "it runs"
+
+
 def judged(trace: Trace) -> Trace:
-    """The trace without the mismatches that say nothing about the code: those of examples that fit nothing, and of doubtful ones of other
-    files. What examples that nobody doubts have shown comes first."""
-    runs = trace.examples
-    out = {number for number, run in enumerate(runs) if fits_nothing(run) or (run.doubtful and run.file)}
-    if not any(run.doubtful for run in runs) and not out:
+    """The trace without the mismatches of examples that fit nothing: they say nothing about the code. What examples that nobody doubts have
+    shown comes first."""
+    out = {number for number, run in enumerate(trace.examples) if fits_nothing(run)}
+    if not out and not any(run.doubtful for run in trace.examples):
         return trace
     kept = [mismatch for mismatch in trace.mismatches if mismatch.example not in out]
     return replace(trace, mismatches=sorted(kept, key=lambda mismatch: are_doubtful(trace, [mismatch.example])))

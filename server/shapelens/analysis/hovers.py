@@ -48,7 +48,7 @@ def _of_code(module: Module, trace: Trace, position: Position, settings: Setting
     for cls in module.classes:
         for span in (cls.name_span, cls.methods.get("forward")):
             if span is not None and _holds(span, position):
-                markdown = _class_markdown(trace, cls)
+                markdown = _class_markdown(trace, cls, settings.dims)
                 return Hover(span, markdown) if markdown else None
     expression = module.expression_at(position)
     if expression is None:
@@ -241,26 +241,26 @@ def _layout(value: Value) -> str:
 # --- classes ---
 
 
-def _class_markdown(trace: Trace, cls: ModuleClass) -> str:
+def _class_markdown(trace: Trace, cls: ModuleClass, dims: str) -> str:
     """Each example of the class with what became of it; else the places in models where the class was constructed."""
     runs = [(number, run) for number, run in enumerate(trace.examples) if run.target in (cls.name, cls.qualname) and not run.file]
-    parts = [_run_markdown(trace, number, run, cls.name) for number, run in runs]
+    parts = [_run_markdown(trace, number, run, cls.name, dims) for number, run in runs]
     elsewhere = {number for number, run in enumerate(trace.examples) if run.file}
     instances = [layer for layer in trace.layers if layer.class_name == cls.name and (layer.path or layer.example in elsewhere)]
     if instances:
-        parts.append(_layers_markdown(trace, instances, "names"))
+        parts.append(_layers_markdown(trace, instances, dims))
     return "\n\n---\n\n".join(parts)
 
 
-def _run_markdown(trace: Trace, number: int, run: ExampleRun, name: str) -> str:
+def _run_markdown(trace: Trace, number: int, run: ExampleRun, name: str, dims: str) -> str:
     parts = [f"`{run.expression}`"] if run.expression else []
     if run.evidence:
         parts.append(" · ".join([evidence_text(run.evidence, run.where), *(["may be wrong"] if run.doubtful else [])]))
     for model in trace.layers:
         if model.example == number and model.path == "" and model.class_name == name:
             for call in model.calls[:4]:
-                inputs = ", ".join(shape_text(value) for value in call.inputs if has_tensor(value))
-                parts.append(f"`{inputs}` → `{shape_text(call.output)}`")
+                inputs = ", ".join(shape_text(value, dims) for value in call.inputs if has_tensor(value))
+                parts.append(f"`{inputs}` → `{shape_text(call.output, dims)}`")
     if run.parameter_count is not None:
         parts.append(plural(run.parameter_count, "parameter") + (f" · {memory_text(run.bytes)}" if run.bytes else ""))
     models = [layer for layer in trace.layers if layer.example == number and layer.path == "" and layer.class_name == name and layer.calls]

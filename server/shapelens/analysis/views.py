@@ -15,7 +15,8 @@ Number = Callable[[int], int]  # from the number of an example or layer to its n
 
 def seen_from(trace: Trace, file: str) -> Trace:
     """A run of another file as this file sees it: what the run saw in it, and the mismatches whose place is here. The examples stay the
-    other file's, and say so."""
+    other file's, and say so; those that may be wrong are left out."""
+    trace = _without(trace, {number for number, run in enumerate(trace.examples) if run.doubtful})
     observations = [seen for seen in trace.observations if seen.span.file == file]
     examples = [replace(example, file=trace.file) for example in trace.examples]
     mismatches = [mismatch for mismatch in trace.mismatches if _lies_in(trace, mismatch, file)]
@@ -55,6 +56,10 @@ def with_evidence(trace: Trace, known: Iterable[ExampleRun]) -> Trace:
 def without_found(trace: Trace, classes: Collection[str]) -> Trace:
     """A trace without the examples that were found for these classes, by name. The others are numbered anew."""
     gone = {number for number, run in enumerate(trace.examples) if run.evidence and run.target.rpartition(".")[2] in classes}
+    return _without(trace, gone)
+
+
+def _without(trace: Trace, gone: Collection[int]) -> Trace:
     if not gone:
         return trace
     examples = {old: new for new, old in enumerate(number for number in range(len(trace.examples)) if number not in gone)}

@@ -61,6 +61,7 @@ class _Tally:
         self.findings += analysed.findings
         if analysed.choice.examples or analysed.trace.examples:
             self.run += 1
+            self.found += any(run.evidence and run.error is None for run in analysed.trace.examples)
         elif analysed.module.classes:
             self.without_example += 1
 
@@ -71,6 +72,10 @@ class _Tally:
     def closing(self) -> str:
         nothing = "nothing is wrong" if self.run else "there was nothing to run"
         parts = [f"{_files_text(self.run)} checked: {summary(self.findings) or nothing}"]
+        if self.found:
+            parts.append(
+                f"{_files_text(self.found)} {'was' if self.found == 1 else 'were'} run with examples that were found rather than given"
+            )
         if self.without_example:
             verbs = ("has", "was") if self.without_example == 1 else ("have", "were")
             parts.append(f"{_files_text(self.without_example)} with module classes {verbs[0]} no example and {verbs[1]} not run")

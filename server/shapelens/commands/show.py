@@ -61,7 +61,7 @@ def _print_text(analysed: Analysed) -> None:
     if not analysed.trace.examples and not analysed.findings:
         names = [each.name for each in analysed.module.classes]
         closing = (
-            f"no example was given or found: write one above the class, `# shapelens: {names[0]}(...)(f32[...])`, or pass it with --example"
+            f"no example to run: write one above the class, `# shapelens: {names[0]}(...)(f32[...])`, or pass it with --example"
             if names
             else "no module class in this file"
         )

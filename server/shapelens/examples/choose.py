@@ -58,8 +58,11 @@ def choose(module: Module, path: str, settings: Settings, extra: Sequence[str] =
 
 
 def without_example(module: Module, choice: Choice) -> list[str]:
-    """The classes that no example belongs to, by qualified name: modules, and classes that may be modules and have a `forward`."""
-    known = {example.target for example in choice.examples}
+    """The classes that no example belongs to, by qualified name: modules, and classes that may be modules and have a `forward`.
+
+    One whose directive is wrong does not lack one: it is about to be mended.
+    """
+    known = {example.target for example in choice.examples} | {directive.target for directive in module.directives}
     classes = [*module.classes, *(cls for cls in module.maybe_modules if "forward" in cls.methods)]
     return [cls.qualname for cls in classes if cls.qualname not in known and cls.name not in known]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -33,20 +33,25 @@ class _Found:
     evidence_text: object
     text: object
     line: str
+    files: tuple[str, ...]  # that its run imported
     chosen: bool = False
 
 
 @dataclass
 class Found:
-    """What was found for the classes of files, by path and qualified name. It lasts as long as the process, be a file open or not."""
+    """What was found for the classes of files, by path and qualified name. It lasts as long as the process, be a file open or not.
 
+    state_of: gives for a path what changes whenever the text of that file does.
+    """
+
+    state_of: Callable[[str], object]
     _by_class: dict[tuple[str, str], _Found] = field(default_factory=dict)
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
         """What was found for these classes of a file, as far as the text that speaks for it still is the same.
 
-        `surroundings`: whatever else a result depends on, such as the state of the files that import this one. An example that failed in a
-        text that has not changed since counts as chosen, as looking for a better one would end alike.
+        `surroundings`: the files that import this one, as what they say of the class is evidence too. An example that failed in a text that
+        has not changed since, nor what it imports, counts as chosen, as looking for a better one would end alike.
         """
         known = []
         for name in classes:
@@ -57,7 +62,7 @@ class Found:
             if not found.chosen and found.evidence_text != _evidence_text(module, run, surroundings):
                 del self._by_class[path, name]
                 continue
-            settled = (run.error is not None or run.doubtful) and found.text == _text(module, surroundings)
+            settled = (run.error is not None or run.doubtful) and found.text == self._text(module, found.files, surroundings)
             where = _moved(module, run.where, found.line)
             known.append(Known(name, run.expression, run.evidence, where, chosen=found.chosen or settled))
         return known
@@ -68,19 +73,20 @@ class Found:
 
         whole: the run has come to its end; else only examples count that did.
         """
+        files = tuple(trace.files)
+        text = self._text(module, files, surroundings)
         examples = []
         for run in trace.examples:
             if run.evidence and not run.file:
                 before = self._by_class.get((path, run.target))
                 same = before is not None and before.run.expression == run.expression
-                text = _text(module, surroundings)
-                if before is not None and same and not run.tried and not run.others:
+                if before is not None and same and run.tried <= 1 and not run.others:  # It was known, so that nothing else was tried.
                     doubtful = run.doubtful or (before.run.doubtful and before.text == text)
                     run = replace(run, tried=before.run.tried, others=before.run.others, doubtful=doubtful)
-                if whole or (run.error is None and run.seconds):
+                if whole or run.seconds:
                     chosen = before is not None and before.chosen and same
                     evidence = _evidence_text(module, run, surroundings)
-                    self._by_class[path, run.target] = _Found(run, evidence, text, _line_of(module, run.where), chosen)
+                    self._by_class[path, run.target] = _Found(run, evidence, text, _line_of(module, run.where), files, chosen)
             examples.append(run)
         return replace(trace, examples=examples)
 
@@ -98,6 +104,10 @@ class Found:
             run = ExampleRun(class_name, other.expression, evidence=other.evidence, where=other.where, tried=run.tried, others=others)
         self._by_class[path, class_name] = replace(found, run=run, chosen=True)
         return True
+
+    def _text(self, module: Module, files: Iterable[str], surroundings: object) -> object:
+        """All that a run of the classes of a file may depend on."""
+        return [item.statement.text.strip() for item in module.statements.placed], [self.state_of(file) for file in files], surroundings
 
 
 def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:
@@ -117,11 +127,6 @@ def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> obj
     if run.evidence == "annotation":
         kept |= {number for number in inside if any(cls.qualname.partition(".")[0] == outer for cls in statements[number].classes)}
     return [statements[number].text.strip() for number in sorted(kept)], surroundings
-
-
-def _text(module: Module, surroundings: object) -> object:
-    """All that a run of the classes of a file may depend on."""
-    return [item.statement.text.strip() for item in module.statements.placed], surroundings
 
 
 @lru_cache(maxsize=4096)

@@ -26,6 +26,12 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         _, _, expression = _strings(arguments, "uri", "class", "expression")
         return session.check_example(expression)
 
+    @server.command("shapelens.tryExample")
+    async def try_example(*arguments: Any) -> dict[str, Any] | None:
+        """[uri, class, expression]: whether the expression runs, and what comes out or is wrong; null where that cannot be told now."""
+        tried = await session.try_example(*_strings(arguments, "uri", "class", "expression"))
+        return {"works": tried[0], "message": tried[1]} if tried is not None else None
+
     @server.command("shapelens.foundExamples")
     def found_examples(*arguments: Any) -> list[dict[str, str]]:
         """[uri, class]: the examples that were found for a class, the one that it runs with first; each with its evidence in words."""

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from pygls import uris
 
 from shapelens import protocol
+from shapelens.analysis.evidence import outcome
 from shapelens.analysis.findings import Finding, findings
 from shapelens.analysis.views import reaches, see_all
 from shapelens.examples.choose import Choice, choose, without_example
@@ -36,8 +37,9 @@ logger = logging.getLogger(__name__)
 # A run that takes longer shows progress; for shorter ones the status would only flicker.
 PROGRESS_AFTER = 0.3
 LOOK_AGAIN = 0.05
+LONGEST_TRIAL = 2.0  # seconds that an example may run which is being typed
 # A run does not wait for longer than this for the files that import the document to be found; their evidence then comes with the next one.
-LOOK_FOR_USERS = 0.3
+LOOK_FOR_USERS = 0.15
 
 
 class Runs:
@@ -58,7 +60,7 @@ class Runs:
         self._place = place  # the workspace folder of a document, and the worker that runs it
         self._other_modules = OtherModules(documents)
         self._users = Users()
-        self._found = Found()
+        self._found = Found(self._state_of)
         self._looking: WeakKeyDictionary[Document, asyncio.Task[list[User]]] = WeakKeyDictionary()
         self._run_ids = itertools.count(1)
         self.repairs = Repairs(client, self._other_modules, self._run_ids)
@@ -135,6 +137,16 @@ class Runs:
                 document.users = looking.result()
         return document.users or []
 
+    def _state_of(self, path: str) -> object:
+        """What changes whenever the text of a file does."""
+        for document in self._documents.values():
+            if document.path == path and not document.saved:
+                return document.text
+        try:
+            return Path(path).stat().st_mtime_ns
+        except OSError:
+            return None
+
     def _surroundings(self, document: Document) -> object:
         """What the search for the examples of a document depends on besides its text. Changes when that does."""
         return [(user.path, user.state) for user in document.users or []]
@@ -142,6 +154,22 @@ class Runs:
     def use_example(self, document: Document, class_name: str, expression: str) -> bool:
         """Have a class run with another of the examples that were found for it. Returns whether it is one of them."""
         return self._found.choose(document.path, class_name, expression)
+
+    async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:
+        """Whether an example runs, and what comes out of it or is wrong; None where there is no time to try it."""
+        root, worker = self._place(document)
+        module = document.module
+        end = asyncio.get_running_loop().time() + LONGEST_TRIAL
+        while worker.state.name == "running" and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(LOOK_AGAIN)  # It must not take the place of a run.
+        if worker.state.name != "ready" or module.errors:
+            return None
+        traces: list[protocol.Trace] = []
+        request = protocol.ExampleRequest(class_name, expression)
+        run = protocol.Run(next(self._run_ids), document.path, module.text, root, [request], deadline=LONGEST_TRIAL, named=False)
+        run.overlays = {other.path: other.text for other in self._documents.values() if other is not document and not other.saved}
+        finished = await worker.submit(run, lambda traced: traces.append(traced.trace))
+        return outcome(traces[-1]) if traces and traces[-1].examples and finished.outcome != "cancelled" else None
 
     def cancel(self, document: Document) -> None:
         """Stop the run of a document if one is under way."""

@@ -147,6 +147,13 @@ class Session:
         """What is wrong with the syntax of an example; None if nothing is."""
         return expressions.check(expression)
 
+    async def try_example(self, uri: str, class_name: str, expression: str) -> tuple[bool, str] | None:
+        """Whether an example that is being typed runs, and what comes out of it or is wrong; None where that cannot be told now."""
+        document = self.documents.get(uri)
+        if document is None or expressions.check(expression) is not None:
+            return None
+        return await self._runs.try_example(document, class_name, expression)
+
     def example_edit(self, uri: str, class_name: str, expression: str) -> TextEdit | str:
         """The edit that makes this the example of a class, or why there is none."""
         document = self.documents.get(uri)
