@@ -283,6 +283,7 @@ def test_the_docstring_of_the_class_counts_where_it_is_about_the_input() -> None
         ("def inner(x):\n    a, b = x.shape", None),
         ("for x in x:\n    a, b = x.shape", None),
         ("y = x.shape[0], x[:, :, 0]", None),
+        ("y = self.bmm(x)", None),
     ],
 )
 def test_the_body_tells_the_rank(body: str, dims: tuple[str | None, ...] | None) -> None:
@@ -361,3 +362,30 @@ def test_names_of_weaker_sources_fill_gaps() -> None:
 def test_names_that_are_good_to_show() -> None:
     shape = InputShape(dims=("batch_size", 3, None, "h", "a_rather_long_name_for_a_dim", "N"))
     assert display_names(shape) == ("batch_size", None, None, "h", None, "N")
+
+
+def test_one_size_has_one_name() -> None:
+    found = said(
+        '''
+        def forward(x, context):
+            """x: (batch, time, dim)"""
+            b, n, d = x.shape
+            b, m, d = context.shape
+        '''
+    )
+    assert (found["x"].dims, found["context"].dims) == (("batch", "time", "dim"), ("batch", "m", "dim"))
+
+
+def test_layers_of_a_base_class_in_the_file_count() -> None:
+    found = said(
+        """
+        class Base(nn.Module):
+            def __init__(self):
+                self.stem = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
+
+        class Net(Base):
+            def forward(self, x):
+                return self.stem(x)
+        """
+    )
+    assert found["x"].dims == (None,) * 4

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from .evidence import InputShape
+from .layer_words import layers_of
 from .prose import from_comments, from_docstring
 from .shape_words import REST, Dims, is_batch
 from .type_hints import aliases_of, excludes_tensors, from_annotation
@@ -22,7 +23,8 @@ def input_shapes(
 ) -> Dict[str, InputShape]:
     """The parameters of a method of which the text says something, by name. text_lines: those of the whole file.
 
-    cls: the class that has the method, for its docstring and its layers; module: for the names that the file gives to types.
+    cls: the class that has the method, for its docstring and its layers; module: for the names that the file gives to types, and for the
+    layers of the class's bases.
     """
     arguments = function.args.posonlyargs + function.args.args
     own = arguments[1:] if cls is not None and arguments else arguments
@@ -36,16 +38,43 @@ def input_shapes(
     sources: List[Dict[str, InputShape]] = [
         {argument.arg: said for argument in everything for said in [_annotated(argument, aliases)] if said is not None},
         comments,
-        _documented(function, cls, parameters, required),
+        *_documented(function, cls, parameters, required),
         further_down,
     ]
-    body = facts(function, parameters, cls)
+    body = facts(function, parameters, layers_of(cls, module))
     found: Dict[str, InputShape] = {}
     for name in parameters:
         shape = _merged([source[name] for source in sources if name in source], body[name])
         if shape is not None:
             found[name] = replace(shape, optional=shape.optional or _defaults_to_none(function, name))
-    return found
+    return _named_alike(found, body)
+
+
+def _named_alike(found: Dict[str, InputShape], body: Dict[str, List[Fact]]) -> Dict[str, InputShape]:
+    """One name for one size: where prose says `batch` and the body unpacks that dim into `b`, every other `b` of the body is `batch`."""
+    meant: Dict[str, str] = {}
+    for name, shape in found.items():
+        for fact in body[name] if shape.dims is not None and not shape.container else ():
+            row = _row(fact, len(shape.dims or ()))
+            for dim, own in zip(shape.dims or (), row):
+                if isinstance(dim, str) and isinstance(own, str) and dim != own:
+                    meant.setdefault(own, dim)
+    if not meant:
+        return found
+    taken = {dim for shape in found.values() if shape.source != "body" for dim in shape.dims or ()}
+    return {name: _renamed(shape, meant) if not taken.intersection(meant) else shape for name, shape in found.items()}
+
+
+def _renamed(shape: InputShape, meant: Dict[str, str]) -> InputShape:
+    dims = tuple(meant.get(dim, dim) if isinstance(dim, str) else dim for dim in shape.dims) if shape.dims is not None else None
+    return replace(shape, dims=dims, pattern=tuple(meant.get(dim, dim) if isinstance(dim, str) else dim for dim in shape.pattern))
+
+
+def _row(fact: Fact, rank: int) -> Dims:
+    """What a fact says of the dims of a tensor of that rank; () where it is of another one."""
+    if fact.dims is not None:
+        return fact.dims if len(fact.dims) == rank else ()
+    return _spread(fact.pattern, rank) if fact.pattern and len(fact.pattern) - 1 <= rank else ()
 
 
 def display_names(shape: InputShape) -> Tuple[Optional[str], ...]:
@@ -64,19 +93,16 @@ def _annotated(argument: ast.arg, aliases: Dict[str, ast.expr]) -> Optional[Inpu
 
 def _documented(
     function: ast.FunctionDef, cls: Optional[ast.ClassDef], parameters: Sequence[str], required: Sequence[str]
-) -> Dict[str, InputShape]:
+) -> List[Dict[str, InputShape]]:
     """What the method's docstring says, and the class's where it speaks of the method's parameters rather than of the constructor's."""
     first = required[0] if len(required) == 1 or (required and required[0] in ("input", "inputs")) else None
-    found: Dict[str, InputShape] = {}
-    if cls is not None:
-        text = ast.get_docstring(cls) or ""
-        constructor = next((one for one in cls.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
-        taken = {one.arg for one in constructor.args.args + constructor.args.kwonlyargs} if constructor is not None else set()
-        found = from_docstring(text, [name for name in parameters if name not in taken], "the docstring", first) if text else {}
-    text = ast.get_docstring(function) or ""
-    if text:
-        found.update(from_docstring(text, parameters, "the docstring", first))
-    return found
+    constructor = next((one for one in cls.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None) if cls else None
+    taken = {one.arg for one in constructor.args.args + constructor.args.kwonlyargs} if constructor is not None else set()
+    own, of_class = ast.get_docstring(function), ast.get_docstring(cls) if cls is not None else None
+    return [
+        from_docstring(own, parameters, "the docstring", first) if own else {},
+        from_docstring(of_class, [name for name in parameters if name not in taken], "the docstring", first) if of_class else {},
+    ]
 
 
 def _defaults_to_none(function: ast.FunctionDef, name: str) -> bool:
@@ -157,8 +183,7 @@ def _filled(dims: Optional[Dims], said: Sequence[InputShape], body: Sequence[Fac
         return None
     rows = [one.dims for one in said if one.dims is not None] + [fact.dims for fact in body if fact.dims is not None]
     same: List[Dims] = [dims] + [row for row in rows if len(row) == len(dims)]
-    open_ = [_spread(fact.pattern, len(dims)) for fact in body if fact.pattern and len(fact.pattern) - 1 <= len(dims)]
-    known = _overlaid(same + open_)
+    known = _overlaid(same + [_row(fact, len(dims)) for fact in body if fact.dims is None])
     return tuple(None if isinstance(dim, str) and not dim.isidentifier() else dim for dim in known)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Dict, Optional
+from typing import Dict, Iterator, Optional, Set
 
 _METHODS = frozenset((
     "float", "half", "double", "bfloat16", "long", "int", "bool", "to", "cuda", "cpu", "type", "type_as", "contiguous", "clone",
@@ -32,20 +32,32 @@ _RANKS = {
 Layers = Dict[str, Optional[ast.Call]]
 
 
-def layers_of(cls: Optional[ast.ClassDef]) -> Layers:
-    """The layers that `__init__` assigns to attributes of self, as the calls that make them; None where there are several."""
+def layers_of(cls: Optional[ast.ClassDef], module: Optional[ast.Module] = None) -> Layers:
+    """The layers that `__init__` assigns to attributes of self, as the calls that make them; None where there are several.
+
+    module: the file's, for the layers of the base classes that stand in it.
+    """
     found: Layers = {}
-    for function in cls.body if cls is not None else ():
-        if isinstance(function, ast.FunctionDef) and function.name == "__init__":
-            for node in ast.walk(function):
-                if (
-                    isinstance(node, ast.Assign)
-                    and isinstance(node.targets[0], ast.Attribute)
-                    and isinstance(node.targets[0].value, ast.Name)
-                ):
-                    name = node.targets[0].attr
-                    found[name] = node.value if isinstance(node.value, ast.Call) and name not in found else None
+    for one in _with_bases(cls, module):
+        own: Layers = {}
+        for node in (node for function in one.body if getattr(function, "name", "") == "__init__" for node in ast.walk(function)):
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self":
+                own[target.attr] = node.value if isinstance(node.value, ast.Call) and target.attr not in own else None
+        found = {**own, **found}
     return found
+
+
+def _with_bases(cls: Optional[ast.ClassDef], module: Optional[ast.Module]) -> Iterator[ast.ClassDef]:
+    classes = {one.name: one for one in module.body if isinstance(one, ast.ClassDef)} if module is not None else {}
+    pending = [cls] if cls is not None else []
+    seen: Set[str] = set()
+    while pending:
+        one = pending.pop(0)
+        if one.name not in seen:
+            seen.add(one.name)
+            yield one
+            pending += [classes[base.id] for base in one.bases if isinstance(base, ast.Name) and base.id in classes]
 
 
 def called_name(call: ast.Call) -> str:

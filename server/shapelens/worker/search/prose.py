@@ -33,15 +33,15 @@ _LISTED = re.compile(r"\b(list|tuple|sequence|dict)\w*\b[\s`]*(?:\[|\(|of\b)[\s`
 _TENSOR_TYPE = re.compile(r"\b(?:torch\.)?((?:Long|Float|Bool|Int|Double|Half|BFloat16|Byte)Tensor)\b")
 
 
-def from_docstring(text: str, parameters: Sequence[str], line: str, first: Optional[str]) -> Dict[str, InputShape]:
+def from_docstring(text: str, parameters: Sequence[str], where: str, first: Optional[str]) -> Dict[str, InputShape]:
     """The shapes that a docstring gives. first: the parameter that it calls the input, if there is just one.
 
-    line: how to say where it stands.
+    where: how to say where it stands.
     """
     found: Dict[str, InputShape] = {}
     for name, entry in _entries(text, parameters, first):
         if name not in found:
-            shape = _described(entry, line)
+            shape = _described(entry, where)
             if shape is not None:
                 found[name] = shape
     return found

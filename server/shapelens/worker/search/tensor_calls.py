@@ -19,7 +19,8 @@ Rank = Tuple[ast.expr, Optional[int], int]  # the tensor, its rank where that is
 
 def ranks_of_call(node: ast.Call) -> List[Rank]:
     """The tensors of a call whose rank it tells."""
-    return list(_ranks(node)) if isinstance(node.func, ast.Attribute) else []
+    own = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+    return list(_ranks(node)) if isinstance(node.func, ast.Attribute) and not own else []
 
 
 def _ranks(node: ast.Call) -> Iterator[Rank]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from .einops_words import applied_layer, pattern_uses
-from .layer_words import Preserving, applied_to, layers_of, wanted_rank
+from .layer_words import Layers, Preserving, applied_to, wanted_rank
 from .local_names import Names, forget_assigned, pairs, walk
 from .shape_words import REST, Dim, Dims
 from .tensor_calls import integer, ranks_of_call
@@ -33,19 +33,19 @@ class Fact:
     min_rank: int = 0
 
 
-def facts(function: ast.FunctionDef, parameters: Sequence[str], cls: Optional[ast.ClassDef]) -> Dict[str, List[Fact]]:
+def facts(function: ast.FunctionDef, parameters: Sequence[str], layers: Layers) -> Dict[str, List[Fact]]:
     """The facts of each parameter, in the order of the text."""
-    reader = _Reader(parameters, cls)
+    reader = _Reader(parameters, layers)
     reader.block(function.body, Names({name: name for name in parameters}), frozenset())
     return reader.found
 
 
 class _Reader:
-    def __init__(self, parameters: Sequence[str], cls: Optional[ast.ClassDef]) -> None:
+    def __init__(self, parameters: Sequence[str], layers: Layers) -> None:
         self.found: Dict[str, List[Fact]] = {name: [] for name in parameters}
         self.conditions = 0  # how many surround what is read
-        self.layers = layers_of(cls)
-        self.preserving = Preserving(self.layers)
+        self.layers = layers
+        self.preserving = Preserving(layers)
 
     # Statements
 
