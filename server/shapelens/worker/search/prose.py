@@ -26,11 +26,13 @@ _STARTING = re.compile(
 )
 _INPUT_HEADING = re.compile(r"^\s*[-*#]*\s*\**(?:input(?:_?s?)?(?:\s?shapes?)?|expects?)\**\s*(?::|$)", re.IGNORECASE)
 _NOT_A_TENSOR = re.compile(
-    r"\(\s*`{0,2}\**(?:int|float|bool|str|string|callable|tuple[\[(]?\s?(?:of\s)?int\w*|list[\[(]?\s?(?:of\s)?(?:int|str)\w*|tuple\[int[^)]*)\b",
+    r"\(\s*`{0,2}\**(?:int|float|bool|str|string|callable|tuple[\[(]?\s?(?:of\s)?int\w*|list[\[(]?\s?(?:of\s)?(?:int|str)\w*)\b"
+    r"|\(\s*`?(?:tuple|list|dict)`?\s*[,)]",
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"\b(list|tuple|sequence|dict)\w*\b[\s`]*(?:\[|\(|of\b)[\s`]*(?:str,\s*)?(?:torch\.)?\w*[Tt]ensors?", re.IGNORECASE)
-_TENSOR_TYPE = re.compile(r"\b(?:torch\.)?((?:Long|Float|Bool|Int|Double|Half|BFloat16|Byte)Tensor)\b")
+# A ByteTensor is left out: it dates from when masks were made of bytes.
+_TENSOR_TYPE = re.compile(r"\b(?:torch\.)?((?:Long|Float|Bool|Int|Double|Half|BFloat16)Tensor)\b")
 
 
 def from_docstring(text: str, parameters: Sequence[str], where: str, first: Optional[str]) -> Dict[str, InputShape]:

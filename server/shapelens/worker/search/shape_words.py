@@ -24,9 +24,9 @@ _INTRODUCED = re.compile(
     r"(?:\b(?:shape[sd]?|sized?|sizes|dim(?:ension)?s?|dimensionality)|[Tt]ensors?)\W{0,3}(?:\s?(?:is|are|as|of|be|with|like|in|being)\b)*\W{0,4}$"
 )
 _OPENING = re.compile(
-    r"[\s:=∈~-]*(?:(?:is|are|a|an|the|input|torch\.|[Tt]ensors?|of|with|has|have|shape[sd]?|sized?|torch\.Size|Size|dims?)[\s:=]*)*"
+    r"[\s:=∈~>-]*(?:(?:is|are|a|an|the|input|torch\.|[Tt]ensors?|of|with|has|have|shape[sd]?|sized?|torch\.Size|Size|dims?)[\s:=]*)*"
 )
-_TENSOR_RANK = re.compile(r"\b([1-6])\s?-?\s?[dD](?:imensional)?\s(?:torch\.)?[Tt]ensor\b")
+_TENSOR_RANK = re.compile(r"\b([1-6])\s?-?\s?[dD](?:imensional)?\s(?:(?:torch\.)?(?:Float|Long|Bool)?[Tt]ensor|batch)\b")
 _ALTERNATIVE = re.compile(r"\b(?:or|OR|Or)\b|^[\s,]*[/|][\s,]*$")
 
 # Words that stand in brackets in prose, but never name a dim.
@@ -49,6 +49,12 @@ _DIM_PARTS = frozenset((
     "objects", "box", "boxes", "anchor", "anchors", "label", "labels", "var", "vars", "variables", "nvars", "nvar", "series", "mem",
     "memory", "state", "states", "latent", "latents", "rank", "order", "max", "min", "total", "atoms", "atom", "residues", "res", "ctx",
     "context", "block", "blocks", "chunk", "chunks", "cls", "lat", "lon", "views", "view",
+))  # fmt: skip
+# Words of dims that, alone, are more likely to name a tensor: (query, key, value).
+_TENSORS = frozenset((
+    "query", "key", "value", "input", "inputs", "output", "outputs", "target", "source", "image", "images", "label", "labels", "context",
+    "memory", "state", "states", "latent", "latents", "anchor", "box", "boxes", "object", "series", "src", "tgt", "img", "x", "y", "mem",
+    "in", "out",
 ))  # fmt: skip
 _BATCH = frozenset((
     "b", "bs", "bsz", "nb", "batch", "batches", "batch_size", "batchsize", "batch_dim", "n", "num_batch", "num_batches", "minibatch",
@@ -89,6 +95,8 @@ def read_dim(text: str, lenient: bool = True) -> Dim:
     text = re.sub(r"_\{(\w+)\}", r"_\1", text).strip().strip("'\"{}").strip()
     if text in ("...", "…", "*", "\\*", "∗", "..", "\\ldots", "\\dots") or re.fullmatch(r"\*\s?#?[A-Za-z_]\w*|[A-Za-z_]\w*\.\.\.", text):
         return REST
+    if re.search(r"\\(?:sum|cdot|prod|frac|lfloor|lceil|times|max|min)\b", text):
+        return None  # computed
     text = re.sub(r"^\*(\w+)\*$", r"\1", text)  # *N*, in italics
     if re.fullmatch(r"(?:\w+_)?spatial(?:_?(?:dims?|dimensions?|sizes?|shape))?", text, re.IGNORECASE):
         return REST  # one dim or several
@@ -167,10 +175,28 @@ def _without_commas(text: str) -> List[str]:
     return [text]
 
 
+def _names(dims: Dims) -> List[str]:
+    return [dim for dim in dims if isinstance(dim, str) and dim != REST]
+
+
+def opens(dims: Dims, text: str) -> bool:
+    """Whether dims are a shape where a description begins with them in brackets. text: what stands in those."""
+    names = _names(dims)
+    if not names or not all(is_dim_word(name) and name.lower() not in _TENSORS for name in names) or _is_picture_size(dims):
+        return False
+    return len(dims) > 1 or is_batch(dims[0]) or text.rstrip().endswith(",")
+
+
+def _is_picture_size(dims: Dims) -> bool:
+    return len(dims) == 2 and all(isinstance(dim, str) and dim.lower() in ("h", "w", "height", "width") for dim in dims)
+
+
 def is_plausible(dims: Dims) -> bool:
     """Whether dims in brackets are a shape although no word says so: `(batch, time)`, `(B, C, H, W)`, but not `(see, below)`, `[0, 1]`."""
-    names = [dim for dim in dims if isinstance(dim, str) and dim != REST]
-    if len(dims) < 2 or not names or not all(is_dim_word(name) for name in names):
+    names = _names(dims)
+    if len(dims) < 2 or not names or not all(is_dim_word(name) and name.lower() not in _TENSORS for name in names):
+        return False
+    if _is_picture_size(dims):
         return False
     return is_batch(dims[0]) or len(dims) >= 3 or (len(names) == 2 and all(len(name) > 1 for name in names))
 
@@ -189,11 +215,14 @@ def stated(text: str) -> List[Stated]:
         if found and start < found[-1].end:
             continue
         before, inside = text[:start], text[start + 1 : end - 1]
-        introduced = _INTRODUCED.search(before[-40:]) is not None
-        dims = read_dims(inside, introduced or not before.strip())
+        introduction, first = _INTRODUCED.search(before[-40:]), not before.strip(" :=-~>∈") or before.strip(" :") in ("a", "an")
+        dims = read_dims(inside, introduction is not None or first)
         if dims is None or dims in ((), (None,), (REST,)):
             continue
-        if (introduced and (len(dims) > 1 or "," in inside or isinstance(dims[0], str))) or is_plausible(dims):
+        introduced = introduction is not None and not (_is_picture_size(dims) and "size" in introduction[0])
+        introduced = introduced or re.match(r"\s?(?:torch\.)?(?:Float|Long|Bool)?[Tt]ensor\b", text[end:]) is not None  # an [N] Tensor
+        stated_so = introduced and (len(dims) > 1 or "," in inside or isinstance(dims[0], str))
+        if stated_so or is_plausible(dims) or (first and opens(dims, inside)):
             found.append(Stated(dims, start, end))
     for pattern in (_SPACED, _GLUED):
         for match in pattern.finditer(text):
@@ -203,7 +232,7 @@ def stated(text: str) -> List[Stated]:
             if (
                 dims is not None
                 and len(dims) > 1
-                and is_batch(dims[0])
+                and any(is_batch(dim) for dim in (dims if len(dims) > 2 else dims[:1]))
                 and all(isinstance(dim, int) or dim is None or is_dim_word(dim) for dim in dims)
             ):
                 found.append(Stated(dims, match.start(), match.end()))
