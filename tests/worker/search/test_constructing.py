@@ -123,6 +123,42 @@ class Net(nn.Module):
 """,
         "Net(params={'in_channels': 3, 'filters': 32})",
     ),
+    "an object of the file itself": (
+        """
+class Net(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.fc = nn.Linear(args["width"], 4)
+def get_args(seed=0):
+    return {"width": 12}
+""",
+        "Net(args=get_args())",
+    ),
+    "what the command line has by default": (
+        """
+import argparse
+class Net(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.fc = nn.Linear(args.n_widgets, args.hidden)
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--n-widgets", "-n", type=int, default=44)
+    run(parser.parse_args())
+""",
+        "Net(args=SimpleNamespace(n_widgets=44, hidden=128))",
+    ),
+    "a rank": (
+        """
+class Net(nn.Module):
+    def __init__(self, dimensions, kind):
+        super().__init__()
+        self.conv = getattr(nn, "Conv{}d".format(dimensions))(3, 4, 3)
+        self.norm = getattr(nn, f"BatchNorm{dimensions}d")(4)
+        self.kind = {"first": 1, "second": 2}[kind]
+""",
+        "Net(dimensions=2, kind='first')",
+    ),
     "what a base requires of **kwargs": (
         """
 class Base(nn.Module):
@@ -160,7 +196,7 @@ class Outer(nn.Module):
         super().__init__()
         self.net = Net(n, 24, "reflect")
 """,
-        "Net(in_channels=16, out_channels=24, mode='reflect')",
+        "Net(in_channels=32, out_channels=24, mode='reflect')",
     ),
 }
 

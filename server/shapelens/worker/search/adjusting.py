@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -88,9 +89,11 @@ class _Adjusting:
             self._refused,
             self._none,
             self._lengths,
+            self._added,
             self._wrong_type,
             self._named_in_message,
             self._divisible,
+            self._rank,
             self._other_class,
         ]
         for rule in rules:
@@ -251,21 +254,44 @@ class _Adjusting:
         match = re.fullmatch("⟨([^⟩]*)⟩", argument.text or "")
         return match[1] if match is not None else argument.name or "size"
 
+    def _rank(self) -> Iterator[Proposal]:
+        """`getattr(nn, "Conv{}d".format(rank))`"""
+        match = re.search(r"has no attribute '\D+(\d+)d'", self.message)
+        for argument, value, _ in self.scene.suspects() if match is not None else ():
+            if match is not None and str(value) == match[1]:
+                for rank in (2, 1, 3):
+                    yield argument, self._written(argument, rank)
+
     def _divisible(self) -> Iterator[Proposal]:
         """`out_channels must be divisible by groups`, of torch's own layers: the sizes that reach them are made to."""
-        if "divisible" not in self.message:
+        match = re.search(r"(\w+)(?: \(\d+\))? must be divisible by (\w+)", self.message)
+        if match is None:
             return
+        inner = self.scene.innermost.get
+        total, part = inner(match[1]), inner(match[2])
         numbers = [(argument, value) for argument, value, _ in self.scene.suspects() if type(value) is int and value > 0]
+        if type(total) is int and type(part) is int and part > 0:
+            for argument, value in numbers:
+                if value != part:
+                    yield argument, self._written(argument, value * (part // math.gcd(total, part)))
+                else:
+                    yield argument, self._written(argument, math.gcd(total, part))
         for argument, value in numbers:
             for other_argument, other in numbers:
                 if other_argument is not argument and value % other and value > other:
                     yield argument, self._written(argument, -(-value // other) * other)
-        for argument, value in numbers:
-            for new in (value * 4, value * 12, 4, 2, 1, 8, 96):
-                if argument.value is not None:
-                    yield argument, self._written(argument, new)
 
     # --- what was of the wrong type ---
+
+    def _added(self) -> Iterator[Proposal]:
+        """`features + history` where only one of them is a list: the other one gets as many."""
+        if not re.search(r"type\(s\) for \+=?: ('int' and 'list'|'list' and 'int')|can only concatenate list", self.message):
+            return
+        held = [(argument, value) for argument, value, _ in self.scene.suspects()]
+        lists = [argument.text for argument, value in held if isinstance(value, list) and argument.text is not None]
+        for argument, value in held:
+            if isinstance(value, int) and lists:
+                yield argument, lists[0]
 
     def _lengths(self) -> Iterator[Proposal]:
         match = re.search(r"(?:not enough|too many) values to unpack \(expected (\d+)", self.message)
@@ -308,7 +334,7 @@ class _Adjusting:
 
     def _named_in_message(self) -> Iterator[Proposal]:
         """`Unknown mode 'x', it has to be one of 'a' and 'b'`"""
-        if not isinstance(self.error, (ValueError, KeyError, AssertionError, NotImplementedError, TypeError, RuntimeError, AttributeError)):
+        if not isinstance(self.error, (ValueError, KeyError, AssertionError, NotImplementedError, TypeError, RuntimeError)):
             return
         quoted = re.findall(r"['\"`]([\w\-./]+)['\"`]", self.message)
         texts = [(argument, value) for argument, value, _ in self.scene.suspects() if isinstance(value, str)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import torch
 
+from ..definitions import is_main_block
 from .priors import words
 from .uses import Uses
 from .wanted import NOTHING
@@ -38,6 +39,10 @@ class Configs:
     def written(self, name: str, kind: str, uses: Uses, label: str, depth: int) -> List[str]:
         """Templates for an object that the code asks for settings, the most credible first."""
         found = []
+        if looks_like_config(name):
+            found += self._instances(name)[:1]
+            if found and self.values.first_only:
+                return found
         if kind != "dict" or looks_like_config(name):
             for cls in self._classes(name, uses) if depth < 2 else ():
                 text = self.values.build(cls, label + ".", depth + 1)
@@ -50,13 +55,29 @@ class Configs:
             found.append(self._by_parts(uses, kind, depth))
         return found
 
+    def _instances(self, name: str) -> List[str]:
+        """The document's own objects with settings, in its `__main__` block or at module level: of that name, or the only one."""
+        made: Dict[str, ast.expr] = {}
+        functions = []
+        for node in self.values.scope.tree.body:
+            for part in node.body if is_main_block(node) else [node]:  # type: ignore[attr-defined]
+                if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name) and isinstance(part.value, (ast.Call, ast.Dict)):
+                    made[part.targets[0].id] = part.value
+                elif isinstance(part, ast.FunctionDef) and looks_like_config(part.name) and not _needs_arguments(part):
+                    functions.append(part.name + "()")
+        alike = [other for other in made if looks_like_config(other)]
+        return ([name] if name in made else alike if len(alike) == 1 else []) + (functions if len(functions) == 1 else [])
+
     def _classes(self, name: str, uses: Uses) -> List[type]:
         """The config classes that the document knows, those that are called like the model first."""
         scope, model = self.values.scope, self.values.cls
         known = [
             value
             for value in scope.bound.values()
-            if isinstance(value, type) and value.__name__.endswith(ENDINGS) and not issubclass(value, torch.nn.Module)
+            if isinstance(value, type)
+            and value.__name__.endswith(ENDINGS)
+            and not issubclass(value, torch.nn.Module)
+            and not is_absent(value)
         ]
         own = set(words(model.__name__)) | set(words(name))
         ranked = sorted(known, key=lambda cls: (-len(own & set(words(cls.__name__))), cls.__name__ not in scope.classes))
@@ -111,6 +132,15 @@ def _argument_defaults(tree: ast.Module) -> List[Tuple[str, Any]]:
             if value is not None and name:
                 found.append((name, value))
     return found
+
+
+def _needs_arguments(function: ast.FunctionDef) -> bool:
+    return len(function.args.args) > len(function.args.defaults) or any(default is None for default in function.args.kw_defaults)
+
+
+def is_absent(cls: type) -> bool:
+    """Whether a class stands in for one of a package that is not installed."""
+    return bool(vars(cls).get("_shapelens_absent"))
 
 
 def _knows(cls: type, parts: Any) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from .callees import callee, parameters_of
@@ -164,6 +165,8 @@ class _Function:
             if parent.values[-1] is not node:
                 uses.add("bool")
             self.node_used(parent, uses)
+        elif isinstance(parent, ast.FormattedValue):
+            self._formatted(parent, uses)
         elif isinstance(parent, (ast.Tuple, ast.List)):
             around = self.index.parents.get(parent)
             if isinstance(around, ast.Subscript) or (isinstance(around, ast.Call) and around.func is not parent):
@@ -255,6 +258,15 @@ class _Function:
         else:
             uses.add("int" if isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.LShift)) else "number")
 
+    def _formatted(self, node: ast.FormattedValue, uses: Uses) -> None:
+        """`getattr(nn, f"Conv{rank}d")`"""
+        text = self.index.parents.get(node)
+        parts = text.values if isinstance(text, ast.JoinedStr) else []
+        after = parts[parts.index(node) + 1 :]
+        if after and isinstance(after[0], ast.Constant) and str(after[0].value).rstrip("(").lower() == "d" and parts.index(node) > 0:
+            uses.add("int")
+            uses.choices += [2, 1, 3]
+
     def _compared(self, node: ast.Compare, used: ast.AST, uses: Uses) -> None:
         others = [part for part in [node.left] + node.comparators if part is not used]
         for other in others:
@@ -283,6 +295,11 @@ class _Function:
         function = call.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         position = call.args.index(node) if node in call.args else None
+        if name == "format" and isinstance(function, ast.Attribute) and isinstance(function.value, ast.Constant):
+            if re.search(r"[a-z]\{\w*\}d", str(function.value.value)):
+                uses.add("int")
+                uses.choices += [2, 1, 3]
+            return
         if name == "isinstance":
             if position == 0:
                 uses.guarded.update(part.id for part in ast.walk(call.args[1]) if isinstance(part, ast.Name))

@@ -146,7 +146,8 @@ _RULES: List[Tuple[str, str, Prior]] = [
     ("mid channels", "", _prior("int", 24)), ("mid", "", _prior("int", 24)), ("base channels", "", CHANNELS), ("in channels", "", IN),
     ("in dim", "", _prior("int", 64, role="in")), ("in features", "", _prior("int", 64, role="in")),
     ("in size", "", _prior("int", 64, role="in")), ("in num", "", _prior("int", 64, role="in")), ("embed", "", DIM),
-    ("model dim", "", DIM), ("channels", "color", IN), ("spatial dim num", "", DEPTH), ("dim", "spatial", DEPTH), ("layers", "", DEPTH),
+    ("model dim", "", DIM), ("channels", "color", IN), ("spatial dim num", "", DEPTH), ("dim", "spatial", DEPTH),
+    ("layers dim", "", HIDDEN), ("layers", "", DEPTH),
     ("depth", "", DEPTH), ("blocks", "", DEPTH), ("repeats", "", DEPTH), ("stages", "", _prior("int", 4)),
     ("levels", "", _prior("int", 3)), ("stacks", "", DEPTH), ("hops", "", DEPTH),
     ("context", "dim channels size features", _prior("int", 48, role="context")),
@@ -155,7 +156,7 @@ _RULES: List[Tuple[str, str, Prior]] = [
     ("features", "", DIM), ("filters", "", CHANNELS), ("channels num", "", CHANNELS), ("channels", "", CHANNELS),
     ("width", "", _prior("int", 32)), ("height", "", _prior("int", 32)), ("q dim", "", DIM), ("key", "dim", DIM), ("query", "dim", DIM),
     ("value", "dim", DIM), ("dim", "", DIM), ("size", "", _prior("int", 32)), ("activation", "", _prior("text", "relu")),
-    ("norm", "type", _prior("text", "batch")), ("norm", "", _prior("text", "batch")), ("act", "", _prior("text", "relu")),
+    ("norm", "", _prior("text", "batch")), ("act", "", _prior("text", "relu")),
     ("init", "", _prior("float", 0.02)), ("mode", "interpolation upsample up", _prior("text", "nearest")), ("num", "", _prior("int", 4)),
     ("in", "", _prior("int", 64, role="in")), ("out", "", OUT), ("dropout", "", RATE), ("max", "", LENGTH), ("rate", "", RATE),
     ("s", "dim", DIM),
@@ -175,14 +176,24 @@ BOOLEAN = re.compile(
 )
 
 
+TEXTUAL = re.compile(r"(^|_)(name|path|dir|file|filename|url|str|string|backend|checkpoint|ckpt)$|_type$|^type$")
+_TEXTS = {"norm": "batch", "activation": "relu", "conv": "conv", "pool": "max", "padding": "zeros"}
+_WIDTHS = {"channels", "features", "filters", "units", "width"}
+_OF_WIDTHS = {"ratio", "reduction", "blocks", "layers", "stages", "scale", "window", "norm", "activation", "dropout", "growth", "points"}
+
+
 @functools.lru_cache(maxsize=4096)
-def prior_of(name: str) -> Optional[Prior]:
-    """What a name says of the value; None where it says nothing."""
+def prior_of(name: str, is_number: bool = False) -> Optional[Prior]:
+    """What a name says of the value; None where it says nothing. is_number: as is known already."""
     if name.lower() in SINGLE:
         return SINGLE[name.lower()]
-    if BOOLEAN.search(name.lower()):
+    if not is_number and BOOLEAN.search(name.lower()):
         return _prior("bool", False)
+    if not is_number and TEXTUAL.search(name.lower()):
+        return _prior("text", _TEXTS.get(words(name)[0], words(name)[-1]))
     found = set(words(name))
+    if words(name) and words(name)[-1] in _WIDTHS:
+        found -= _OF_WIDTHS  # `init_block_channels` are channels.
     for all_of, any_of, prior in RULES:
         if all_of <= found and (not any_of or any_of & found):
             return prior

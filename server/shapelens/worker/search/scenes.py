@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -46,6 +47,7 @@ class Scene:
     def __init__(self, draft: Draft, error: BaseException) -> None:
         self.draft = draft
         self.levels: List[Level] = []
+        self.innermost: Dict[str, Any] = {}
         place = error.__traceback__
         while place is not None:
             code = place.tb_frame.f_code
@@ -53,6 +55,7 @@ class Scene:
                 node = function_at(code, place.tb_frame.f_globals)
                 if node is not None:
                     self.levels.append(Level(place.tb_frame, place.tb_lineno, node))
+            self.innermost = place.tb_frame.f_locals  # be it torch's own
             place = place.tb_next
 
     def suspects(self) -> Iterator[Tuple[Argument, Any, ast.expr]]:
@@ -79,7 +82,7 @@ class Scene:
         if isinstance(node, (ast.Attribute, ast.Subscript)):
             key = node.attr if isinstance(node, ast.Attribute) else getattr(node.slice, "value", None)
             if isinstance(key, str) and dotted(node) != "self." + key:
-                return self.draft.named(key)[:1]
+                return self.draft.named(key)[:1] or self._of_record(node.value, key, level)
             if isinstance(node, ast.Subscript):
                 return self.origins(node.value, depth, left - 1)
             return self._of_attribute(str(key), level, depth, left)
@@ -96,6 +99,17 @@ class Scene:
             if found:
                 break
         return found[:2]
+
+    def _of_record(self, node: ast.expr, name: str, level: Level) -> List[Argument]:
+        """`config.x`, where the draft builds the config object and leaves x to its default."""
+        try:
+            record = type(level.evaluate(node))
+            parameters = inspect.signature(record).parameters.values()
+        except Exception:  # Gone, or of a class that does not say.
+            return []
+        if not any(item.name == name or item.kind is item.VAR_KEYWORD for item in parameters):
+            return []
+        return [Argument(self.draft, call, name) for call in self.draft.calls(record.__name__)[:1]]
 
     def _of_attribute(self, name: str, level: Level, depth: int, left: int) -> List[Argument]:
         """`self.x`: what the constructor assigned to it."""

@@ -10,15 +10,16 @@ from typing import Callable, Dict, List, Optional
 import torch
 
 from .configs import Configs, looks_like_config
-from .priors import Prior, is_plural, prior_of, words
+from .priors import TEXTUAL, Prior, is_plural, prior_of, words
 from .scope import Scope
-from .sources import is_torch, methods
+from .sources import index_of, is_torch, methods
 from .uses import Uses
 from .wanted import NOTHING, Wanted, wanted
 
 # Sizes for numbers of which nothing is known: each can be divided by 2, 4 and 8.
 FREE = (24, 40, 56, 72, 88, 104, 120, 136, 152, 168)
 RANKED = re.compile(r"(?:Conv|Pool|Norm)(?:Transpose)?([123])d")
+OF_LAYERS = {"in_features", "out_features", "in_channels", "out_channels", "weight", "bias"}
 FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
 Build = Callable[[type, str, int], Optional[str]]
 
@@ -47,7 +48,7 @@ class Values:
             if not asked.kind:
                 asked = wanted(annotation, function)
         kind = self._kind(name, asked, uses)
-        prior = self._prior(name, uses)
+        prior = self._prior(name, uses, kind)
         label = prefix + name
         if kind == "choice" and asked.choices:
             return [repr(choice) for choice in asked.choices if choice is not None][:4]
@@ -79,6 +80,8 @@ class Values:
         kind, used = asked.kind, uses.kind()
         if kind == "of" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
             kind = "module"
+        if used in ("list", "text", "dict", "class", "object") and used in asked.also and not (used == "list" and uses.guarded):
+            return used
         if kind and not (kind in ("int", "float") and "list" in asked.also and used == "list" and not uses.guarded):
             if kind in ("called", "module") and used == "class":
                 return "class"
@@ -92,11 +95,10 @@ class Values:
         if "called" in uses.kinds and used in ("", "number", "bool"):
             used = "called"
         prior = prior_of(name)
-        if (
-            used == "object"
-            and not looks_like_config(name)
-            and all(part in ("in_features", "out_features", "weight") for part in uses.parts)
-        ):
+        if TEXTUAL.search(name.lower()) and used in ("", "list", "object", "number", "bool", "int"):
+            return "text"
+        runs = uses.kinds.get("called") or uses.kinds.get("module")
+        if used == "object" and not looks_like_config(name) and (runs or not set(uses.parts) - OF_LAYERS):
             return "module"
         if used == "called" and uses.kinds.get("module"):
             return "module"
@@ -113,12 +115,16 @@ class Values:
                 return "device"
         return used or (prior.kind if prior is not None else "")
 
-    def _prior(self, name: str, uses: Uses) -> Optional[Prior]:
+    def _prior(self, name: str, uses: Uses, kind: str) -> Optional[Prior]:
         for own in [name] + uses.roles:
-            prior = prior_of(own)
+            prior = prior_of(own, kind in ("int", "float"))
+            if prior is not None and prior.role == "image" and not self.is_whole:
+                return Prior(prior.kind, 56, (56, 56, 56, 56), "image")
             if prior is not None and not (prior.kind == "text" and uses.kind() in ("int", "number")):
                 if prior.role == "in" and prior.value == 3 and not self.is_whole:
-                    return Prior("int", 16, prior.items, "in")
+                    return Prior("int", 32, prior.items, "in")
+                if prior.role == "out" and prior.value == 32 and not self.is_whole:
+                    return Prior("int", 64, prior.items, "out")
                 return prior
         return None
 
@@ -138,8 +144,8 @@ class Values:
         if prior is not None and prior.kind == "bool" and kind in ("", "bool"):
             return [repr(prior.value)]
         value = prior.value if prior is not None and prior.kind in ("int", "image") else None
-        if numbers and value not in numbers and kind != "int":
-            value = numbers[0]
+        if numbers and value not in numbers and (value is None or len(numbers) > 1):
+            value = 2 if 2 in numbers else numbers[0]  # Of ranks, that of pictures.
         if value is None:
             value = next((free for free in FREE if free not in self.sizes.values()), 64) if kind != "int" or prior is None else 4
         found = [self.size(label, value)]
@@ -279,6 +285,9 @@ class Values:
             fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, asked.cls)]
         else:
             fits = self.scope.named_like(name, self.scope.modules())
+        if uses.parts:
+            having = [(text, cls) for text, cls in (fits or self.scope.modules()) if cls is not self.cls and _sets(cls, uses)]
+            fits = having or fits
         found = []
         if asked.cls is not None and is_torch(asked.cls) and asked.cls is not torch.nn.Module:
             text = self.build(asked.cls, label + ".", depth + 1)
@@ -312,6 +321,12 @@ class Values:
         if found and self.first_only:
             return found
         return found + self.configs.written(name, kind, uses, label, depth)
+
+
+def _sets(cls: type, uses: Uses) -> bool:
+    """Whether a class's objects have the attributes that the code asks for."""
+    own = {name for _, node in methods(cls) for name in index_of(node).stored}
+    return all("self." + part in own or hasattr(cls, part) for part in uses.parts if part not in uses.optional)
 
 
 def _mentioned(cls: type) -> List[str]:

@@ -20,6 +20,7 @@ UNIONS = (typing.Union, type(typing.cast(Any, int) | None) if hasattr(int, "__or
 EASIEST = (
     "choice", "enum", "int", "float", "bool", "text", "list", "dict", "of", "module", "class", "called", "dtype", "device", "tensor", "",
 )  # fmt: skip
+MOST_KINDS = 4  # a union of more of them asks for nothing in particular
 BY_NAME = {
     "int": "int", "float": "float", "bool": "bool", "str": "text", "dict": "dict", "Dict": "dict", "Mapping": "dict",
     "list": "list", "List": "list", "tuple": "list", "Tuple": "list", "Sequence": "list", "Iterable": "list", "Collection": "list",
@@ -107,7 +108,7 @@ def _of_class(cls: type) -> Wanted:
 def _union(parts: List[Wanted]) -> Wanted:
     given = [part for part in parts if part.kind]
     optional = any(part.optional and not part.kind for part in parts)
-    if not given:
+    if len({part.kind for part in given}) not in range(1, MOST_KINDS + 1):  # numpy's ArrayLike takes anything.
         return Wanted("", optional=optional)
     best = min(given, key=lambda part: EASIEST.index(part.kind))
     items = next((part for part in given if part.kind == "list"), best)
