@@ -121,6 +121,26 @@ class Net(nn.Module):
 """,
         "Net(net=Core(dim=64))",
     ),
+    "an attribute that the config class does not have": (
+        """
+class NetConfig:
+    def __init__(self, width=12): self.width = width
+class Net(nn.Module):
+    def __init__(self, config: NetConfig):
+        super().__init__()
+        self.fc = nn.Linear(config.width, config.num_classes)
+""",
+        "Net(config=SimpleNamespace(width=12, num_classes=10))",
+    ),
+    "a number by which torch divides": (
+        """
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width // 4, 6, 1, groups=3)
+""",
+        "Net(width=96)",
+    ),
     "an attribute that only running it shows": (
         """
 class Net(nn.Module):

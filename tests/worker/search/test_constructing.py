@@ -35,7 +35,7 @@ class Net(nn.Module):
             previous = width
         self.head = nn.Linear(channels[3], 10)
 """,
-        "Net(channels=[16, 32, 64, 128], depths=[2, 2, 2, 2])",
+        "Net(channels=[32, 64, 128, 256], depths=[2, 2, 2, 2])",
     ),
     "a class of the file for what is called like one": (
         """

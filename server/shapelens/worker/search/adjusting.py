@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 import torch
 
 from .configs import READS_BOTH_WAYS
-from .constructing import Building, is_whole, parameter_of, required_parameters
+from .constructing import Building, is_whole, parameter_of, required_parameters, uses_of
 from .drafts import Argument, Draft, called
 from .evidence import Construction
 from .refusals import agreeing
@@ -142,10 +142,8 @@ class _Adjusting:
                     continue
                 for template in self._value(match[2])[:2]:
                     yield Argument(self.draft, holder, match[2]), template
-        if re.search(
-            r"SimpleNamespace' object is not subscriptable|'SimpleNamespace' is not iterable|'SimpleNamespace' object does not support",
-            self.message,
-        ):
+        yield from self._missing_in_class()
+        if re.search(NOT_A_DICT, self.message):
             for argument in self.draft.arguments():
                 value = argument.value
                 if isinstance(value, ast.Call) and called(value) == "SimpleNamespace":
@@ -157,6 +155,21 @@ class _Adjusting:
                     yield argument, "dict" + self.draft.template_of(value)[len("SimpleNamespace") :]
                 elif isinstance(value, ast.Dict):
                     yield argument, "%s(%s)" % (READS_BOTH_WAYS, self.draft.template_of(value))
+
+    def _missing_in_class(self) -> Iterator[Proposal]:
+        """A config class that does not have all that the code asks for: an object that has, with what the class has where it has it."""
+        match = re.search(r"'(\w+)' object has no attribute '(\w+)'", self.message)
+        there = getattr(self.error, "obj", None)  # Python 3.10
+        if match is None or there is None or isinstance(there, (torch.nn.Module, SimpleNamespace, dict)):
+            return
+        for argument in self.draft.arguments():
+            value = argument.value
+            if isinstance(value, ast.Call) and called(value) == match[1] == type(there).__name__:
+                uses = uses_of(self._owner(argument) or self.cls, argument.name)
+                if uses is not None:
+                    uses.part(match[2])
+                    uses.add("object")
+                    yield argument, self.values.configs.by_parts(uses, "object", 0, there)
 
     def _holders(self, kind: str) -> List[ast.AST]:
         """The objects in the draft of which one misses an attribute: those that hold what the object at hand holds."""

@@ -52,7 +52,7 @@ class Configs:
         if not found and not uses.parts:
             found.append("SimpleNamespace()" if kind != "dict" else "{}")
         if uses.parts:
-            found.append(self._by_parts(uses, kind, depth))
+            found.append(self.by_parts(uses, kind, depth))
         return found
 
     def _instances(self, name: str) -> List[str]:
@@ -85,14 +85,16 @@ class Configs:
         fitting = [cls for cls in ranked if asked and _knows(cls, asked)]
         return (fitting or ranked)[:2]
 
-    def _by_parts(self, uses: Uses, kind: str, depth: int) -> str:
+    def by_parts(self, uses: Uses, kind: str, depth: int, known: Any = None) -> str:
+        """An object with what the code asks for; plain settings that `known` has stay as they are there."""
         attributes, keys = uses.kinds.get("object", 0), uses.kinds.get("dict", 0)
         parts = {
             name: part
             for name, part in uses.parts.items()
             if (name not in uses.optional and name.isidentifier()) or (kind == "dict" and name not in uses.optional)
         }
-        texts = {name: self.part(name, part, depth) for name, part in parts.items()}
+        plain = {name: getattr(known, name, None) for name in parts} if known is not None else {}
+        texts = {name: repr(plain[name]) if _is_plain(plain.get(name)) else self.part(name, part, depth) for name, part in parts.items()}
         if keys and not attributes:
             return "{%s}" % ", ".join("%r: %s" % item for item in texts.items())
         inner = ", ".join("%s=%s" % item for item in texts.items())
@@ -132,6 +134,12 @@ def _argument_defaults(tree: ast.Module) -> List[Tuple[str, Any]]:
             if value is not None and name:
                 found.append((name, value))
     return found
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_plain, value))
+    return isinstance(value, (bool, int, float, str))
 
 
 def _needs_arguments(function: ast.FunctionDef) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import torch
 
+from .callees import parameters_of
 from .evidence import Construction, places
 from .following import Follower
 from .scope import Scope
@@ -18,6 +19,10 @@ from .wanted import Wanted, wanted
 
 MOST = 6
 DEEPEST = 4
+PARTS = (
+    "Block", "Layer", "Unit", "Attention", "Conv", "Module", "Head", "Cell", "Stage", "Bottleneck", "Residual", "Norm", "Pool", "Pooling",
+    "Transition", "Path", "Branch", "Downsample", "Upsample", "Down", "Up", "Fusion", "Gate", "MLP", "Mlp", "FeedForward",
+)  # fmt: skip
 CLEAR = ("of", "choice", "enum", "bool", "dtype", "device")  # annotations that say all there is to know
 
 # (name, its annotation as read, what is done with it, whether it has to be given by position)
@@ -144,6 +149,18 @@ def parameter_of(cls: type, name: str) -> Optional[Tuple[Wanted, Uses]]:
     return None
 
 
+def uses_of(cls: type, name: str) -> Optional[Uses]:
+    """What is done with a parameter of a class's constructor, whatever it is annotated with; None where there is none of that name."""
+    position = initialiser(cls)
+    while position is not None and position[0] is not torch.nn.Module:
+        if name in parameters_of(position[1]):
+            uses = Uses()
+            Follower().parameter(position[1], name, uses, cls, position[0])
+            return uses
+        position = initialiser(cls, position[0])
+    return None
+
+
 def _handed_on(init: Any, open_ended: List[inspect.Parameter]) -> Optional[Tuple[int, Set[str]]]:
     """(positional arguments, keywords) besides `*args` and `**kwargs` in the call of the base's `__init__` that gets those too."""
     node = function_node(init)
@@ -188,7 +205,7 @@ def is_whole(cls: type, tree: ast.Module) -> bool:
             for part in ast.walk(node):
                 if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == cls.__name__:
                     return False
-    return not cls.__name__.endswith(("Block", "Layer", "Unit", "Attention", "Conv", "Module", "Head", "Cell", "Stage", "Bottleneck"))
+    return not cls.__name__.rstrip("0123456789dD").endswith(PARTS)
 
 
 def literals(cls: type, scope: Scope) -> Dict[str, str]:

@@ -78,6 +78,8 @@ class Values:
 
     def _kind(self, name: str, asked: Wanted, uses: Uses) -> str:
         kind, used = asked.kind, uses.kind()
+        if not kind and self._asked_for(uses) is not None:
+            return "module"
         if kind == "of" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
             kind = "module"
         if used in ("list", "text", "dict", "class", "object") and used in asked.also and not (used == "list" and uses.guarded):
@@ -114,6 +116,14 @@ class Values:
             if not used and set(words(name)) & {"device"}:
                 return "device"
         return used or (prior.kind if prior is not None else "")
+
+    def _asked_for(self, uses: Uses) -> Optional[type]:
+        """The module class that the code asks whether the value is of: `vit if isinstance(vit, ViT) else ViT(**vit)`."""
+        for name in sorted(uses.guarded):
+            found = self.scope.bound.get(name)
+            if isinstance(found, type) and issubclass(found, torch.nn.Module) and found is not torch.nn.Module:
+                return found
+        return None
 
     def _prior(self, name: str, uses: Uses, kind: str) -> Optional[Prior]:
         for own in [name] + uses.roles:
@@ -281,7 +291,10 @@ class Values:
         return any(cls is not self.cls for _, cls in self.scope.named_like(name, self.scope.modules()))
 
     def _modules(self, name: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
-        if asked.cls is not None and asked.cls is not torch.nn.Module:
+        guarded = self._asked_for(uses)
+        if guarded is not None:
+            fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, guarded)]
+        elif asked.cls is not None and asked.cls is not torch.nn.Module:
             fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, asked.cls)]
         else:
             fits = self.scope.named_like(name, self.scope.modules())

@@ -6,6 +6,7 @@ import ast
 import collections.abc
 import enum
 import inspect
+import types
 import typing
 from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple
@@ -15,7 +16,7 @@ import torch
 from .sources import function_of
 
 EMPTY = inspect.Parameter.empty
-UNIONS = (typing.Union, type(typing.cast(Any, int) | None) if hasattr(int, "__or__") else typing.Union)
+UNIONS = (typing.Union, getattr(types, "UnionType", typing.Union))  # The latter is of Python 3.10.
 # What a union is taken for, first to last: what is easiest to give.
 EASIEST = (
     "choice", "enum", "int", "float", "bool", "text", "list", "dict", "of", "module", "class", "called", "dtype", "device", "tensor", "",
