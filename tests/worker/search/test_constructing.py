@@ -183,7 +183,7 @@ class Net(nn.Module):
                  g: Union[int, Tuple[int, int]], h: Optional[float]):
         super().__init__()
 """,
-        "Net(a=Mode.FAST, b='x', c=[16, 32, 64], d=(32, 64), e=nn.Identity, f=False, g=1, h=4.0)",
+        "Net(a=Mode.FAST, b='x', c=[32, 64, 128], d=(32, 64), e=nn.Identity, f=False, g=1, h=4.0)",
     ),
     "the numbers that the file gives elsewhere": (
         """
