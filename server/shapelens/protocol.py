@@ -251,6 +251,7 @@ class Known:
     evidence: str = ""
     where: str = ""
     chosen: bool = False  # by the user: it stays even if it fails
+    proven: bool = False  # it ran to its end before: where it fails now, the text since then is to blame unless other sizes fit
 
 
 @dataclass

@@ -35,6 +35,7 @@ class _Found:
     line: str
     files: tuple[str, ...]  # that its run imported
     chosen: bool = False
+    proven: bool = False  # it ran to its end at least once
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Found:
                 continue
             settled = (run.error is not None or run.doubtful) and found.text == self._text(module, found.files, surroundings)
             where = _moved(module, run.where, found.line)
-            known.append(Known(name, run.expression, run.evidence, where, chosen=found.chosen or settled))
+            known.append(Known(name, run.expression, run.evidence, where, chosen=found.chosen or settled, proven=found.proven))
         return known
 
     def keep(self, path: str, module: Module, trace: Trace, surroundings: object = None, *, whole: bool = True) -> Trace:
@@ -76,7 +77,8 @@ class Found:
         files = tuple(trace.files)
         text = self._text(module, files, surroundings)
         examples = []
-        for run in trace.examples:
+        failed = {mismatch.example for mismatch in trace.mismatches}
+        for index, run in enumerate(trace.examples):
             if run.evidence and not run.file:
                 before = self._by_class.get((path, run.target))
                 same = before is not None and before.run.expression == run.expression
@@ -86,7 +88,9 @@ class Found:
                 if whole or run.seconds:
                     chosen = before is not None and before.chosen and same
                     evidence = _evidence_text(module, run, surroundings)
-                    self._by_class[path, run.target] = _Found(run, evidence, text, _line_of(module, run.where), files, chosen)
+                    proven = index not in failed and run.error is None and not run.doubtful
+                    proven = proven or (before is not None and same and before.proven)
+                    self._by_class[path, run.target] = _Found(run, evidence, text, _line_of(module, run.where), files, chosen, proven)
             examples.append(run)
         return replace(trace, examples=examples)
 

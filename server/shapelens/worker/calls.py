@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple, Union
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Span
+from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark, Span
 from . import axes, constructors, origins, unknown
 from .frames import Frames
 from .keys import LAYER, STAND_IN, key_of, value_of
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
 from .meta import Meta, NotRecovered, made, spread
 from .recorder import Recorder, Seen
-from .recovery import Recovery, is_vague
+from .recovery import Recovery, is_unable, is_vague
 from .rewrite import Site
 from .suspects import modules_running, suspects_of
 
@@ -36,6 +36,7 @@ class Calls:
         self.meta = meta
         self.frames = frames
         self.defined: List[Tuple[Any, Optional[Span]]] = []  # modules made at module level, as the default of an argument say
+        self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
         self.start_example(0)
 
     def definitions_ended(self) -> None:
@@ -55,6 +56,16 @@ class Calls:
         self.recovery = Recovery(self, self.meta, self.frames)
         for module, span in self.defined:
             self._register(module, span)
+
+    def start_attempt(self) -> None:
+        """Forget what was called, but not the modules: they are called again with something else."""
+        self.seen, self.models, self.mismatches, self.depth = {}, [], [], 0
+        self.recovery = Recovery(self, self.meta, self.frames)
+        self.meta.recover = self.recovery.unable
+
+    def called_classes(self) -> FrozenSet[type]:
+        """The classes of the modules that gave a result."""
+        return frozenset([type(self.modules[index]) for index in self.seen if 0 <= index < len(self.modules)])
 
     # --- construction ---
 
@@ -119,6 +130,8 @@ class Calls:
 
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
         """What takes the place of the result of a call that failed. Raises NotRecovered."""
+        if self.refuse is not None and not is_unable(error):
+            raise NotRecovered
         if inner and self.meta.inside_layer == 1:
             return self.recovery.layer(module, args, kwargs, error)
         if inner or self.depth <= 1:
@@ -208,6 +221,8 @@ class Calls:
 
     def add_mismatch(self, found: Mismatch) -> None:
         """Keep a mismatch, the same one once."""
+        if self.refuse is not None and found.code != "data-dependent":
+            raise self.refuse(found)
         if len(self.mismatches) < MOST_MISMATCHES and found not in self.mismatches:
             self.mismatches.append(found)
 
@@ -279,6 +294,17 @@ def _description(module: Any) -> str:
     except Exception:  # User code, and torch's own for a half-built module.
         extra = ""
     return "%s(%s)" % (name, " ".join(extra.split())) if len(extra) < 200 else name
+
+
+def shift(found: Union[Mismatch, Remark], first_layer: int) -> None:
+    """Add the index of an example's first layer to those that a mismatch or remark of it names."""
+    if found.layer is not None:
+        found.layer += first_layer
+    for step in found.origins + list(getattr(found, "suspects", ())):
+        if step.layer is not None:
+            step.layer += first_layer
+    if isinstance(found, Mismatch):
+        found.inside = [index + first_layer for index in found.inside]
 
 
 def stand_in(like: Tensor, shape: List[int]) -> Tensor:

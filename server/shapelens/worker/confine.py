@@ -6,15 +6,21 @@ against an attacker, which is why nothing runs in an untrusted workspace.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import shutil
 import signal
 import sys
 import tempfile
-from typing import Any, Optional, Tuple
+import time
+from typing import Any, Iterator, Optional, Tuple
 
 GRACE = 1.0  # seconds that a run has to end by itself after its deadline
+
+
+class TooLong(BaseException):
+    """Something took longer than it was given (`within`). No `Exception`, so that user code does not catch it."""
 
 
 class DeadlineReached(BaseException):
@@ -59,6 +65,32 @@ def no_time_limit() -> None:
     """End what `limit_time` began."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Let something take `seconds` at most, and raise TooLong in it then. The deadline of the whole goes on, and is not put off."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    start = time.perf_counter()
+    left = signal.getitimer(signal.ITIMER_REAL)[0]
+    if 0 < left <= seconds:
+        yield
+        return
+    try:
+        signal.signal(signal.SIGALRM, _too_long)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, _deadline)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - start), 0.001))
+
+
+def _too_long(number: int, frame: Any) -> None:
+    raise TooLong()
 
 
 def _deadline(number: int, frame: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
@@ -27,6 +27,7 @@ SHORTHANDS = {
     "c128": torch.complex128,
 }
 MAKE = "__shapelens_make__"
+_OFFERED = {"torch": torch, "nn": torch.nn, "SimpleNamespace": SimpleNamespace}  # where the file itself has no such name
 
 # A dim of a tensor as it was made: its name, or the size itself.
 Dim = Tuple[Optional[str], int]
@@ -55,7 +56,7 @@ class _Shorthands(ast.NodeTransformer):
 
 
 class Namespace(Dict[str, Any]):
-    """The globals of an expression: the file's names, then torch, and the dims that were named so far."""
+    """The globals of an expression: the file's names, then torch, nn and SimpleNamespace, and the dims that were named so far."""
 
     def __init__(self, module_names: Mapping[str, Any]) -> None:
         super().__init__()
@@ -65,8 +66,8 @@ class Namespace(Dict[str, Any]):
         try:
             return self._module_names[name]
         except KeyError:
-            if name == "torch":
-                return torch
+            if name in _OFFERED:
+                return _OFFERED[name]
             raise
 
 

@@ -48,12 +48,19 @@ class Recovery:
             changed = _changed(function, args, kwargs)
             shapes = None if self._is_vague(args, kwargs) else results.shapes_of(function, args, kwargs)
             # That there is no meta kernel says nothing about the code; it is said only where nothing is known of the result.
-            unable = isinstance(error, NotImplementedError) or NEEDS_DATA.search(str(error))
-            if not (unable and (changed is not None or shapes is not None)) and not self._follows(args, kwargs):
+            if not (is_unable(error) and (changed is not None or shapes is not None)) and not self._follows(args, kwargs):
                 self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))
             if changed is not None:
                 return changed[0]
             return self._made(shapes, results.dtype_of(function, args, kwargs), args, kwargs)
+
+    def unable(self, function: Callable[..., Any], args: Args, kwargs: Kwargs, error: Exception) -> Any:
+        """As `operation`, but only where the failure says nothing about the code: an attempt ends at any other. Raises NotRecovered."""
+        with _plainly():
+            follows = is_unable(error) or self._follows(args, kwargs)
+        if not follows:
+            raise NotRecovered
+        return self.operation(function, args, kwargs, error)
 
     def layer(self, module: Any, args: Args, kwargs: Kwargs, error: Exception) -> Any:
         """The result of a layer of torch whose forward raised. Raises NotRecovered."""
@@ -96,6 +103,8 @@ class Recovery:
 
     def pattern(self, error: Exception, tensors: List[Tensor], shape: Optional[results.Shape]) -> Any:
         """The result of an einops function that raised; `shape` is what its pattern asks for. Raises NotRecovered."""
+        if self.calls.refuse is not None and not self._follows(tuple(tensors), {}):
+            raise NotRecovered
         trail = self._trail(error)
         with _plainly():
             if not self._follows(tuple(tensors), {}):
@@ -107,6 +116,8 @@ class Recovery:
 
     def constructor(self, module: Any, error: Exception) -> None:
         """A layer of torch refused the arguments of its constructor. Raises NotRecovered."""
+        if self.calls.refuse is not None:
+            raise NotRecovered
         found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
         found.layer = module.__dict__.get(LAYER)
         if found.code != "attention-heads":
@@ -163,6 +174,11 @@ class Recovery:
             tensor.__dict__[STAND_IN] = True
             out.append(tensor)
         return out[0] if len(out) == 1 else tuple(out)
+
+
+def is_unable(error: Exception) -> bool:
+    """Whether an operation failed only as there are no data."""
+    return isinstance(error, NotImplementedError) or NEEDS_DATA.search(str(error)) is not None
 
 
 def is_vague(tensor: Tensor) -> bool:

@@ -14,14 +14,14 @@ import time
 import traceback
 from dataclasses import replace
 from types import CodeType, FrameType
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 import torch
 
-from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Remark, Run, Span, Trace, Traced
+from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced
 from . import constants, data, files, outcomes, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
 from .arguments import Arguments
-from .calls import Calls, watching
+from .calls import Calls, shift, watching
 from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached
 from .definitions import KEPT
@@ -38,6 +38,7 @@ from .probing import Sight, named_calls, probes, what
 from .progress import Progress
 from .recorder import Recorder, Seen
 from .remarks import Remarks, name_remarks
+from .search.search import find_examples
 
 Send = Callable[[Any], None]
 
@@ -146,14 +147,16 @@ class Job:
     def _examples(self, names: Dict[str, Any]) -> None:
         sights: List[Tuple[CodeType, Sight, Calls, int]] = []
         for index, request in enumerate(self.run.examples):
-            code = self._compiled(request)
+            code = self.compiled(request)
             if code is None:
                 continue
             first_layer = len(self.trace.layers)
-            sight = self._evaluate(index, request, code, names)
-            self._record(sight, [], index, first_layer)
+            sight = self.evaluate(index, request, code, names)
+            self.record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
             self.calls = self.next_calls()
+        if self.run.search is not None:
+            find_examples(self, names, self.run.search, sights)
         # Remarks come with the last trace: they can wait, and the names of dims help to judge them.
         to_be_named = self.run.named and any(sight.sizes for _, sight, _, _ in sights)
         if not to_be_named:
@@ -173,7 +176,7 @@ class Job:
         calls.defined = self.calls.defined
         return calls
 
-    def _compiled(self, request: ExampleRequest) -> Optional[CodeType]:
+    def compiled(self, request: ExampleRequest) -> Optional[CodeType]:
         example = ExampleRun(request.target, request.expression)
         self.trace.examples.append(example)
         try:
@@ -182,7 +185,7 @@ class Job:
             example.error, example.error_kind = getattr(error, "msg", None) or str(error), "syntax"
             return None
 
-    def _evaluate(self, index: int, request: ExampleRequest, code: CodeType, names: Dict[str, Any]) -> Sight:
+    def evaluate(self, index: int, request: ExampleRequest, code: CodeType, names: Dict[str, Any]) -> Sight:
         example = self.trace.examples[index]
         start = time.perf_counter()
         error = self._run_example(example, index, code, names)
@@ -227,7 +230,7 @@ class Job:
             evaluate(code, names, {}, example.dims)
         except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
             example.error = one_line(stop) or type(stop).__name__
-            self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
+            self.record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
             self.trace.mismatches += self.calls.mismatches
             raise
         except BaseException as raised:  # Whatever user code raises.
@@ -243,7 +246,7 @@ class Job:
         whole = self.trace
         self.trace = replace(whole, observations=list(whole.observations), layers=list(whole.layers), mismatches=[])
         try:
-            self._record(Sight(self.recorder.seen, self.calls.seen, {}), [], self.calls.example, len(whole.layers), self.calls)
+            self.record(Sight(self.recorder.seen, self.calls.seen, {}), [], self.calls.example, len(whole.layers), self.calls)
             self.send(Traced(self.run.run_id, "partial", self.trace))
         finally:
             self.trace = whole
@@ -259,7 +262,7 @@ class Job:
         if found.code == "definition":  # Of something that failed there, which has been said.
             example.error_kind = "mismatch"
             return
-        _shift(found, len(self.trace.layers))
+        shift(found, len(self.trace.layers))
         example.error_kind = "exception" if found.code == "exception" else "mismatch"
         self.trace.mismatches.append(found)
 
@@ -276,7 +279,7 @@ class Job:
         self.meta.vague = False
         self.meta.recover = self.calls.recovery.operation
 
-    def _record(self, sight: Sight, others: List[Sight], index: int, first_layer: int, calls: Optional[Calls] = None) -> None:
+    def record(self, sight: Sight, others: List[Sight], index: int, first_layer: int, calls: Optional[Calls] = None) -> None:
         """Put what an evaluation saw into the trace, in the place of what is there of this example."""
         sizes = [sight.sizes] + [other.sizes for other in others]
 
@@ -295,9 +298,9 @@ class Job:
         layers: List[LayerSeen] = watched.layers(first_layer, lambda seen: named_calls(sight, others, sizes, seen))
         if calls is None:  # For the first time.
             for mismatch in watched.mismatches:
-                _shift(mismatch, first_layer)
+                shift(mismatch, first_layer)
             for remark in sight.remarks:
-                _shift(remark, first_layer)
+                shift(remark, first_layer)
         name_remarks(sight.remarks, [other.remarks for other in others], sizes)
         for given, *same_given in zip(sight.refused, *[other.refused for other in others]) if others else ():
             for value, *same in zip(given, *same_given):
@@ -325,7 +328,7 @@ class Job:
 
             others = probes(sight, probe)
             if others:
-                self._record(sight, others, calls.example, first_layer, calls)
+                self.record(sight, others, calls.example, first_layer, calls)
 
     def _probe(self, code: CodeType, names: Dict[str, Any], sizes: Sizes, sight: Sight, mismatches: List[Any]) -> Optional[Sight]:
         """The example with other sizes; None where it goes another way than the run did."""
@@ -377,16 +380,6 @@ class Job:
                 example.error, example.error_kind = message, kind
                 example.error_span = trail[-1] if trail else None
         self.send(Traced(self.run.run_id, "run", self.trace))
-
-
-def _shift(found: Union[Mismatch, Remark], first_layer: int) -> None:
-    if found.layer is not None:
-        found.layer += first_layer
-    for step in found.origins + list(getattr(found, "suspects", ())):
-        if step.layer is not None:
-            step.layer += first_layer
-    if isinstance(found, Mismatch):
-        found.inside = [index + first_layer for index in found.inside]
 
 
 def execute(run: Run, send: Send) -> Finished:

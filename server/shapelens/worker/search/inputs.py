@@ -1,0 +1,185 @@
+"""Finds out what a model can be called with: forms of its arguments, changed by what each failed attempt asks for.
+
+A best-first search. A node is a choice of forms and sizes that was tried and failed; its neighbours are what the failure asks for. The node
+that came furthest in the text is gone on from first, and less and less the more of its neighbours were tried in vain.
+"""
+
+from __future__ import annotations
+
+import heapq
+import inspect
+import itertools
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from . import forms
+from .choices import Argument, Node, node_of
+from .demands import demands
+from .evidence import Construction, InputShape
+from .forms import Form
+from .names import number_for
+from .neighbours import Adjusted, Neighbours
+from .trials import Bench, Trial, parameters_of
+
+
+class Inputs:
+    """The search for the arguments of one model."""
+
+    def __init__(self, bench: Bench, shapes: Mapping[str, InputShape], most: int, adjusted: Adjusted) -> None:
+        self.bench = bench
+        self.shapes = shapes  # what the text says of the parameters of `forward`
+        self.most = most  # attempts
+        self.best: Optional[Node] = None  # that came furthest, without coming to its end
+        self._adjusted = adjusted
+        self._ran: List[Node] = []  # that ran to its end
+        self._parameters: List[inspect.Parameter] = []
+        self._count = itertools.count()
+        self._tried: Set[Tuple[str, str]] = set()
+        self._model: Any = None
+
+    def search(self, construction: Construction, model: Any) -> Optional[Node]:
+        """The first choice with which the model runs to its end; None where none was found: then `best` came furthest."""
+        self._ran = []
+        self._parameters = _called_with(model)
+        self._model = model
+        self._layer = forms.first_layer(model)
+        self._neighbours = Neighbours(self._parameters, self.forms_of, self._reach, self._adjusted)
+        heap: List[Tuple[float, int, Node]] = []
+        for start in self._starts(construction):
+            if start.key in self._tried:
+                continue
+            if self._attempt(start):
+                return start
+            self._push(heap, start)
+            if self._is_over():
+                return None
+        while heap and not self._is_over():
+            _, _, node = heapq.heappop(heap)
+            if node.neighbours is None:
+                node.neighbours = self._neighbours.of(node)
+            other = next(node.neighbours, None)
+            if self._ran:  # While sizes were solved for.
+                return self._ran[0]
+            if other is None:
+                continue
+            node.used += 1
+            self._push(heap, node)
+            if other.key in self._tried:
+                node.used -= 1
+                continue
+            if self._attempt(other):
+                return other
+            if _is_new(node, other):
+                self._push(heap, other)
+        return None
+
+    def said(self, node: Node) -> Optional[InputShape]:
+        """What the text says of an input that a node follows."""
+        for argument in node.arguments:
+            said = self.shapes.get(argument.name)
+            if said is None or said.dims is None or said.source == "body" or argument.form is None:
+                continue
+            if argument.form.rank == len(said.dims):
+                return said
+        return None
+
+    def _is_over(self) -> bool:
+        return len(self._tried) >= self.most or self.bench.is_over
+
+    def _push(self, heap: List[Tuple[float, int, Node]], node: Node) -> None:
+        heapq.heappush(heap, (-node.worth, next(self._count), node))
+
+    def _attempt(self, node: Node) -> bool:
+        """Try a node; whether it ran to its end."""
+        self._tried.add(node.key)
+        model, built = self.bench.build(node.constructor)
+        if built.error is not None:
+            node.trial = built
+            node.trial.reached = 0
+            return False
+        trial = node.trial = self.bench.call(model, node.given)
+        if trial.error is None:
+            self._ran.append(node)
+            return True
+        if self.best is None or self.best.trial is None or trial.reached > self.best.trial.reached:
+            self.best = node
+        return False
+
+    def _reach(self, node: Node) -> Optional[Trial]:
+        if self._is_over():
+            return None
+        self._attempt(node)
+        return node.trial
+
+    # --- where it starts ---
+
+    def forms_of(self, parameter: inspect.Parameter) -> List[Form]:
+        """The forms that a parameter may have, the likelier first."""
+        name = parameter.name
+        said = self.shapes.get(name)
+        of_text = forms.of_shape(name, said) if said is not None else []
+        plain = forms.scalars(parameter)
+        if plain:
+            return plain
+        named = forms.by_name(name)
+        first = self._is_first(parameter)
+        layer = forms.of_layer(self._layer, name) if self._layer is not None else []
+        rest = forms.general(name)
+        found = of_text + (layer + named if first and not _speaks_for_itself(named) else named + layer) + rest
+        if said is not None and said.dims is not None:
+            found.sort(key=lambda form: form.rank != len(said.dims or ()))
+        if said is not None and said.dtype:
+            found.sort(key=lambda form: form.dtype != said.dtype)
+        number = number_for(name)
+        if number is not None and not first and said is None:
+            found.insert(0 if not named else 3, Form(str(number)))
+        return forms.distinct(found, name)
+
+    def _is_first(self, parameter: inspect.Parameter) -> bool:
+        return bool(self._parameters) and parameter.name == self._parameters[0].name
+
+    def _starts(self, construction: Construction) -> Iterator[Node]:
+        required = [parameter for parameter in self._parameters if _is_required(parameter)]
+        if not required and self._parameters:
+            tensors = [each for each in self._parameters if not forms.scalars(each)]
+            # Everything is optional, as in transformers: the first one is what it is about.
+            required = tensors[:1]
+        chosen: List[Tuple[Argument, ...]] = [self._arguments({each.name: self.forms_of(each)[0] for each in required})]
+        main = required[0] if required else None
+        if main is not None:
+            others = {each.name: self.forms_of(each)[0] for each in required[1:]}
+            chosen += [self._arguments({**others, main.name: form}) for form in self.forms_of(main)[1:3]]
+        for arguments in chosen:
+            yield node_of(construction, arguments, {})
+
+    def _arguments(self, chosen: Mapping[str, Form]) -> Tuple[Argument, ...]:
+        return tuple(
+            [
+                Argument(each.name, chosen.get(each.name), each.kind is inspect.Parameter.KEYWORD_ONLY)
+                for each in self._parameters
+                if each.name in chosen or each.kind is not inspect.Parameter.VAR_POSITIONAL
+            ]
+        )
+
+
+def _is_new(node: Node, other: Node) -> bool:
+    """Whether a node says something that the one that it came from did not: other sizes that change nothing lead nowhere."""
+    if node.trial is None or other.trial is None or [each.form for each in node.arguments] != [each.form for each in other.arguments]:
+        return True
+    if other.trial.reached != node.trial.reached or other.trial.place != node.trial.place:
+        return other.trial.reached >= node.trial.reached
+    return len(demands(other.trial)) < len(demands(node.trial))
+
+
+def _called_with(model: Any) -> List[inspect.Parameter]:
+    forward = getattr(model, "forward", None)
+    found = parameters_of(forward) if forward is not None else parameters_of(model)
+    return [each for each in found if each.kind is not inspect.Parameter.VAR_KEYWORD]
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is inspect.Parameter.empty and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+
+
+def _speaks_for_itself(named: Sequence[Form]) -> bool:
+    """Whether a name is telling enough to count more than the first layer: indices, graphs."""
+    return bool(named) and (named[0].dtype == "i64" or named[0].template.startswith("f32[⟨N⟩"))

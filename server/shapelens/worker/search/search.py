@@ -1,0 +1,274 @@
+"""Finds an example for each module class of the document that no other example reaches.
+
+Classes that no other class of the file constructs come first: most of the others are seen with them. For each, evidence is tried in the
+order of its credibility: what was found before, calls in the project, factories, then constructors and inputs that are inferred.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+
+import torch
+
+from ...protocol import Alternative, ExampleRequest, Known, Search, Traced
+from .abstract import is_abstract
+from .adjusting import adjusted
+from .annotations import input_shapes
+from .choices import Node
+from .constructing import constructions
+from .doubts import asks_for_another_form, is_given, is_mismatch, is_one_mistake, with_other_sizes
+from .evidence import Candidate, Construction, InputShape, filled
+from .factories import factories
+from .inputs import Inputs
+from .trials import Bench
+from .usages import usages
+from .users import usages_elsewhere
+
+if TYPE_CHECKING:
+    from ..run import Job
+
+MOST_TRIES = 140  # for one class
+MOST_CONSTRUCTIONS = 25  # tried until one can be built
+SHARE = 0.6  # of the time that is left, for one class
+LEAST_SECONDS = 0.4  # for one class
+
+
+@dataclass
+class Found:
+    """An example for a class."""
+
+    target: str
+    expression: str
+    evidence: str
+    where: str = ""
+    doubtful: bool = False
+    exhausted: bool = False  # whether all other choices that there are were tried
+    tried: int = 0
+    others: List[Alternative] = field(default_factory=list)
+
+
+class Way(NamedTuple):
+    """A way to build a class, and what the model is called with, where that is known."""
+
+    construction: Construction
+    arguments: Optional[str]
+
+
+class Finder:
+    """The search for the examples of a document that is loaded."""
+
+    def __init__(self, job: "Job", names: Mapping[str, Any], search: Search) -> None:
+        self.job = job
+        self.names = names
+        self.search = search
+        self.tree = ast.parse(job.run.text.lstrip("\ufeff"), job.run.file)
+        self.bench = Bench(job, names, time.perf_counter() + search.seconds)
+        self.reached: Set[type] = set()  # classes whose `forward` ran to its end
+        self.given: Set[str] = set()  # classes that have an example of their own
+        self._lines = job.run.text.splitlines()
+        self._evidence: Optional[List[Candidate]] = None
+        self._nodes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
+        self._known = {known.target: known for known in search.known}
+
+    def examples(self) -> Iterator[Found]:
+        """An example after the other, each to be run before the next one is asked for: `reached` then has what it reached."""
+        for name in self._order():
+            cls = self._class(name)
+            if cls is None or cls in self.reached or name in self.given or is_abstract(cls, self.tree):
+                continue
+            if self.bench.is_over and name not in self._known:
+                continue
+            found = self._find(name, cls)
+            if found is not None:
+                yield found
+
+    # --- which classes ---
+
+    def _class(self, name: str) -> Optional[type]:
+        try:
+            value = self.names[name]
+        except KeyError:
+            return None
+        if isinstance(value, type) and issubclass(value, torch.nn.Module) and value.__name__ == name:
+            return value
+        return None
+
+    def _order(self) -> List[str]:
+        """Classes that no other one constructs first; those further down in the file before those above."""
+        names = [name for name in self._nodes if self._class(name) is not None]
+        used: Set[str] = set()
+        for node in self.tree.body:
+            if isinstance(node, ast.ClassDef) and node.name in names:
+                bases = {id(part) for base in node.bases for part in ast.walk(base)}
+                used.update(
+                    part.id for part in ast.walk(node) if isinstance(part, ast.Name) and part.id != node.name and id(part) not in bases
+                )
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)):  # A table of blocks.
+                pass
+        derived = {base.id for name in names for base in self._nodes[name].bases if isinstance(base, ast.Name)}
+        names.reverse()
+        names.sort(key=lambda name: (name in used, name in derived))
+        return names
+
+    # --- one class ---
+
+    def _find(self, name: str, cls: type) -> Optional[Found]:
+        before = self.bench.tried
+        left = self.bench.until - time.perf_counter()
+        until, self.bench.until = self.bench.until, time.perf_counter() + max(LEAST_SECONDS, SHARE * left)
+        try:
+            found = self._by_known(name) or self._by_evidence(name, cls)
+        finally:
+            self.bench.until = until
+        if found is not None:
+            found.tried = self.bench.tried - before
+        return found
+
+    def _by_known(self, name: str) -> Optional[Found]:
+        known: Optional[Known] = self._known.get(name)
+        if known is None:
+            return None
+        found = Found(name, known.expression, known.evidence or "inferred", known.where)
+        trial = self.bench.whole(known.expression)
+        if trial.error is None or known.chosen:
+            return found
+        if not known.proven or asks_for_another_form(trial):
+            return None
+        if is_given(known.evidence, known.where):
+            return found
+        other = with_other_sizes(self.bench, known.expression, trial)
+        return found if other is None else replace(found, expression=other)
+
+    def _by_evidence(self, name: str, cls: type) -> Optional[Found]:
+        inputs = Inputs(self.bench, self._input_shapes(cls), MOST_TRIES, lambda made, error: self._adjusted(made, error, cls))
+        best: Optional[Tuple[int, Node]] = None
+        given: Optional[Found] = None
+        for way in self._ways(name, cls):
+            if way.arguments is not None and not self.bench.is_over:
+                expression = "%s(%s)" % (way.construction.text(), way.arguments)
+                trial = self.bench.whole(expression)
+                if trial.error is None and (cls in trial.classes or not trial.classes):
+                    return Found(name, expression, way.construction.evidence, way.construction.where)
+                found = Found(name, expression, way.construction.evidence, way.construction.where)
+                if given is None and is_given(found.evidence, found.where) and is_mismatch(trial):
+                    given = found
+                continue
+            if given is not None:
+                break
+            for construction, model in self._built(way.construction, cls):
+                node = inputs.search(construction, model)
+                if node is not None:
+                    return self._found(name, node, inputs)
+                reached = inputs.best.trial.reached if inputs.best is not None and inputs.best.trial is not None else -1
+                if inputs.best is not None and (best is None or reached > best[0]):
+                    best = reached, inputs.best
+                break
+            if self.bench.is_over:
+                break
+        if given is not None:  # The file's own call fails: no other one makes up for that.
+            return given
+        if best is not None:
+            found = self._found(name, best[1], inputs)
+            other = with_other_sizes(self.bench, found.expression, best[1].trial)
+            if other is not None:
+                return replace(found, expression=other)
+            mismatch = best[1].trial is not None and is_mismatch(best[1].trial)
+            return replace(found, doubtful=True, exhausted=mismatch and not self.bench.is_over)
+        return None
+
+    def _found(self, name: str, node: Node, inputs: Inputs) -> Found:
+        evidence, where = node.construction.evidence, node.construction.where
+        if evidence == "inferred":
+            said = inputs.said(node)
+            if said is not None:
+                evidence, where = "annotation", said.where
+        return Found(name, node.expression, evidence, where)
+
+    def _ways(self, name: str, cls: type) -> Iterator[Way]:
+        """Ways to build a class, with what it is called with where that is known, the most credible first."""
+        candidates = self._candidates(name)
+        for candidate in candidates:
+            if candidate.constructor:
+                yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), _given(candidate))
+        for candidate in candidates:
+            if candidate.constructor and candidate.arguments is not None:  # What it is called with did not fit.
+                yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), None)
+        inferred = constructions(cls, self.names, self.tree)
+        for construction in inferred:
+            for candidate in candidates:
+                if not candidate.constructor:
+                    yield Way(replace(construction, evidence=candidate.evidence, where=candidate.where), _given(candidate))
+            yield Way(construction, None)
+
+    def _candidates(self, name: str) -> List[Candidate]:
+        """What the project says of a class, the strongest first."""
+        if self._evidence is None:
+            self._evidence = usages(self.tree, list(self._nodes))
+            for path in self.search.users:
+                text = self.job.finder.text_of(path) if os.path.exists(path) or path in self.job.finder.texts else ""
+                self._evidence += usages_elsewhere(text, path, list(self._nodes), self.tree, self.job.run.file)
+            self._evidence += factories(self.tree, list(self._nodes))
+        return [candidate for candidate in self._evidence if candidate.target == name]
+
+    def _built(self, construction: Construction, cls: type) -> Iterator[Tuple[Construction, Any]]:
+        """The model that a construction gives; where it cannot be built, those of constructions that mend what failed."""
+        left, seen = [construction], {construction.text()}
+        for _ in range(MOST_CONSTRUCTIONS):
+            if not left or self.bench.is_over:
+                return
+            made = left.pop(0)
+            model, trial = self.bench.build(made.text())
+            if trial.error is None:
+                if callable(model):
+                    yield made, model
+                return
+            others = [other for other in self._adjusted(made, trial.error, cls) if other.text() not in seen]
+            seen.update(other.text() for other in others)
+            left[:0] = others
+
+    def _adjusted(self, construction: Construction, error: BaseException, cls: type) -> List[Construction]:
+        return adjusted(construction, error, cls, self.names, self.tree)
+
+    def _input_shapes(self, cls: type) -> Dict[str, InputShape]:
+        for base in cls.__mro__:
+            node = self._nodes.get(base.__name__)
+            forward = (
+                next((item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "forward"), None) if node else None
+            )
+            if forward is not None:
+                return input_shapes(forward, self._lines, node, self.tree)
+        return {}
+
+
+def _given(candidate: Candidate) -> Optional[str]:
+    return None if candidate.arguments is None else filled(candidate.arguments, candidate.sizes)
+
+
+def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: List[Any]) -> None:
+    """Find and run examples for the classes that those that were run do not reach. What they saw is added to `sights` and to the trace."""
+    finder = Finder(job, names, search)
+    finder.given = {request.target for request in job.run.examples}
+    for _, _, calls, _ in sights:  # Where an example that was given fails, what it did not come to has no other one either.
+        finder.reached.update(type(module) for module in calls.modules)
+    for found in finder.examples():
+        request = ExampleRequest(found.target, found.expression)
+        code = job.compiled(request)
+        example = job.trace.examples[-1]
+        example.evidence, example.where, example.doubtful = found.evidence, found.where, found.doubtful
+        example.tried, example.others = found.tried, found.others
+        if code is None:
+            continue
+        index, first_layer = len(job.trace.examples) - 1, len(job.trace.layers)
+        job.calls = job.next_calls()
+        sight = job.evaluate(index, request, code, names)
+        if example.doubtful and found.exhausted and is_one_mistake(job.calls.mismatches, example.error):
+            example.doubtful = False
+        job.record(sight, [], index, first_layer)
+        sights.append((code, sight, job.calls, first_layer))
+        finder.reached.update(job.calls.called_classes())
+        job.send(Traced(job.run.run_id, "partial", job.trace))
+    job.calls = job.next_calls()

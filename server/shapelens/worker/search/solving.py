@@ -1,0 +1,177 @@
+"""Sizes that meet a demand: by the sizes that are equal to what arrived, then by trying how what arrived follows them."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+from .demands import Demand, demands
+from .trials import Trial
+
+Sizes = Dict[str, int]
+Reaches = Callable[[Sizes], Optional[Trial]]
+
+LARGEST = 1 << 22
+# Sizes that are common for pictures, signals and sequences, for what no equation tells.
+LADDER = (224, 128, 256, 96, 32, 28, 299, 512, 48, 112, 16, 160, 192, 227, 384, 331, 320, 84, 40, 1024, 8, 2048, 16000)
+MULTIPLES = 4
+
+
+def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
+    """Changes of the free sizes that may meet what a failed attempt asks for, the most promising first.
+
+    `guessed`: those of the constructor, which are changed after those of the input. `reaches(sizes)` makes an attempt.
+    """
+    if trial is None:
+        return
+    given: Set[Tuple[Tuple[str, int], ...]] = set()
+    for change in _changes(trial, wanted, free, guessed, reaches):
+        key = tuple(sorted(change.items()))
+        if key not in given and all(0 < size <= LARGEST for size in change.values()):
+            given.add(key)
+            yield change
+
+
+def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
+    inputs = [name for name in free if name not in guessed and name != "#B"]
+    equal = [demand for demand in wanted if demand.kind == "equal"]
+    together: Sizes = {}
+    for demand in equal:
+        for name in [name for name in inputs if free[name] == demand.got and name not in together][:1]:
+            together[name] = demand.need
+    if len(together) > 1:
+        yield together
+    for demand in equal:
+        yield from _same(demand, free, inputs)
+    for demand in wanted:
+        if demand.kind == "multiple" and demand.need > 1:
+            yield from _multiples(demand, free, inputs)
+    if any(demand.kind == "larger" for demand in wanted):
+        for name in inputs:
+            if free[name] >= 8:
+                for factor in (2, 4, 8):
+                    yield {name: free[name] * factor}
+    for demand in equal[:2]:
+        yield from _solved(trial, demand, free, inputs, reaches)
+    for demand in equal[:4]:
+        yield from _in_proportion(demand, free, inputs)
+        if free.get("#B") == demand.got:
+            yield {"#B": demand.need}
+    for name in inputs:
+        if name.rpartition(".")[2].lstrip("#") in _SPATIAL:
+            for size in LADDER:
+                if size != free[name]:
+                    yield {name: size}
+    rest = [name for name in free if name in guessed]
+    for demand in equal[:2]:
+        yield from _same(demand, free, rest)
+        yield from _solved(trial, demand, free, rest, reaches)
+        yield from _in_proportion(demand, free, rest)
+
+
+_SPATIAL = {"P", "H", "W", "L", "V", "T", "S", "F"}
+
+
+def _same(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]:
+    """A size that is the one that arrived."""
+    same = [name for name in names if free[name] == demand.got]
+    for name in same:
+        yield {name: demand.need}
+    if len(same) > 1:
+        yield dict.fromkeys(same, demand.need)
+
+
+def _in_proportion(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]:
+    """A size that what arrived is a small multiple of, or differs little from."""
+    got, need = demand.got, demand.need
+    for name in names:
+        size = free[name]
+        if size in (0, 1, got) or got <= 0:
+            continue
+        if got % size == 0 and got // size <= 64 and need % (got // size) == 0:
+            yield {name: need // (got // size)}
+        elif size % got == 0 and size // got <= 64:
+            yield {name: need * (size // got)}
+        elif abs(size - got) <= 2 and need - got + size > 0:
+            yield {name: size + need - got}
+
+
+def _multiples(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]:
+    need = demand.need
+    order = sorted(names, key=lambda name: free[name] != demand.got)
+    for name in order:
+        size = free[name]
+        if size % need and (demand.got == -1 or size == demand.got or demand.got % size == 0 or len(order) == 1 or size > 4):
+            up = -(-size // need) * need
+            yield {name: up}
+            if need < size:
+                yield {name: size // need * need}
+            yield {name: 2 * up}
+
+
+def _solved(trial: Trial, demand: Demand, free: Sizes, names: List[str], reaches: Reaches) -> Iterator[Sizes]:
+    """Change one size at a time and see how the difference of what arrived and what is needed follows it; then go to where it is zero."""
+    here = demand.got - demand.need
+    for name in names:
+        size = free[name]
+        step = max(1, size // 4) if size < 16 else 16 if size % 16 == 0 else 8 if size % 8 == 0 else 4
+        points = [(size, here)]
+        for other in (size + step, size + 2 * step):
+            difference = _difference(trial, reaches({**free, name: other}), demand)
+            if difference is None or difference == here:
+                break
+            points.append((other, difference))
+        if len(points) < 2:
+            continue
+        yield from _zeros(name, points)
+        yield from _bracketed(trial, demand, free, name, points, reaches)
+
+
+def _zeros(name: str, points: List[Tuple[int, int]]) -> Iterator[Sizes]:
+    (x0, y0), (x1, y1) = points[:2]
+    if y1 != y0:
+        zero = x0 - y0 * (x1 - x0) / (y1 - y0)
+        if zero > 0 and abs(zero - round(zero)) < 1e-9:
+            yield {name: round(zero)}
+
+
+def _bracketed(trial: Trial, demand: Demand, free: Sizes, name: str, points: List[Tuple[int, int]], reaches: Reaches) -> Iterator[Sizes]:
+    """Bisection: the difference grows with the size, not always evenly (a flattened picture's with its square)."""
+    grows = (points[1][1] - points[0][1]) * (1 if points[1][0] > points[0][0] else -1) > 0
+    size, here = points[0]
+    too_large = (here > 0) is grows
+    low, high = (1, size) if too_large else (size, 0)
+    for _ in range(14):
+        middle = (low + high) // 2 if high else low * 2
+        if middle in (low, high) or middle > LARGEST:
+            return
+        tried = reaches({**free, name: middle})
+        if tried is None:
+            return
+        difference = _difference(trial, tried, demand)
+        if tried.error is None or (difference is None and tried.place != trial.place and tried.reached >= trial.reached):
+            yield {name: middle}
+            return
+        if difference is None:
+            low = middle  # It fails earlier: too small for what comes before.
+            if not high:
+                return
+        elif difference == 0:
+            yield {name: middle}
+            return
+        elif (difference > 0) is grows:
+            high = middle
+        else:
+            low = middle
+
+
+def _difference(trial: Trial, other: Optional[Trial], demand: Demand) -> Optional[int]:
+    """What is left of a demand in another attempt; None where that failed elsewhere, or not at all."""
+    if other is None or other.error is None or other.place != trial.place:
+        return None
+    index = [each.kind for each in demands(trial) if each == demand]
+    same = [each for each in demands(other) if each.kind == "equal"]
+    before = [each for each in demands(trial) if each.kind == "equal"]
+    if not index or demand not in before or len(same) != len(before):
+        return same[0].got - same[0].need if same else None
+    found: Any = same[before.index(demand)]
+    return int(found.got - found.need)

@@ -1,0 +1,190 @@
+"""Tries: builds a model and calls it as an example would, but ends at the first thing that does not fit, and tells how far that was."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Mapping, Optional, Tuple
+
+import torch
+
+from ...protocol import Mismatch
+from .. import standin, unknown
+from ..conditions import branches, gave_up
+from ..confine import DeadlineReached, within
+from ..example import MAKE, Maker, Namespace, compile_expression
+from ..failures import mismatch_of
+from ..frames import EXAMPLE_FILE
+
+if TYPE_CHECKING:
+    from ..run import Job
+
+MODEL = "__shapelens_model__"
+_GIVEN = "__shapelens_given__"
+_CALL = compile("%s(*%s[0], **%s[1])" % (MODEL, _GIVEN, _GIVEN), EXAMPLE_FILE, "eval")
+LONGEST = 0.5  # seconds that an attempt may take in any case
+_STOPS = (DeadlineReached, MemoryError, KeyboardInterrupt)
+
+
+class Refused(BaseException):
+    """A layer got what it cannot take, or an operation failed. No `Exception`: what user code catches does not come here."""
+
+    def __init__(self, found: Mismatch) -> None:
+        super().__init__(found.message)
+        self.found = found
+
+
+class Trial:
+    """What became of one attempt."""
+
+    def __init__(self, reached: int, error: Optional[BaseException], found: Optional[Mismatch]) -> None:
+        self.reached = reached  # places of the text that it came to
+        self.error = error  # None: it ran to its end
+        self.found = found  # what did not fit, where that is known
+        self.classes: FrozenSet[type] = frozenset()  # of the modules that gave a result
+        self.result: Any = None
+
+    @property
+    def place(self) -> Any:
+        """Where it failed; equal for two attempts that failed at the same place of the text."""
+        return (
+            None if self.found is None or self.found.span is None else (self.found.span.file, self.found.span.line, self.found.span.column)
+        )
+
+
+class Bench:
+    """Where attempts are made: the environment of a run, with the document loaded."""
+
+    def __init__(self, job: "Job", names: Mapping[str, Any], until: float) -> None:
+        self.job = job
+        self.names = names
+        self.until = until  # `time.perf_counter()` at which the search has to have ended
+        self.most_seconds = max(LONGEST, (until - time.perf_counter()) / 3)  # that one attempt may take
+        self.tried = 0
+        self._models: Dict[str, Any] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the search is up."""
+        return time.perf_counter() > self.until
+
+    # --- building ---
+
+    def build(self, constructor: str) -> Tuple[Any, Trial]:
+        """The model that an expression gives, and how that went."""
+        if constructor in self._models:
+            return self._models[constructor], Trial(0, None, None)
+        model: Any = None
+        self._start()
+        self.tried += 1
+        error: Optional[BaseException] = None
+        try:
+            namespace = self.namespace()
+            with within(self.most_seconds):
+                model = eval(compile_expression(constructor), namespace)
+        except _STOPS:
+            raise
+        except BaseException as raised:
+            error = raised
+        trial = self._ended(error)
+        if trial.error is None:
+            self._models = {constructor: model}  # Only the last one: they may be large.
+        return model, trial
+
+    def whole(self, expression: str) -> Trial:
+        """Evaluate a whole example."""
+        self._start()
+        self.tried += 1
+        error: Optional[BaseException] = None
+        result: Any = None
+        try:
+            namespace = self.namespace()
+            with within(self.most_seconds):
+                result = eval(compile_expression(expression), namespace)
+        except _STOPS:
+            raise
+        except BaseException as raised:
+            error = raised
+        trial = self._ended(error)
+        trial.result = result
+        return trial
+
+    def namespace(self) -> Namespace:
+        """The globals of an expression."""
+        namespace = Namespace(self.names)
+        namespace[MAKE] = Maker(namespace, {}, {})
+        namespace["__builtins__"] = __builtins__
+        return namespace
+
+    # --- calling ---
+
+    def call(self, model: Any, arguments: str) -> Trial:
+        """Call a model with arguments, written as in a call: `f32[B:2, 3], mask=None`."""
+        self.tried += 1
+        trial = self._call(model, arguments, frozenset())
+        turned = branches.last(self.job.frames.is_user_file)
+        if turned and trial.error is not None and self._gave_up(trial):
+            # A condition on data led into a path that ends, as it does in a run.
+            other = self._call(model, arguments, turned)
+            trial = other if other.error is None or other.reached > trial.reached else trial
+        return trial
+
+    def _gave_up(self, trial: Trial) -> bool:
+        found = [trial.found] if trial.found is not None and isinstance(trial.error, Refused) else []
+        return gave_up(None if isinstance(trial.error, Refused) else trial.error, found, self.job.frames.is_user_file)
+
+    def _call(self, model: Any, arguments: str, turned: Any) -> Trial:
+        self._start(turned, keep=True)
+        error: Optional[BaseException] = None
+        result: Any = None
+        try:
+            namespace = self.namespace()
+            with within(self.most_seconds):
+                namespace[_GIVEN] = eval(compile_expression("(lambda *args, **kwargs: (args, kwargs))(%s)" % arguments), namespace)
+                namespace[MODEL] = model
+                result = eval(_CALL, namespace)
+        except _STOPS:
+            raise
+        except BaseException as raised:
+            error = raised
+        trial = self._ended(error)
+        trial.result = result
+        return trial
+
+    # --- both ---
+
+    def _start(self, turned: Any = frozenset(), keep: bool = False) -> None:
+        job = self.job
+        if keep:
+            job.recorder.start_example()
+            standin.called.clear()
+            branches.start(turned)
+            unknown.start()
+            job.calls.start_attempt()
+            job.meta.failure, job.meta.inside_layer, job.meta.vague = None, 0, False
+        else:
+            job.calls = job.next_calls()
+            job.start(0, turned)
+        job.calls.refuse = Refused
+        job.meta.recover = job.calls.recovery.unable
+
+    def _ended(self, error: Optional[BaseException]) -> Trial:
+        job = self.job
+        job.meta.inside_layer = 0
+        found: Optional[Mismatch] = None
+        if isinstance(error, Refused):
+            found = error.found
+        elif error is not None:
+            found = mismatch_of(error, 0, job.frames, job.meta, job.calls)
+        trial = Trial(len(job.recorder.seen), error, found)
+        trial.classes = job.calls.called_classes()
+        return trial
+
+
+def parameters_of(function: Any) -> "list[inspect.Parameter]":
+    """The parameters of a bound method or class, as a caller sees them; [] where Python cannot tell."""
+    try:
+        with torch._C.DisableTorchFunction():
+            return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
