@@ -123,7 +123,7 @@ def test_a_choice_lasts_and_the_others_can_be_chosen_again() -> None:
     assert found.choose(FILE, "Net", other.expression)
     # Even an edit of the evidence, and a run that fails, are no reason to take another.
     edited = parse(TEXT.replace("randn(2, 8)", "randn(4, 8)"))
-    assert found.known(FILE, edited, ["Net"]) == [Known("Net", other.expression, "inferred", chosen=True)]
+    assert found.known(FILE, edited, ["Net"]) == [Known("Net", other.expression, "inferred", chosen=True, proven=True)]
     run = ExampleRun("Net", other.expression, evidence="inferred", error="RuntimeError: no", seconds=0.1)
     (told,) = found.keep(FILE, edited, Trace(FILE, examples=[run])).examples
     assert told.others == [Alternative(USED.expression, "usage", "line 18")]
@@ -141,3 +141,16 @@ def test_the_classes_that_lack_an_example() -> None:
     assert without_example(module, choice) == ["Other", "Maybe"]
     typing = parse(TEXT.replace("class Net", "# shapelens: Net()(f32[B:\nclass Net"))
     assert without_example(typing, choose(typing, FILE, Settings())) == ["Other"]
+
+
+def test_an_example_that_ran_to_its_end_once_stays_proven() -> None:
+    found = kept(INFERRED)
+    assert known(found, TEXT)[0].proven
+    edited = parse(TEXT.replace("return x", "return x @ x"))
+    failed = replace(INFERRED, error="RuntimeError: no")
+    found.keep(FILE, edited, Trace(FILE, examples=[failed]))
+    assert found.known(FILE, edited, ["Net"])[0].proven
+    assert not known(kept(replace(INFERRED, doubtful=True)), TEXT)[0].proven
+    other = replace(failed, expression="Net()(f32[B:2, 9])")
+    found.keep(FILE, edited, Trace(FILE, examples=[other]))
+    assert not found.known(FILE, edited, ["Net"])[0].proven
