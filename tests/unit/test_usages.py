@@ -72,6 +72,10 @@ def test_where_it_was_said(text: str, where: str):
         ("torch.randn(3, 32, 32).unsqueeze(0)", "f32[B:1, 3, 32, 32]"),
         ("torch.from_numpy(np.random.randn(2, 3)).float()", "f32[B:2, 3]"),
         ("torch.tensor(np.random.rand(2, 3), dtype=torch.float32)", "f32[B:2, 3]"),
+        ("torch.rand(2, 3) * 2 - 1", "f32[B:2, 3]"),
+        ("torch.rand(2, 3) > 0.5", "bool[B:2, 3]"),
+        ("torch.ones_like(torch.rand(2, 3))", "f32[B:2, 3]"),
+        ("[torch.rand(3, 8, 9), torch.rand(3, 7, 9)]", "[f32[3, 8, 9], f32[3, 7, 9]]"),
         ("torch.tensor([[1, 2, 3]])", "torch.tensor([[1, 2, 3]])"),
         ("torch.arange(8)", "torch.arange(8)"),
         ("{'a': torch.randn(2, 3), 'b': [torch.ones(2)]}", "{'a': f32[B:2, 3], 'b': [f32[B]]}"),
@@ -143,14 +147,69 @@ def test_pictures_that_are_resized():
     assert first(text) == "Net()(f32[B:8, 3, 64, 48])"
 
 
-def test_a_loader_that_the_document_can_make_is_asked():
+def test_a_loader_of_tensors():
     text = """
     data = torch.utils.data.TensorDataset(torch.randn(100, 3), torch.randn(100))
-    loader = torch.utils.data.DataLoader(data, batch_size=10, shuffle=True, num_workers=4)
+    train_data, test_data = torch.utils.data.random_split(data, [80, 20])
+    loader = torch.utils.data.DataLoader(train_data, batch_size=10, shuffle=True, num_workers=4)
     for x, y in loader:
         Net()(x, y)
     """
-    assert first(text) == "Net()(next(iter(loader))[0], next(iter(loader))[1])"
+    assert first(text) == "Net()(f32[B:10, 3], f32[B])"
+
+
+ITEMS = """
+class Pictures(torch.utils.data.Dataset):
+    def __init__(self, size=32):
+        self.size = size
+    def __getitem__(self, index):
+        return torch.randn(3, self.size, self.size), torch.tensor(index % 10)
+"""
+
+
+def test_a_data_set_that_says_what_its_items_are():
+    text = ITEMS.replace("torch.tensor(index % 10)", "torch.zeros(5)") + dedent("""
+    for step, (x, y) in enumerate(torch.utils.data.DataLoader(Pictures(64), batch_size=4)):
+        Net()(x)
+    """)
+    assert first(text) == "Net()(f32[B:4, 3, 64, 64])"
+
+
+def test_a_loader_that_the_document_can_make_is_asked():
+    text = ITEMS + dedent("""
+    loader = torch.utils.data.DataLoader(Pictures(), batch_size=4, shuffle=True, num_workers=4)
+    for step, (x, y) in enumerate(loader):
+        Net()(x)
+    """)
+    assert first(text) == "Net()(next(iter(loader))[0])"
+
+
+def test_batches_of_their_own_class():
+    text = ITEMS + dedent("""
+    class Batch:
+        def __init__(self, items): self.x = torch.stack([x for x, _ in items])
+    def train(model, train_loader):
+        for batch in train_loader:
+            model(batch)
+            model(**batch.__dict__)
+    def main():
+        train(Net(), torch.utils.data.DataLoader(Pictures(16), batch_size=4, collate_fn=Batch))
+    """)
+    loader = "torch.utils.data.DataLoader(Pictures(16), batch_size=4, collate_fn=Batch)"
+    assert [arguments for _, arguments, _ in found(text)] == [f"next(iter({loader}))", f"**next(iter({loader})).__dict__"]
+
+
+def test_a_training_function_that_nothing_calls_gets_the_loader_of_the_file():
+    text = """
+    class Wrapper(nn.Module):
+        def __init__(self): self.net = Net()
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(100, 3)), batch_size=10)
+    def evaluate(model, test_loader, device):
+        for (x,) in test_loader:
+            model(x.to(device))
+    """
+    candidates = usages(ast.parse(MODEL + dedent(text)), ["Net", "Wrapper"])
+    assert [(one.target, one.constructor, one.arguments) for one in candidates] == [("Wrapper", "", "f32[B:10, 3]")]
 
 
 def test_a_test_case_sets_its_model_up():

@@ -73,6 +73,8 @@ class _Writer:
         """The arguments of a call as text; None where the document cannot evaluate them."""
         if given is None or any(value.node is None for value in given.positional):
             return None
+        if any(name is None and value.node is None for name, value in given.keywords):
+            return None
         keywords = [ast.keyword(name, value.node) for name, value in given.keywords if value.node is not None]
         text = self.tensors.arguments([value.resolved() for value in given.positional], keywords)
         return text if self._can_be_evaluated(text) else None

@@ -67,9 +67,22 @@ def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:
     return (side, side) if side else None
 
 
-def loader(given: Arguments) -> Optional[Value]:
-    """`DataLoader(…)`: what a loop over it gives, where its data set is a known one."""
-    items = given.by_name("dataset", 0)
+def item(shorthands: List[Optional[ast.expr]]) -> Optional[Value]:
+    """What a data set of these tensors gives: one row of each. None where it is not known."""
+    parts = []
+    for node in shorthands:
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            return None
+        inner = node.slice
+        sizes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
+        if not sizes:
+            return None
+        parts.append(Value(shorthand(node.value.id, sizes[1:])))
+    return _tuple(parts) if parts else None
+
+
+def loader(given: Arguments, items: Optional[Value]) -> Optional[Value]:
+    """`DataLoader(…)` of a data set: what a loop over it gives, where an item of the data set is known."""
     if items is None or items.element is None or given.by_name("collate_fn") is not None:
         return None
     size = given.by_name("batch_size", 1)

@@ -128,6 +128,13 @@ def module_classes(names: ModuleNames) -> Set[str]:
     return found
 
 
+def main_class(names: ModuleNames, classes: Set[str]) -> str:
+    """The one class of `classes` that no other class of the module reads; "" where there are several."""
+    read = {part.id for node in names.classes.values() for part in ast.walk(node) if isinstance(part, ast.Name) and part.id != node.name}
+    left = [name for name in names.classes if name in classes and name not in read]
+    return left[0] if len(left) == 1 else ""
+
+
 def method(owner: ast.ClassDef, name: str) -> Optional[Function]:
     """A method that a class itself defines."""
     return next((node for node in owner.body if isinstance(node, FUNCTIONS) and node.name == name), None)

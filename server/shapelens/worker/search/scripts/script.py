@@ -19,6 +19,7 @@ from .module_names import (
     dotted,
     free_names,
     inherited,
+    main_class,
     method,
     module_classes,
     required,
@@ -58,7 +59,9 @@ class Script(Statements):
         self.document = document
         self.tensors = Tensors(names)
         self.uses: List[Use] = []
+        self.loaders: List[Value] = []
         self.models = module_classes(names) | self.classes
+        self._main_class = main_class(document, self.classes)
         self._calls = 0
         self._active: List[Function] = []
         self._gone_through: Set[int] = set()
@@ -70,7 +73,8 @@ class Script(Statements):
         if self.names.own:
             self._find_literals()
         self.block(self.names.tree.body, self.module)
-        for function in self.names.functions.values():
+        called = {dotted(node.func) for node in ast.walk(self.names.tree) if isinstance(node, ast.Call)}
+        for function in sorted(self.names.functions.values(), key=lambda function: function.name in called):
             self._unless_gone_through(function, self.module)
         for node in self.names.classes.values():
             if node.name not in self.models:
@@ -79,7 +83,7 @@ class Script(Statements):
 
     def _find_literals(self) -> None:
         for node in statements(self.names.tree.body):
-            if isinstance(node, ast.Assign) and is_literal(node.value):
+            if isinstance(node, ast.Assign) and is_literal(node.value, self.names.literals):
                 for target in node.targets:
                     self._find_literal(target, node.value)
 
@@ -151,6 +155,8 @@ class Script(Statements):
                 value = Value(model=annotated, is_model=True)
             if value is None and name in ARGUMENTS and self.options:
                 value = Value(attributes=self.options)
+            if value is None and is_entry:
+                value = self._likely(name)
             inner.values[name] = value if value is not None else UNKNOWN
         if function.args.kwarg is not None:
             taken = {parameter.arg for parameter in parameters + function.args.kwonlyargs}
@@ -158,6 +164,15 @@ class Script(Statements):
             inner.values[function.args.kwarg.arg] = Value(ast.Dict([], []) if not rest else None, attributes=rest)
         if function.args.vararg is not None:
             inner.values[function.args.vararg.arg] = Value(items=tuple(given.positional[len(parameters) :]))
+
+    def _likely(self, name: str) -> Optional[Value]:
+        """What a parameter of a function is that nothing calls: by its name, if there is just one thing of the kind."""
+        words = set(name.lower().split("_"))
+        if words & {"loader", "dataloader", "dl"} and self.loaders:
+            return self.loaders[0]
+        if name.lower() in ("model", "net", "network") and self._main_class:
+            return Value(model=self._main_class, is_model=True)
+        return None
 
     def made(self, node: ast.ClassDef, given: Arguments) -> Optional[Dict[str, Value]]:
         if node.name in self.models:
@@ -187,8 +202,9 @@ class Script(Statements):
             attributes.update((name, value) for name, value in given.keywords if name in fields)
 
     def prefers_result(self, found: Value) -> bool:
-        parts = found.items if found.items is not None else (found,)
-        return bool(parts) and all(self.tensors.is_made(part.node) for part in parts)
+        parts = [part.node for part in (found.items if found.items is not None else (found,))]
+        are_made = [self.tensors.is_made(part) for part in parts]
+        return any(are_made) and all(made or (part is not None and is_literal(part)) for made, part in zip(are_made, parts))
 
     def called(self, model: Value, given: Arguments, node: ast.Call, scope: Scope) -> Value:
         for one in (model,) + model.others:
@@ -231,13 +247,11 @@ class Script(Statements):
                 return replace(model, node=None) if tail == "trace" else UNKNOWN
             if tail == "prepare" and len(given.positional) > 1:
                 return Value(items=tuple(given.positional))
-        if tail == "DataLoader":
-            return self._loader(given, node)
         made = self._made_by_document(given, node, scope)
         if made is not None:
             return made
         in_loop = looped(name, given.positional) if name not in self.names.functions else None
-        return in_loop if in_loop is not None else batches.data_set(name, given)
+        return in_loop if in_loop is not None else self._of_data(tail, given, node)
 
     def _made_by_document(self, given: Arguments, node: ast.Call, scope: Scope) -> Optional[Value]:
         """Another file calls a function of the document that returns a model."""
@@ -255,17 +269,45 @@ class Script(Statements):
             made = None
         return replace(found, node=made) if found.is_model else None
 
+    def _of_data(self, tail: str, given: Arguments, node: ast.Call) -> Optional[Value]:
+        """Data sets and loaders, with what iterating them gives; None for anything else."""
+        if tail == "DataLoader":
+            found = self._loader(given, node)
+            self.loaders.append(found)
+            return found
+        if tail == "TensorDataset":
+            made = self._again(node, given)
+            shorthands = [self.tensors.shorthand(value.node) if value.node is not None else None for value in given.positional]
+            return replace(made, element=batches.item(shorthands))
+        if tail == "random_split" and len(given.positional) > 1:
+            parts = given.positional[1].items
+            return Value(items=(given.positional[0],) * (len(parts) if parts else 2))
+        if tail in ("Subset", "ConcatDataset") and given.positional:
+            whole = given.positional[0]
+            return whole.items[0] if whole.items else whole
+        return batches.data_set(tail, given)
+
+    def _again(self, node: ast.Call, given: Arguments) -> Value:
+        """The call itself, in the document's words."""
+        try:
+            positional, keywords = given.nodes()
+            return Value(checked(ast.Call(self.value(node.func, self.module).resolved(), positional, keywords)))
+        except Unresolved:
+            return UNKNOWN
+
     def _loader(self, given: Arguments, node: ast.Call) -> Value:
-        known = batches.loader(given)
+        data = given.by_name("dataset", 0)
+        if data is not None and data.element is None and data.attributes is not None:
+            owner = self.names.classes.get(dotted(data.attributes.get("__class__", UNKNOWN).node))
+            getter = inherited(self.names, owner, "__getitem__") if owner is not None else None
+            if getter is not None:
+                items = self.run(getter, Arguments([UNKNOWN], []), self.module, Value(attributes=data.attributes))
+                data = replace(data, element=self.tensors.item(items))
+        known = batches.loader(given, data)
         if known is not None:
             return known
         kept: List[Tuple[Optional[str], Value]] = [(name, value) for name, value in given.keywords if name in OF_LOADERS]
-        try:
-            positional, keywords = Arguments(given.positional[:2], kept).nodes()
-            callee = self.value(node.func, self.module).resolved()
-            return batches.asked(Value(checked(ast.Call(callee, positional, keywords))))
-        except Unresolved:
-            return UNKNOWN
+        return batches.asked(self._again(node, Arguments(given.positional[:2], kept)))
 
     def kept(self, name: str, value: Value, scope: Scope) -> Value:
         """A name of the document stays one, unless what it holds says more: a model, tensors, what a model gave."""
@@ -280,7 +322,9 @@ class Script(Statements):
             return value
         items = value.items if value.node is not None and is_literal(value.node) else None
         node = ast.Name(name, ast.Load())
-        element = Value(first_of(node)) if value.element is not None else None
+        element = value.element
+        if element is not None and not self.prefers_result(element):
+            element = Value(first_of(node))
         return replace(value, node=node, literal=value.known(), items=items, element=element)
 
 

@@ -7,7 +7,7 @@ import copy
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from .module_names import ModuleNames, dotted
-from .values import SPELLED, constant, integer
+from .values import SPELLED, Value, constant, integer
 
 DTYPES = {
     "float16": "f16", "half": "f16", "bfloat16": "bf16", "float32": "f32", "float": "f32", "float64": "f64", "double": "f64",
@@ -24,6 +24,7 @@ OLD = {
 NUMPY = {
     "rand": "f64", "randn": "f64", "random_sample": "f64", "normal": "f64", "uniform": "f64", "random": "f64", "randint": "i64",
 }  # fmt: skip
+LIKE = {"torch.randn_like", "torch.rand_like", "torch.zeros_like", "torch.ones_like", "torch.empty_like"}
 FROM_NUMPY = {"torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}
 WRAPPERS = {"torch.autograd.Variable", "torch.nn.Parameter", "torch.autograd.variable.Variable"}
 CASTS = {
@@ -34,6 +35,8 @@ SAME = {
     "to", "cuda", "cpu", "clone", "detach", "contiguous", "pin_memory", "requires_grad_", "normal_", "uniform_", "random_", "fill_",
     "zero_", "abs",
 }  # fmt: skip
+FUNCTIONS = {"torch", "torch.nn.functional"}
+ELEMENTWISE = {"sigmoid", "tanh", "softmax", "log_softmax", "exp", "log", "relu", "clamp", "sign", "abs", "square", "sqrt"}
 BATCH = {
     "bs", "batch", "batch_size", "batchsize", "bsz", "n_batch", "num_batch", "batch_sz", "minibatch", "minibatch_size",
 }  # fmt: skip
@@ -59,11 +62,24 @@ class Tensors:
             return bool(node.values) and all(map(self.is_made, node.values))
         return node is not None and self._made(node) is not None
 
+    def item(self, value: Value) -> Optional[Value]:
+        """A value with its tensors as shorthands; None where some part of it is none."""
+        if value.items is not None:
+            parts = [self.item(part) for part in value.items]
+            known = [part for part in parts if part is not None and part.node is not None]
+            return (
+                Value(ast.Tuple([part.resolved() for part in known], ast.Load()), items=tuple(known)) if len(known) == len(parts) else None
+            )
+        made = self.shorthand(value.node) if value.node is not None else None
+        return Value(made) if made is not None else None
+
     def arguments(self, positional: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> str:
         """The arguments of a call as text, with shorthands in the place of calls that make tensors, and the batch named."""
         call = ast.Call(ast.Name("f", ast.Load()), list(positional), list(keywords))
-        changed = _Shorthands(self).visit(copy.deepcopy(call))
-        _name_batch([node for node in _in_order(changed) if is_shorthand(node)])
+        changed = copy.deepcopy(call)
+        _Shorthands(self).generic_visit(changed)
+        if not _is_list_of_pictures(changed.args[:1]):
+            _name_batch([node for node in _in_order(changed) if is_shorthand(node)])
         return ast.unparse(ast.fix_missing_locations(changed))[2:-1]
 
     def _full(self, node: ast.AST) -> str:
@@ -75,12 +91,15 @@ class Tensors:
             inner = node.slice  # type: ignore[attr-defined]
             return node.value.id, list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]  # type: ignore[attr-defined]
         if not isinstance(node, ast.Call):
-            return None
+            return self._computed(node)
         name = self._full(node.func)
         if name in OF_SIZES or (name in OLD and not (len(node.args) == 1 and isinstance(node.args[0], (ast.Call, ast.List)))):
             found = self._of_sizes(node, OF_SIZES.get(name) or OLD[name], name in OLD)
             if found is not None:
                 return found
+        if name in LIKE and node.args:
+            like = self._made(node.args[0])
+            return self._cast(node, like[0], like[1]) if like is not None else None
         if name == "torch.randint":
             return self._randint(node)
         if name == "torch.full" and len(node.args) == 2:
@@ -96,10 +115,22 @@ class Tensors:
                 default = OLD.get(name, made[0])
                 return self._cast(node, default, made[1])
             return None
-        if name in WRAPPERS and node.args:
+        if node.args and (name in WRAPPERS or (name.rpartition(".")[0] in FUNCTIONS and name.rpartition(".")[2] in ELEMENTWISE)):
             return self._made(node.args[0])
         if isinstance(node.func, ast.Attribute) and "torch" not in name.partition(".")[0]:
             return self._method(node.func, node)
+        return None
+
+    def _computed(self, node: ast.AST) -> Optional[Made]:
+        """Arithmetic and comparisons with numbers: `torch.rand(2, 3) * 2 - 1`, `torch.rand(2, 3) > 0.5`."""
+        if isinstance(node, ast.BinOp):
+            tensor, number = (node.left, node.right) if not _is_number(node.left) else (node.right, node.left)
+            made = self._made(tensor) if _is_number(number) else None
+            whole = isinstance(number, ast.Constant) and type(number.value) is int and not isinstance(node.op, ast.Div)
+            return made if made is None or whole or made[0] not in ("i64", "i32", "bool") else ("f32", made[1])
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and _is_number(node.comparators[0]):
+            made = self._made(node.left)
+            return ("bool", made[1]) if made is not None else None
         return None
 
     def _of_sizes(self, node: ast.Call, dtype: str, sizes_alone: bool) -> Optional[Made]:
@@ -161,7 +192,7 @@ class Tensors:
             if at is not None and -len(sizes) - 1 <= at <= len(sizes):
                 at = at if at >= 0 else at + len(sizes) + 1
                 return dtype, sizes[:at] + [constant(1)] + sizes[at:]
-        return made if function.attr in SAME else None
+        return made if function.attr in SAME or (function.attr in ELEMENTWISE and dtype.startswith(("f", "bf"))) else None
 
     def sizes(self, given: Sequence[ast.expr]) -> Optional[List[ast.expr]]:
         """The sizes that a call is given, one by one or as a tuple; None where their number is not known."""
@@ -171,6 +202,9 @@ class Tensors:
                 only = self.names.literals.get(only.id, only) if self.names.own else only
             if isinstance(only, ast.Call) and self._full(only.func) in ("torch.Size", "tuple", "list") and len(only.args) == 1:
                 only = only.args[0]
+            shape = self._shape(only)
+            if shape is not None:
+                return shape
             if isinstance(only, (ast.Tuple, ast.List)):
                 given = only.elts
             elif isinstance(only, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) and integer(only, self._literals()) is None:
@@ -179,7 +213,19 @@ class Tensors:
             return [] if given is not None and len(given) == 0 else None
         return [self._size(size) for size in given]
 
+    def _shape(self, node: Optional[ast.AST]) -> Optional[List[ast.expr]]:
+        """The sizes that `x.shape` and `x.size()` are, where it is known what x is."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size" and not node.args:
+            made = self._made(node.func.value)
+        else:
+            made = self._made(node.value) if isinstance(node, ast.Attribute) and node.attr == "shape" else None
+        return made[1] if made is not None else None
+
     def _size(self, node: ast.expr) -> ast.expr:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
+            shape = self._shape(node.value)
+            if shape is not None and node.slice.value < len(shape):
+                return shape[node.slice.value]
         number = integer(node, self._literals())
         if number is not None and number >= 0:
             made = constant(number)
@@ -207,7 +253,7 @@ class _Shorthands(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
             return node  # Its sizes may be of names that it binds itself.
-        made = self.tensors.shorthand(node) if isinstance(node, ast.Call) else None
+        made = self.tensors.shorthand(node) if isinstance(node, (ast.Call, ast.BinOp, ast.Compare)) else None
         return made if made is not None else self.generic_visit(node)
 
 
@@ -250,6 +296,12 @@ def _name_batch(shorthands: Sequence[ast.AST]) -> None:
         shorthands[row].slice = ast.Tuple(dims[row], ast.Load()) if isinstance(inner, ast.Tuple) else dims[row][0]  # type: ignore[attr-defined]
 
 
+def _is_list_of_pictures(given: Sequence[ast.AST]) -> bool:
+    """`[f32[3, 64, 48], f32[3, 32, 32]]`: detectors take their batch so."""
+    parts = given[0].elts if given and isinstance(given[0], ast.List) else []
+    return bool(parts) and all(is_shorthand(part) and len(_dims(part)) == 3 and integer(_dims(part)[0]) in (1, 3) for part in parts)
+
+
 def _dims(node: ast.AST) -> List[ast.expr]:
     inner = node.slice  # type: ignore[attr-defined]
     return list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
@@ -261,3 +313,9 @@ def _spelling(node: ast.AST) -> str:
 
 def _is(node: ast.AST, size: object) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is int and node.value == size
+
+
+def _is_number(node: ast.AST) -> bool:
+    while isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)

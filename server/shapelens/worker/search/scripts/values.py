@@ -105,17 +105,17 @@ def integer(node: Optional[ast.AST], literals: Optional[Dict[str, ast.expr]] = N
     return None
 
 
-def is_literal(node: ast.AST) -> bool:
-    """Whether an expression is made of constants alone."""
+def is_literal(node: ast.AST, known: Optional[Dict[str, ast.expr]] = None) -> bool:
+    """Whether an expression is made of constants, and of names that are known to hold literals."""
     if isinstance(node, ast.Dict):
-        return all(part is not None and is_literal(part) for part in node.keys + node.values)
+        return all(part is not None and is_literal(part, known) for part in node.keys + node.values)
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return all(map(is_literal, node.elts))
+        return all(is_literal(part, known) for part in node.elts)
     if isinstance(node, ast.BinOp):
-        return is_literal(node.left) and is_literal(node.right)
+        return is_literal(node.left, known) and is_literal(node.right, known)
     if isinstance(node, ast.UnaryOp):
-        return is_literal(node.operand)
-    return isinstance(node, ast.Constant)
+        return is_literal(node.operand, known)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in (known or {}))
 
 
 def dotted_node(name: str) -> ast.expr:
