@@ -141,6 +141,38 @@ class Net(nn.Module):
 """,
         "Net(width=96)",
     ),
+    "a default that stands for a size to be given": (
+        """
+class Net(nn.Module):
+    def __init__(self, size=0, head_count=0):
+        super().__init__()
+        assert size % head_count == 0
+        self.fc = nn.Linear(size, 4)
+""",
+        "Net(size=32, head_count=4)",
+    ),
+    "all that a part requires": (
+        """
+class Part(nn.Module):
+    def __init__(self, *, depth, heads): super().__init__()
+class Net(nn.Module):
+    def __init__(self, **settings):
+        super().__init__()
+        self.part = Part(**settings)
+""",
+        "Net(depth=2, heads=4)",
+    ),
+    "a list of objects with the attributes that are read": (
+        """
+class Net(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        for column in columns:
+            self.names = [getattr(column, attribute) for attribute in ("name", "group_name")]
+""",
+        "Net(columns=[SimpleNamespace(name='name', group_name='name'), SimpleNamespace(name='name', group_name='name'), "
+        "SimpleNamespace(name='name', group_name='name')])",
+    ),
     "an attribute that only running it shows": (
         """
 class Net(nn.Module):

@@ -23,6 +23,7 @@ from .wanted import NOTHING, Wanted
 
 MOST = 8
 LISTS = (list, tuple)
+OF_TENSORS = {"to", "device", "shape", "dim", "size", "float", "view", "unsqueeze", "dtype", "numel", "t", "clone", "detach"}
 NOT_A_DICT = r"SimpleNamespace' (object )?(is not (subscriptable|iterable)|does not support)"
 Proposal = Tuple[Argument, str]
 
@@ -32,6 +33,7 @@ WRONG_TYPES: List[Tuple[str, Tuple[Any, ...], str]] = [
     (r"non-iterable (int|float) object|argument of type '(int|float)' is not|not \"(int|float)\"\) to (list|tuple)", (int, float), "list"),
     (r"'(int|float|bool|str)' object has no attribute '(items|keys|values|get)'", (int, float, str), "dict"),
     (r"after \*\* must be a mapping", (int, float, str, list), "dict"),
+    (r"instances of 'Tensor' and|'list' object has no attribute '(to|device|shape|dim|size)'", LISTS, "tensor"),
     (r"'(list|tuple)' object has no attribute '(items|keys|values|get)'", LISTS, "dict"),
     (r"'(list|tuple)' object cannot be interpreted as an int|(type\(s\) for|instances of) .*'(list|tuple)'", LISTS, "int"),
     (r"by non-int of type '(list|tuple)'|unhashable type: 'list'", LISTS, "int"),
@@ -88,6 +90,7 @@ class _Adjusting:
             self._missing_key,
             self._refused,
             self._none,
+            self._not_positive,
             self._lengths,
             self._added,
             self._wrong_type,
@@ -126,13 +129,25 @@ class _Adjusting:
         match = re.search(r"(?:(\w+)\.)?__(?:init|new)__\(\) missing \d+ required .*?arguments?: (.*)", self.message)
         if match is None or not isinstance(self.error, TypeError):
             return
-        wanted_names = re.findall(r"'(\w+)'", match[2])
         calls = self.draft.calls(match[1] or "") or ([self.draft.tree] if isinstance(self.draft.tree, ast.Call) else [])
         for call in calls[:1]:
-            name = wanted_names[0]
-            owner = self.scope.bound.get(called(call)) if isinstance(call, ast.Call) else None
-            for template in self._value(name, owner=owner if isinstance(owner, type) else None)[:2]:
-                yield Argument(self.draft, call, name), template
+            names = re.findall(r"'(\w+)'", match[2])
+            found = self.scope.bound.get(called(call))
+            owner = found if isinstance(found, type) else None
+            values = {name: self._value(name, owner=owner) for name in names}
+            for name in names[:-1]:  # All at once: what raises next is something else.
+                call.keywords.append(ast.keyword(name, self.draft.parse(values[name][0])))
+            for template in values[names[-1]][:2]:
+                yield Argument(self.draft, call, names[-1]), template
+
+    def _not_positive(self) -> Iterator[Proposal]:
+        """A default of 0 or -1 that stands for a size to be given."""
+        if not isinstance(self.error, ZeroDivisionError) and not re.search(r"negative|positive|must be within", self.message):
+            return
+        for argument, value, _ in self.scene.suspects():
+            if type(value) is int and value <= 0:
+                for template in self._value(argument.name, "int", owner=self._owner(argument))[:1]:
+                    yield argument, template
 
     def _missing_part(self) -> Iterator[Proposal]:
         match = re.search(r"'(?:types\.)?(SimpleNamespace|Config|dict)' object has no attribute '(\w+)'", self.message)
@@ -213,6 +228,8 @@ class _Adjusting:
         if "None" not in self.message:
             return
         kind = "list" if re.search(r"not (iterable|subscriptable)|has no len", self.message) else ""
+        match = re.search(r"has no attribute '(\w+)'", self.message)
+        kind = "tensor" if match is not None and match[1] in OF_TENSORS else kind
         for argument, value, _ in self.scene.suspects():
             if value is None:
                 templates = self._value(argument.name, owner=self._owner(argument))
@@ -338,7 +355,11 @@ class _Adjusting:
                     if kind == "object" and match is not None:
                         uses.part(match[1])
                         uses.add("object")
+                    kind = "tensor" if kind == "object" and match is not None and match[1] in OF_TENSORS else kind
                     for template in self._value(argument.name, kind, uses)[:3]:
+                        given = argument.value
+                        if isinstance(given, (ast.List, ast.Tuple)) and not isinstance(value, LISTS):  # It was an item.
+                            template = "[%s]" % ", ".join([template] * len(given.elts))
                         yield argument, template
                     if kind == "class":
                         yield argument, self.scope.layer("Identity")

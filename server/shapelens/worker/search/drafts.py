@@ -45,15 +45,15 @@ class Argument:
         """The construction with another value for this argument; `sizes` are those of new places."""
         draft, holder = self.draft.copy_with(self.holder)
         value = draft.parse(template)
+        if isinstance(holder, ast.Call) and called(holder) == "SimpleNamespace":
+            for same in draft.calls("SimpleNamespace"):  # The items of a list are alike, and stay so.
+                if same is not holder and ast.dump(same) == ast.dump(holder):
+                    _give(same, self.name, value)
         if isinstance(holder, ast.Call):
             if self.position is not None:
                 holder.args[self.position] = value
             else:
-                given = next((keyword for keyword in holder.keywords if keyword.arg == self.name), None)
-                if given is not None:
-                    given.value = value
-                else:
-                    holder.keywords.append(ast.keyword(self.name, value))
+                _give(holder, self.name, value)
         elif isinstance(holder, ast.Dict):
             for place, key in enumerate(holder.keys):
                 if isinstance(key, ast.Constant) and key.value == self.name:
@@ -122,6 +122,15 @@ class Draft:
     def named(self, name: str) -> List[Argument]:
         """The arguments of this name."""
         return [argument for argument in self.arguments() if argument.name == name]
+
+
+def _give(call: ast.Call, name: str, value: ast.expr) -> None:
+    """Set a keyword of a call."""
+    given = next((keyword for keyword in call.keywords if keyword.arg == name), None)
+    if given is not None:
+        given.value = value
+    else:
+        call.keywords.append(ast.keyword(name, value))
 
 
 def called(call: ast.Call) -> str:

@@ -172,7 +172,7 @@ SINGLE: Dict[str, Prior] = {
 }  # fmt: skip
 BOOLEAN = re.compile(
     r"^(use|is|with|has|do|enable|apply|add|return|learn|learnable|share|shared|include|no|force|save|allow|should|need|can)(_|$)"
-    r"|_(first|only|enabled|flag)$"
+    r"|_(first|only|enabled|flag)$|^(pretrained|training|verbose|debug|shortcut|affine|inplace|deterministic|normalize|bidirectional)$"
 )
 
 

@@ -9,8 +9,9 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 
+from .callees import parameters_of
 from .drafts import Argument, Draft, called
-from .sources import dotted, function_at, index_of
+from .sources import dotted, function_at, function_node, index_of, initialiser
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 DEEPEST = 12
@@ -122,7 +123,22 @@ class Scene:
                             found = self.origins(part, other, left - 2)
                             if found:
                                 return found
-        return self.draft.named(name)[:1]
+        return self._of_finished(name, type(level.owner)) or self.draft.named(name)[:1]
+
+    def _of_finished(self, name: str, cls: type) -> List[Argument]:
+        """`self.x` where the constructor has ended already: what its text says."""
+        position = initialiser(cls)
+        while position is not None and position[0] is not torch.nn.Module:
+            node = function_node(position[1])
+            index = index_of(node) if node is not None else None
+            for stored in index.stored.get("self." + name, ()) if index is not None else ():
+                for source in _sources(stored, index.parents) if index is not None else ():
+                    for part in mentioned(source):
+                        if isinstance(part, ast.Name) and part.id in parameters_of(position[1]):
+                            calls = self.draft.calls(cls.__name__)
+                            return [Argument(self.draft, calls[0], part.id)] if calls else self.draft.named(part.id)[:1]
+            position = initialiser(cls, position[0])
+        return []
 
     def _of_parameter(self, name: str, level: Level, depth: int, left: int) -> List[Argument]:
         if name == level.parameters()[0] and name in ("self", "cls"):

@@ -101,6 +101,8 @@ def _of_class(cls: type) -> Wanted:
         return Wanted("tensor")
     if cls is torch.Size:
         return Wanted("list", is_tuple=True)
+    if getattr(cls, "_is_protocol", False) or cls.__name__ in ("Buffer", "bytes", "complex"):
+        return NOTHING
     if cls.__module__ in ("collections.abc", "typing", "numbers") or cls is object:
         return Wanted(BY_NAME.get(cls.__name__, ""))
     return Wanted("of", cls=cls)
