@@ -148,17 +148,34 @@ class Inputs:
         if main is not None:
             others = {each.name: self.forms_of(each)[0] for each in required[1:]}
             chosen += [self._arguments({**others, main.name: form}) for form in self.forms_of(main)[1:3]]
+        if any(argument.container for argument in chosen[0]):
+            chosen[1:1] = [self._arguments({each.name: self.forms_of(each)[0] for each in required}, count) for count in (4, 3, 1)]
         for arguments in chosen:
             yield node_of(construction, arguments, {})
 
-    def _arguments(self, chosen: Mapping[str, Form]) -> Tuple[Argument, ...]:
-        return tuple(
-            [
-                Argument(each.name, chosen.get(each.name), each.kind is inspect.Parameter.KEYWORD_ONLY)
-                for each in self._parameters
-                if each.name in chosen or each.kind is not inspect.Parameter.VAR_POSITIONAL
-            ]
-        )
+    def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[Argument, ...]:
+        """An argument for each parameter, in one of the chosen forms. count: of tensors in what the text calls a list of them."""
+        arguments: List[Argument] = []
+        for each in self._parameters:
+            form = chosen.get(each.name)
+            argument = Argument(each.name, form, each.kind is inspect.Parameter.KEYWORD_ONLY)
+            if form is not None:
+                arguments += self._parts(argument, form, count) or [argument]
+            elif each.kind is not inspect.Parameter.VAR_POSITIONAL:
+                arguments.append(argument)
+        return tuple(arguments)
+
+    def _parts(self, argument: Argument, form: Form, count: int) -> List[Argument]:
+        """The tensors of a list or tuple, if the text says that the parameter is one; of a tuple of different ones what it says of each."""
+        said = self.shapes.get(argument.name)
+        if said is None or said.container not in ("list", "tuple") or form.rank == -1:
+            return []
+        found = []
+        for number in range(len(said.parts) or count):
+            part = argument._replace(container="[" if said.container == "list" else "(", key=str(number))
+            own = forms.of_shape(argument.name, said.parts[number]) if said.parts else []
+            found.append(part._replace(form=forms.distinct(own[:1] or [form], part.path)[0]))
+        return found
 
 
 def _is_new(node: Node, other: Node) -> bool:
