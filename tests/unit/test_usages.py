@@ -298,6 +298,8 @@ def test_tools_that_call_a_model():
     assert first("from torchsummary import summary\nsummary(Net().cuda(), (3, 32, 32))") == "Net()(f32[B:2, 3, 32, 32])"
     assert first("from torchinfo import summary\nsummary(Net(), input_size=(4, 3, 32, 32))") == "Net()(f32[B:4, 3, 32, 32])"
     assert first("torch.jit.trace(Net(), (torch.randn(2, 3),))") == "Net()(f32[B:2, 3])"
+    assert first("writer = open_writer()\nwriter.add_graph(Net(), torch.randn(2, 3))") == "Net()(f32[B:2, 3])"
+    assert first("tools.export(Net(), torch.randn(2, 3))") == "Net()"
 
 
 def test_another_file_is_read_in_the_documents_words():
@@ -338,3 +340,20 @@ def test_a_required_argument_that_is_not_known_cannot_be_left_out():
 
 def test_methods_of_models_are_no_scripts():
     assert found("class Outer(nn.Module):\n    def forward(self, x):\n        return Net(3)(torch.zeros(2, 3))") == []
+
+
+def test_factories_in_a_list():
+    text = """
+    def net_a(pretrained=False, **kwargs):
+        return Net(8, **kwargs)
+    def net_b(**kwargs):
+        return Net(16, **kwargs)
+    def _test():
+        pretrained = False
+        for model in [net_a, net_b]:
+            net = model(pretrained=pretrained)
+            net.eval()
+            x = torch.randn(1, 3, 32, 32)
+            assert net(x).shape == (1, 10)
+    """
+    assert first(text) == "net_a(pretrained=False).eval()(f32[B:1, 3, 32, 32])"

@@ -207,11 +207,12 @@ class Finder:
     def _candidates(self, name: str) -> List[Candidate]:
         """What the project says of a class, the strongest first."""
         if self._evidence is None:
-            self._evidence = usages(self.tree, list(self._nodes))
+            classes = [known for known in self._nodes if self._class(known) is not None]
+            self._evidence = usages(self.tree, classes)
             for path in self.search.users:
                 text = self.job.finder.text_of(path) if os.path.exists(path) or path in self.job.finder.texts else ""
-                self._evidence += usages_elsewhere(text, path, list(self._nodes), self.tree, self.job.run.file)
-            self._evidence += factories(self.tree, list(self._nodes))
+                self._evidence += usages_elsewhere(text, path, classes, self.tree, self.job.run.file)
+            self._evidence += factories(self.tree, classes)
         return [candidate for candidate in self._evidence if candidate.target == name]
 
     def _built(self, construction: Construction, cls: type) -> Iterator[Tuple[Construction, Any]]:

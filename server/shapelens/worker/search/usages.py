@@ -140,6 +140,6 @@ def _strongest(found: List[Candidate], classes: Sequence[str]) -> List[Candidate
 
 def _rank(candidate: Candidate) -> Tuple[int, int]:
     completeness = 0 if candidate.constructor and candidate.arguments is not None else 1 if candidate.arguments is not None else 2
-    places = ("get_inputs()", "__main__", "test", "main()", "line ")
-    place = next((number for number, start in enumerate(places) if candidate.where.startswith(start)), len(places))
+    places = ("get_inputs()", "main__", "test", "main()", "line ")
+    place = next((number for number, start in enumerate(places) if candidate.where.lstrip("_").startswith(start)), len(places))
     return completeness, place

@@ -24,23 +24,30 @@ class ModuleNames:
         self.known = known or {}  # by dotted name: {"Net": "Net", "models.Net": "Net"}
         self.functions: Dict[str, Function] = {}
         self.classes: Dict[str, ast.ClassDef] = {}
-        self.imports: Dict[str, str] = {}  # what an imported name is: {"np": "numpy", "F": "torch.nn.functional"}
+        self._imports: Optional[Dict[str, str]] = None
         self.assigned: Dict[str, int] = {}  # how often
         self.literals: Dict[str, ast.expr] = {}  # what names that are assigned once hold, where the text itself says it
-        for node in ast.walk(tree):  # Functions import what they need too, by the same names as a rule.
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                self._import(node)
         for statement in statements(tree.body):
             self._bind(statement)
 
-    def _import(self, node: Union[ast.Import, ast.ImportFrom]) -> None:
+    @property
+    def imports(self) -> Dict[str, str]:
+        """What an imported name is: {"np": "numpy", "F": "torch.nn.functional"}."""
+        if self._imports is None:
+            self._imports = {}
+            for node in ast.walk(self.tree):  # Functions import what they need too, by the same names as a rule.
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    self._import(node, self._imports)
+        return self._imports
+
+    def _import(self, node: Union[ast.Import, ast.ImportFrom], found: Dict[str, str]) -> None:
         for alias in node.names:
             if isinstance(node, ast.Import):
                 name = alias.asname or alias.name.partition(".")[0]
-                self.imports.setdefault(name, alias.name if alias.asname else name)
+                found.setdefault(name, alias.name if alias.asname else name)
             else:
                 source = "." * node.level + (node.module or "")
-                self.imports.setdefault(alias.asname or alias.name, "%s.%s" % (source, alias.name) if node.module else source + alias.name)
+                found.setdefault(alias.asname or alias.name, "%s.%s" % (source, alias.name) if node.module else source + alias.name)
 
     def _bind(self, node: ast.stmt) -> None:
         if isinstance(node, FUNCTIONS):
@@ -55,11 +62,26 @@ class ModuleNames:
     def __contains__(self, name: str) -> bool:
         return name in self.functions or name in self.classes or name in self.assigned or name in self.imports
 
+    def speaks_of(self, words: Set[str], models: Set[str]) -> bool:
+        """Whether any code but that of models has one of these names in it."""
+        for node in self.tree.body:
+            if not isinstance(node, (ast.Import, ast.ImportFrom)) and not (isinstance(node, ast.ClassDef) and node.name in models):
+                for part in ast.walk(node):
+                    if isinstance(part, (ast.Name, ast.FunctionDef, ast.arg, ast.Attribute)) and _word(part) in words:
+                        return True
+        return False
+
     def canonical(self, node: ast.AST) -> str:
         """The full name that a dotted expression stands for: `nn.Linear` is "torch.nn.Linear". "" for what is not dotted."""
         name = dotted(node)
         first, dot, rest = name.partition(".")
         return self.imports.get(first, first) + dot + rest
+
+
+def _word(node: Union[ast.Name, ast.FunctionDef, ast.arg, ast.Attribute]) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.name if isinstance(node, ast.FunctionDef) else node.arg if isinstance(node, ast.arg) else node.attr
 
 
 def dotted(node: Optional[ast.AST]) -> str:

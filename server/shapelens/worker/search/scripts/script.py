@@ -36,6 +36,7 @@ MOST_CALLS = 400  # of functions that are gone through
 DEEPEST = 6
 OF_LOADERS = ("dataset", "batch_size", "collate_fn", "drop_last")  # what a batch depends on
 SET_UP = ("setUpClass", "setup_class", "setUp", "setup_method", "setup")
+MODEL_NAMES = {"model", "net", "network"}
 ARGUMENTS = {"args", "opt", "opts", "hparams", "flags", "FLAGS", "config", "cfg", "params", "options"}
 
 
@@ -61,7 +62,7 @@ class Script(Statements):
         self.uses: List[Use] = []
         self.loaders: List[Value] = []
         self.models = module_classes(names) | self.classes
-        self._main_class = main_class(document, self.classes)
+        self._main_class: Optional[str] = None
         self._calls = 0
         self._active: List[Function] = []
         self._gone_through: Set[int] = set()
@@ -70,6 +71,9 @@ class Script(Statements):
 
     def read(self) -> List[Use]:
         """All uses, in the order in which running the script would come to them."""
+        words = {name.rpartition(".")[2] for name in self.names.known} | self.classes | MODEL_NAMES | {"get_inputs"}
+        if not self.names.speaks_of(words, self.models):
+            return []
         if self.names.own:
             self._find_literals()
         self.block(self.names.tree.body, self.module)
@@ -170,8 +174,10 @@ class Script(Statements):
         words = set(name.lower().split("_"))
         if words & {"loader", "dataloader", "dl"} and self.loaders:
             return self.loaders[0]
-        if name.lower() in ("model", "net", "network") and self._main_class:
-            return Value(model=self._main_class, is_model=True)
+        if name in MODEL_NAMES:
+            if self._main_class is None:
+                self._main_class = main_class(self.document, self.classes)
+            return Value(model=self._main_class, is_model=True) if self._main_class else None
         return None
 
     def made(self, node: ast.ClassDef, given: Arguments) -> Optional[Dict[str, Value]]:

@@ -87,8 +87,11 @@ class Expressions:
     def _global(self, name: str) -> Value:
         if name in self.names.known:
             return Value(ast.Name(self.names.known[name], ast.Load()))
+        function = name if name in self.names.functions else ""
         if self.names.own and name in self.names:
-            return Value(ast.Name(name, ast.Load()), self.names.literals.get(name))
+            return Value(ast.Name(name, ast.Load()), self.names.literals.get(name), function=function)
+        if function:
+            return Value(function=function)
         if name in self.names.imports:
             return Value(dotted_node(self.names.imports[name].replace("..", ".").lstrip(".") or name))
         if name in DEVICES:
@@ -278,7 +281,7 @@ class Expressions:
         target = dotted(callee.node)
         if target in self.classes:
             return self.built(target, callee.resolved(), given, node)
-        own = self._function(function, base, scope)
+        own = self._function(function, base, scope) or self.names.functions.get(callee.function)
         if own is not None:
             return self._returned(self.run(own, given, scope, base if base.attributes is not None else None), callee, given)
         return self._other_call(function, callee, full, given)
@@ -311,8 +314,7 @@ class Expressions:
     def _function(self, node: ast.expr, base: Value, scope: Scope) -> Optional[Function]:
         """The function of this module that a call runs."""
         if isinstance(node, ast.Name):
-            local = scope.function(node.id)
-            return local or (self.names.functions.get(node.id) if scope.find(node.id) is None else None)
+            return scope.function(node.id)
         if isinstance(node, ast.Attribute):
             name = dotted(node.value)
             owner = scope.owner if name in ("self", "cls") else self.names.classes.get(name)

@@ -9,7 +9,11 @@ from .scope import Arguments
 from .tensors import shorthand
 from .values import Value, constant
 
-CALLS_IT = {"trace": "example_inputs", "export": "args", "FlopCountAnalysis": "inputs", "flop_count": "inputs", "profile": "inputs"}
+OF_TORCH = {"trace": "example_inputs", "export": "args"}  # whose names others have too
+CALLS_IT = {
+    "FlopCountAnalysis": "inputs", "flop_count": "inputs", "profile": "inputs", "add_graph": "input_to_model", "build_graph": "args",
+    "draw_graph": "input_data",
+}  # fmt: skip
 SIZES = {"summary", "get_model_complexity_info"}
 BATCH = 2  # where a tool adds one itself
 
@@ -17,8 +21,9 @@ BATCH = 2  # where a tool adds one itself
 def inputs(name: str, given: Arguments) -> Optional[Arguments]:
     """What the model is called with; None where the tool is none of these, or does not say."""
     tail = name.rpartition(".")[2]
-    if tail in CALLS_IT and (name.startswith(("torch.", "fvcore.", "thop.")) or tail in ("FlopCountAnalysis", "flop_count", "profile")):
-        found = given.by_name(CALLS_IT[tail], 1)
+    keyword = CALLS_IT.get(tail) or (OF_TORCH.get(tail) if name.startswith("torch.") else None)
+    if keyword is not None:
+        found = given.by_name(keyword, 1)
         if found is None:
             return None
         if found.items is not None and isinstance(found.node, (ast.Tuple, type(None))):

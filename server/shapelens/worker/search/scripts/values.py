@@ -23,6 +23,7 @@ class Value:
     literal: Optional[ast.expr] = None  # what a name that stands in `node` holds
     model: str = ""  # the class that it is an object of
     is_model: bool = False  # a model, of whichever class
+    function: str = ""  # of the script's module
     is_evaluated: bool = False  # `model.eval()` was said
     items: Optional[Tuple["Value", ...]] = None  # of a tuple or list
     element: Optional["Value"] = None  # what a loop over it gives
