@@ -48,6 +48,16 @@ class Encoder(nn.Module):
         return {"pooled": pooled, "mask": mask, "state": (h, c)}
 """
 
+HEAD = """\
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(24, 4)
+
+    def forward(self, features):
+        return self.fc(features)
+"""
+
 
 def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [str(SHAPELENS), *map(str, arguments)]
@@ -134,6 +144,22 @@ async def test_json_says_what_real_tensors_hold(model: str, tmp_path: Path, show
     inner = {key: shapes for key, shapes in truth.items() if key[0] != "parameter" and key[2]}
     assert inner.items() <= said.items(), {key: (shapes, said.get(key)) for key, shapes in inner.items() if said.get(key) != shapes}
     assert {key for key in said if key[0] in ("return", "layer") and key[2]} == {key for key in inner if key[0] in ("return", "layer")}
+
+
+async def test_json_says_where_an_example_was_found_and_what_was_seen_in_it(tmp_path: Path, shown: Shown) -> None:
+    file = tmp_path / "plain.py"
+    file.write_text(RECIPE.read_text().replace("# shapelens: Net()(f32[B:1024, 3, 32, 32])\n", "") + "\n\n" + HEAD)
+    seen_of = await shown(file)
+    net, head = sorted(seen_of["examples"], key=lambda example: str(example["class"]), reverse=True)
+    assert (net["expression"], net["evidence"], net["doubtful"]) == ("Net()(f32[B:2, 3, 32, 32])", "inferred", False)
+    assert (head["class"], head["error"]) == ("Head", None)
+    number = seen_of["examples"].index(net)
+    (flat,) = [seen for seen in seen_of["observations"] if seen["kind"] == "assign" and seen["named"] == ["[B, 400]"]]
+    assert flat["example"] == number
+    truth = replay(file, net["expression"])
+    said = {(seen["kind"], seen["line"], seen["name"]): seen["shapes"] for seen in seen_of["observations"] if seen["example"] == number}
+    of_x = {key: shapes for key, shapes in truth.items() if key[0] == "assign" and key[2] == "x"}
+    assert len(of_x) == 6 and of_x == {key: said.get(key) for key in of_x}
 
 
 def test_an_example_on_the_command_line_replaces_the_files_own() -> None:
@@ -227,6 +253,7 @@ def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) ->
     (tmp_path / "a" / "wrong.py").write_text(WRONG.read_text())
     (tmp_path / "b.py").write_text(RECIPE.read_text())
     (tmp_path / "no_example.py").write_text("from torch import nn\n\n\nclass Net(nn.Module):\n    pass\n")
+    (tmp_path / "found.py").write_text(RECIPE.read_text().replace("# shapelens: Net()(f32[B:1024, 3, 32, 32])\n", ""))
     (tmp_path / "plain.py").write_text("print('not about tensors')\n")
     for skipped in (".venv", ".git", "node_modules", "lib/site-packages"):
         (tmp_path / skipped).mkdir(parents=True)
@@ -237,7 +264,11 @@ def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) ->
     line = next(number for number, text in enumerate(WRONG.read_text().splitlines(), start=1) if "16 * 6 * 6" in text)
     column = WRONG.read_text().splitlines()[line - 1].index("16 * 6 * 6") + 1
     assert finding.startswith(f"a/wrong.py:{line}:{column}: error linear-in-features: ")
-    assert closing == "2 files checked: 1 error; 1 file with module classes has no example and was not run"
+    assert closing.split("; ") == [
+        "3 files checked: 1 error",
+        "1 file was run with examples that were found rather than given",
+        "1 file with module classes has no example and was not run",
+    ]
     clean = run("check", "b.py", cwd=tmp_path)
     assert (clean.returncode, clean.stdout) == (0, "1 file checked: nothing is wrong\n")
 

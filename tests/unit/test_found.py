@@ -9,7 +9,7 @@ import pytest
 from shapelens.examples.choose import choose, without_example
 from shapelens.examples.found import Found
 from shapelens.examples.settings import Settings
-from shapelens.protocol import Alternative, ExampleRun, Known, Trace
+from shapelens.protocol import Alternative, ExampleRun, Known, Mismatch, Trace
 from shapelens.source.module import parse
 
 TEXT = """\
@@ -154,3 +154,24 @@ def test_an_example_that_ran_to_its_end_once_stays_proven() -> None:
     other = replace(failed, expression="Net()(f32[B:2, 9])")
     found.keep(FILE, edited, Trace(FILE, examples=[other]))
     assert not found.known(FILE, edited, ["Net"])[0].proven
+
+
+def test_a_text_that_is_wrong_is_not_searched_again_until_something_changes() -> None:
+    found = kept(INFERRED)
+    broken = TEXT.replace("return x\n", "return x @ x\n", 1)
+    wrong = Mismatch("matmul", "shapes differ", "RuntimeError", None, [], 0)
+    for text in (broken, broken.replace("x @ x", "x @ x @ x")):
+        (before,) = known(found, text)
+        assert (before.expression, before.chosen, before.proven) == (INFERRED.expression, False, True)
+        found.keep(FILE, parse(text), Trace(FILE, examples=[replace(INFERRED, tried=9)], mismatches=[wrong]))
+        assert known(found, text)[0].chosen
+
+
+def test_another_environment_may_run_what_this_one_did_not() -> None:
+    found = kept(INFERRED)
+    found.forget()
+    assert not known(found, TEXT)
+    found = kept(INFERRED)
+    assert found.choose(FILE, "Net", INFERRED.expression)
+    found.forget()
+    assert known(found, TEXT)

@@ -34,6 +34,7 @@ class _Found:
     text: object
     line: str
     files: tuple[str, ...]  # that its run imported
+    failed: bool  # its run showed something wrong, be it with the code or with the example
     chosen: bool = False
     proven: bool = False  # it ran to its end at least once
 
@@ -63,7 +64,7 @@ class Found:
             if not found.chosen and found.evidence_text != _evidence_text(module, run, surroundings):
                 del self._by_class[path, name]
                 continue
-            settled = (run.error is not None or run.doubtful) and found.text == self._text(module, found.files, surroundings)
+            settled = found.failed and found.text == self._text(module, found.files, surroundings)
             where = _moved(module, run.where, found.line)
             known.append(Known(name, run.expression, run.evidence, where, chosen=found.chosen or settled, proven=found.proven))
         return known
@@ -77,7 +78,7 @@ class Found:
         files = tuple(trace.files)
         text = self._text(module, files, surroundings)
         examples = []
-        failed = {mismatch.example for mismatch in trace.mismatches}
+        wrong = {mismatch.example for mismatch in trace.mismatches}
         for index, run in enumerate(trace.examples):
             if run.evidence and not run.file:
                 before = self._by_class.get((path, run.target))
@@ -88,9 +89,10 @@ class Found:
                 if whole or run.seconds:
                     chosen = before is not None and before.chosen and same
                     evidence = _evidence_text(module, run, surroundings)
-                    proven = index not in failed and run.error is None and not run.doubtful
-                    proven = proven or (before is not None and same and before.proven)
-                    self._by_class[path, run.target] = _Found(run, evidence, text, _line_of(module, run.where), files, chosen, proven)
+                    failed = index in wrong or run.error is not None or run.doubtful
+                    proven = not failed or (before is not None and same and before.proven)
+                    line = _line_of(module, run.where)
+                    self._by_class[path, run.target] = _Found(run, evidence, text, line, files, failed, chosen, proven)
             examples.append(run)
         return replace(trace, examples=examples)
 
@@ -108,6 +110,10 @@ class Found:
             run = ExampleRun(class_name, other.expression, evidence=other.evidence, where=other.where, tried=run.tried, others=others)
         self._by_class[path, class_name] = replace(found, run=run, chosen=True)
         return True
+
+    def forget(self) -> None:
+        """Everything but the user's own choices: another environment may run what this one did not."""
+        self._by_class = {key: found for key, found in self._by_class.items() if found.chosen}
 
     def _text(self, module: Module, files: Iterable[str], surroundings: object) -> object:
         """All that a run of the classes of a file may depend on."""

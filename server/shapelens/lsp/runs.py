@@ -151,6 +151,10 @@ class Runs:
         """What the search for the examples of a document depends on besides its text. Changes when that does."""
         return [(user.path, user.state) for user in document.users or []]
 
+    def forget_found(self) -> None:
+        """Search anew for all examples that nobody has given or chosen."""
+        self._found.forget()
+
     def use_example(self, document: Document, class_name: str, expression: str) -> bool:
         """Have a class run with another of the examples that were found for it. Returns whether it is one of them."""
         return self._found.choose(document.path, class_name, expression)

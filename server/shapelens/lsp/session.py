@@ -207,6 +207,7 @@ class Session:
         """The interpreter that the editor has found; None: find one. A setting that names one wins. Its worker is started at once."""
         if path != self._interpreter:
             self._interpreter = path
+            self._runs.forget_found()
             self.run_all()
 
     def _settings_changed(self) -> None:
@@ -252,6 +253,7 @@ class Session:
     async def restart(self) -> None:
         """End all workers, start them anew and run every document again."""
         await self._workers.restart()
+        self._runs.forget_found()
         self.run_all()
 
     async def stop(self) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 import torch
 
-from ...protocol import Alternative, ExampleRequest, Known, Search, Traced
+from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Traced
 from .abstract import is_abstract
 from .adjusting import adjusted
 from .annotations import input_shapes
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST_TRIES = 140  # for one class
 MOST_CONSTRUCTIONS = 25  # tried until one can be built
+MOST_CALLS = 8  # of a class in the project that are tried besides the one that was found
+MOST_OTHERS = 4  # of them that the user may choose from
 SHARE = 0.6  # of the time that is left, for one class
 LEAST_SECONDS = 0.4  # for one class
 
@@ -48,7 +50,6 @@ class Found:
     doubtful: bool = False
     exhausted: bool = False  # whether all other choices that there are were tried
     tried: int = 0
-    others: List[Alternative] = field(default_factory=list)
 
 
 class Way(NamedTuple):
@@ -80,11 +81,31 @@ class Finder:
             cls = self._class(name)
             if cls is None or cls in self.reached or name in self.given or is_abstract(cls, self.tree):
                 continue
+            if self.search.classes and name not in self.search.classes:
+                continue
             if self.bench.is_over and name not in self._known:
                 continue
             found = self._find(name, cls)
             if found is not None:
                 yield found
+
+    def others(self, found: Found) -> List[Alternative]:
+        """Other calls of the class that the project has, as far as they run and there is time to see that."""
+        known = self._known.get(found.target)
+        if known is not None and known.expression == found.expression:
+            return []  # Whoever knows it knows the others too.
+        seen = {found.expression}
+        running: List[Alternative] = []
+        for candidate in self._candidates(found.target)[:MOST_CALLS]:
+            arguments = _given(candidate)
+            expression = "%s(%s)" % (filled(candidate.constructor, candidate.sizes), arguments)
+            if not candidate.constructor or arguments is None or expression in seen or self.bench.is_over or len(running) == MOST_OTHERS:
+                continue
+            seen.add(expression)
+            trial = self.bench.whole(expression)
+            if trial.error is None and (self._class(found.target) in trial.classes or not trial.classes):
+                running.append(Alternative(expression, candidate.evidence, candidate.where))
+        return running
 
     # --- which classes ---
 
@@ -147,6 +168,7 @@ class Finder:
         inputs = Inputs(self.bench, self._input_shapes(cls), MOST_TRIES, lambda made, error: self._adjusted(made, error, cls))
         best: Optional[Tuple[int, Node]] = None
         given: Optional[Found] = None
+        first = ""
         for way in self._ways(name, cls):
             if way.arguments is not None and not self.bench.is_over:
                 expression = "%s(%s)" % (way.construction.text(), way.arguments)
@@ -159,6 +181,7 @@ class Finder:
                 continue
             if given is not None:
                 break
+            first = first or way.construction.text()
             for construction, model in self._built(way.construction, cls):
                 node = inputs.search(construction, model)
                 if node is not None:
@@ -178,7 +201,7 @@ class Finder:
                 return replace(found, expression=other)
             mismatch = best[1].trial is not None and is_mismatch(best[1].trial)
             return replace(found, doubtful=True, exhausted=mismatch and not self.bench.is_over)
-        return None
+        return Found(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
 
     def _found(self, name: str, node: Node, inputs: Inputs) -> Found:
         evidence, where = node.construction.evidence, node.construction.where
@@ -252,6 +275,7 @@ def _given(candidate: Candidate) -> Optional[str]:
 def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: List[Any]) -> None:
     """Find and run examples for the classes that those that were run do not reach. What they saw is added to `sights` and to the trace."""
     finder = Finder(job, names, search)
+    told: List[Tuple[Found, ExampleRun]] = []
     finder.given = {request.target for request in job.run.examples}
     for _, _, calls, _ in sights:  # Where an example that was given fails, what it did not come to has no other one either.
         finder.reached.update(type(module) for module in calls.modules)
@@ -260,7 +284,8 @@ def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: Lis
         code = job.compiled(request)
         example = job.trace.examples[-1]
         example.evidence, example.where, example.doubtful = found.evidence, found.where, found.doubtful
-        example.tried, example.others = found.tried, found.others
+        example.tried = found.tried
+        told.append((found, example))
         if code is None:
             continue
         index, first_layer = len(job.trace.examples) - 1, len(job.trace.layers)
@@ -272,4 +297,6 @@ def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: Lis
         sights.append((code, sight, job.calls, first_layer))
         finder.reached.update(job.calls.called_classes())
         job.send(Traced(job.run.run_id, "partial", job.trace))
+    for found, example in told:  # When all classes have one.
+        example.others = finder.others(found)
     job.calls = job.next_calls()

@@ -1,0 +1,178 @@
+"""Files without a directive: an example is found for each class, shown, chosen among others, written down, and kept through edits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lsprotocol import types
+
+from lsp.editor import Editor
+
+TWO_SIZES = """\
+import torch
+from torch import nn
+
+
+class Stem(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+def test_small():
+    assert Stem()(torch.randn(2, 3, 16, 16)).shape == (2, 8, 16, 16)
+
+
+def test_large():
+    assert Stem()(torch.randn(2, 3, 48, 48)).shape == (2, 8, 48, 48)
+"""
+UNKNOWABLE = """\
+import torch
+from torch import nn
+
+
+class Reader(nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.rows = [row for row in table.rows_of("a", 3)]
+        self.fc = nn.Linear(len(self.rows), 4)
+
+    def forward(self, batch):
+        if batch.kind != "sentence":
+            raise ValueError(batch.kind)
+        return self.fc(batch.words)
+"""
+
+
+def without_directive(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if "# shapelens:" not in line)
+
+
+def titles(lenses: Iterable[types.CodeLens]) -> list[str]:
+    return [lens.command.title.replace("\u202f", " ") for lens in lenses if lens.command is not None]
+
+
+async def lenses_when(editor: Editor, uri: str, part: str) -> list[types.CodeLens]:
+    """The lenses once one of them says this."""
+    found: list[types.CodeLens] = []
+    refreshes = -1
+    while not any(part in title for title in titles(found)):
+        await editor.until(lambda seen=refreshes: editor.refreshes != seen)  # type: ignore[misc]
+        refreshes = editor.refreshes
+        found = list(await editor.lenses(uri))
+    return found
+
+
+async def test_a_file_without_a_directive_has_hints_a_lens_and_no_findings(editor: Editor, recipe: str) -> None:
+    uri = editor.open("found/plain.py", without_directive(recipe))
+    hints = await editor.hints_when(uri)
+    assert "→ [B, 400]" in hints.values() and "x: [B, 3, 32, 32]" in hints.values()
+    assert await editor.diagnostics(uri) == []
+    first, *others = await lenses_when(editor, uri, "parameters")
+    assert titles([first])[0].startswith("Net()(f32[B:2, 3, 32, 32]) · inferred · 62 006 parameters · 0.24 MB")
+    assert first.command is not None and first.command.command == "shapelens.setExample"
+    assert "Write as directive" in titles(others)
+
+
+async def test_one_click_writes_the_example_down(editor: Editor, recipe: str) -> None:
+    uri = editor.open("found/written.py", without_directive(recipe))
+    await editor.hints_when(uri)
+    (write,) = [
+        lens.command for lens in await lenses_when(editor, uri, "Write as") if lens.command and lens.command.title.startswith("Write as")
+    ]
+    # The command is the server's own, so that it works in every editor.
+    assert await editor.execute(write.command, *(write.arguments or [])) is None
+    assert "# shapelens: Net()(f32[B:2, 3, 32, 32])\nclass Net" in editor.texts[uri]
+    assert len(await lenses_when(editor, uri, "from the directive")) == 1
+
+
+async def test_the_class_line_has_actions_that_write_it_down_or_choose_another(editor: Editor) -> None:
+    uri = editor.open("found/actions.py", TWO_SIZES)
+    await editor.hints_when(uri)
+    start = editor.position(uri, editor.texts[uri].index("Stem(nn.Module)"))
+    params = types.CodeActionParams(types.TextDocumentIdentifier(uri), types.Range(start, start), types.CodeActionContext([]))
+    actions = await editor.client.text_document_code_action_async(params)
+    assert actions is not None
+    write, use = actions
+    assert isinstance(write, types.CodeAction) and write.title == "Write the example down as a directive" and write.edit is not None
+    assert use.title == "Use the example Stem()(f32[B:2, 3, 48, 48]) (from test_large())"
+    # This client takes an action that has nothing but a command for the command itself, and writes that as text.
+    assert f"'shapelens.useExample', 'arguments': ['{uri}', 'Stem', 'Stem()(f32[B:2, 3, 48, 48])']" in str(use.command)
+    assert await editor.execute("shapelens.useExample", uri, "Stem", "Stem()(f32[B:2, 3, 48, 48])") is None
+    assert "x: [B, 3, 48, 48]" in (await editor.hints_when(uri, lambda hints: "48" in str(hints))).values()
+
+
+async def test_another_example_is_chosen_and_the_choice_lasts(editor: Editor) -> None:
+    uri = editor.open("found/chosen.py", TWO_SIZES)
+    assert "16, 16]" in str(await editor.hints_when(uri))
+    (first, *_) = await lenses_when(editor, uri, "1 more")
+    assert "from test_small()" in titles([first])[0]
+    small, large = await editor.execute("shapelens.foundExamples", uri, "Stem")
+    assert (small["evidence"], large["evidence"]) == ("from test_small()", "from test_large()")
+    refused = await editor.execute("shapelens.useExample", uri, "Stem", "Stem()(f32[1])")
+    assert "none of the examples" in refused
+    assert await editor.execute("shapelens.useExample", uri, "Stem", large["expression"]) is None
+    assert "48, 48]" in str(await editor.hints_when(uri, lambda hints: "48, 48]" in str(hints)))
+    (first, *_) = await lenses_when(editor, uri, "from test_large()")
+    assert "1 more" in titles([first])[0]
+
+    editor.replace(uri, "nn.Conv2d(3, 8, 3", "nn.Conv2d(3, 12, 3")
+    assert "12, 48, 48]" in str(await editor.hints_when(uri, lambda hints: "12, " in str(hints)))
+    text = editor.texts[uri]
+    editor.close(uri)
+    uri = editor.open("found/chosen.py", text)
+    assert "12, 48, 48]" in str(await editor.hints_when(uri))
+
+
+async def test_an_edit_of_the_evidence_changes_the_example(editor: Editor) -> None:
+    uri = editor.open("found/edited.py", TWO_SIZES)
+    await editor.hints_when(uri)
+    editor.replace(uri, "torch.randn(2, 3, 16, 16)", "torch.randn(2, 3, 20, 20)")
+    assert "20, 20]" in str(await editor.hints_when(uri, lambda hints: "20, 20]" in str(hints)))
+
+
+async def test_how_another_file_uses_a_class_is_evidence(editor: Editor) -> None:
+    train = editor.root / "evidence" / "train7.py"
+    train.parent.mkdir(parents=True, exist_ok=True)
+    train.write_text("import torch\nfrom stem7 import Stem\n\nmodel = Stem()\nout = model(torch.randn(4, 3, 40, 24))\n")
+    uri = editor.open("evidence/stem7.py", TWO_SIZES[: TWO_SIZES.index("def test_small")])
+    assert "x: [B, 3, 40, 24]" in (await editor.hints_when(uri, lambda hints: "[B, 3, 40, 24]" in str(hints))).values()
+    assert "from train7.py:5" in titles(await lenses_when(editor, uri, "train7"))[0]
+
+
+async def test_a_class_that_nothing_fits_is_no_error(editor: Editor) -> None:
+    uri = editor.open("found/unknowable.py", UNKNOWABLE)
+    found = await editor.diagnostics(uri)
+    assert [(each.code, each.severity) for each in found] == [("no-example", types.DiagnosticSeverity.Information)]
+    (said,) = found
+    assert editor.text_of(uri, said.range) == "Reader" and "# shapelens: Reader(…)(f32[…])" in said.message
+    (lens,) = await editor.lenses(uri)
+    assert titles([lens]) == ["no example found · Set example input…"]
+
+
+async def test_an_edit_that_breaks_a_model_is_an_error_and_has_its_fix(editor: Editor, recipe: str) -> None:
+    uri = editor.open("found/broken.py", without_directive(recipe))
+    await editor.hints_when(uri)
+    editor.replace(uri, "nn.Linear(84, 10)", "nn.Linear(48, 10)")
+    await editor.until(lambda: bool(editor.published[uri].diagnostics) and editor.published[uri].version == editor.versions[uri])
+    (finding,) = await editor.diagnostics(uri)
+    assert (editor.text_of(uri, finding.range), finding.severity) == ("48", types.DiagnosticSeverity.Error)
+    fix = (await editor.actions(uri, finding))[0]
+    assert fix.edit is not None and fix.is_preferred
+    editor.apply(fix.edit)
+    assert editor.texts[uri] == without_directive(recipe)
+    assert await editor.diagnostics(uri) == []
+
+
+async def test_an_example_is_tried_while_it_is_typed(editor: Editor, recipe: str) -> None:
+    uri = editor.open("found/tried.py", without_directive(recipe))
+    await editor.hints_when(uri)
+    fits = await editor.execute("shapelens.tryExample", uri, "Net", "Net()(f32[N:4, 3, 32, 32])")
+    assert fits == {"works": True, "message": "→ [4, 10]"}
+    fails = await editor.execute("shapelens.tryExample", uri, "Net", "Net()(f32[4, 1, 32, 32])")
+    assert not fails["works"] and "size 3" in fails["message"]
+    assert await editor.execute("shapelens.tryExample", uri, "Net", "Net()(f32[4, 1") is None
+    assert "→ [B, 400]" in (await editor.hints(uri)).values()
