@@ -148,6 +148,17 @@ def main():
 """,
         "Net(args=SimpleNamespace(n_widgets=44, hidden=128))",
     ),
+    "a dict that is unpacked": (
+        """
+class Part(nn.Module):
+    def __init__(self, dim, *, depth: int, mode="x", heads): super().__init__()
+class Net(nn.Module):
+    def __init__(self, part, dim):
+        super().__init__()
+        self.part = Part(dim, **part)
+""",
+        "Net(part={'depth': 2, 'heads': 4}, dim=64)",
+    ),
     "a rank": (
         """
 class Net(nn.Module):

@@ -142,7 +142,8 @@ class _Adjusting:
 
     def _not_positive(self) -> Iterator[Proposal]:
         """A default of 0 or -1 that stands for a size to be given."""
-        if not isinstance(self.error, ZeroDivisionError) and not re.search(r"negative|positive|must be within", self.message):
+        says_so = re.search(r"negative|positive|must be within|greater than (zero|0)|at least", self.message)
+        if not (isinstance(self.error, ZeroDivisionError) or says_so):
             return
         for argument, value, _ in self.scene.suspects():
             if type(value) is int and value <= 0:

@@ -1,14 +1,14 @@
-"""What a call in a function's text calls, and with which parameters."""
+"""What a call in a function's text calls, and with which parameters; which keys a table has that it looks up in."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-from .sources import initialiser, is_torch, look_up
+from .sources import Index, dotted, initialiser, is_torch, look_up
 
 
 def callee(function: ast.expr, within: Any, cls: Optional[type], owner: Optional[type]) -> Tuple[Any, int, Optional[type], Optional[type]]:
@@ -56,3 +56,19 @@ def parameters_of(target: Any, cls: Optional[type] = None) -> Dict[str, inspect.
         return dict(inspect.signature(target).parameters)
     except (TypeError, ValueError):
         return {}
+
+
+def keys_of(table: ast.AST, index: Index, within: Any, cls: Optional[type]) -> List[Any]:
+    """The keys of a dict that is written down in the function `within`, or that a name or an attribute of `cls` stands for."""
+    if isinstance(table, ast.Dict):
+        return [key.value for key in table.keys if isinstance(key, ast.Constant)]
+    name = dotted(table)
+    if name is not None:
+        for stored in index.stored.get(name, ()):
+            assigned = index.parents.get(stored)
+            if isinstance(assigned, ast.Assign) and isinstance(assigned.value, ast.Dict):
+                return keys_of(assigned.value, index, within, cls)
+    found = look_up(table, within)
+    if found is None and name is not None and name.startswith("self.") and cls is not None:
+        found = getattr(cls, name[5:], None)
+    return [key for key in list(found)[:40] if isinstance(key, (str, int))] if isinstance(found, dict) else []

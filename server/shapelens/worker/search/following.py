@@ -7,10 +7,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
-from .callees import callee, parameters_of
-from .sources import dotted, function_node, function_of, index_of, is_torch, look_up, methods
+from .callees import callee, keys_of, parameters_of
+from .sources import dotted, function_node, function_of, index_of, is_torch, methods
 from .uses import (
     COPIES,
     DICT_METHODS,
@@ -131,6 +131,7 @@ class _Function:
             if isinstance(call, ast.Call):
                 if parent.arg is None:
                     uses.add("dict")
+                    self._unpacked(call, uses)
                 else:
                     self._argument(call, None, parent.arg, uses)
         elif isinstance(parent, ast.Starred):
@@ -205,7 +206,7 @@ class _Function:
 
     def _subscript(self, node: ast.Subscript, used: ast.AST, uses: Uses) -> None:
         if node.value is not used:
-            keys = self._keys(node.value)
+            keys = keys_of(node.value, self.index, self.function, self.cls)
             if keys:
                 uses.choices += [key for key in keys if key not in uses.choices]
                 if isinstance(keys[0], str):
@@ -227,23 +228,6 @@ class _Function:
                 uses.least = max(uses.least, number + 1 if number >= 0 else -number)
             uses.add("list")
             self.node_used(node, uses.items())
-
-    def _keys(self, table: ast.AST) -> List[Any]:
-        """The keys of a dict that is written down, or that a name stands for."""
-        if isinstance(table, ast.Dict):
-            return [key.value for key in table.keys if isinstance(key, ast.Constant)]
-        name = dotted(table)
-        if name is not None:
-            for stored in self.index.stored.get(name, ()):
-                assigned = self.index.parents.get(stored)
-                if isinstance(assigned, ast.Assign) and isinstance(assigned.value, ast.Dict):
-                    return self._keys(assigned.value)
-        found = look_up(table, self.function)
-        if found is None and name is not None and name.startswith("self.") and self.cls is not None:
-            found = getattr(self.cls, name[5:], None)
-        if isinstance(found, dict):
-            return [key for key in list(found)[:40] if isinstance(key, (str, int))]
-        return []
 
     def _operator(self, node: ast.BinOp, used: ast.AST, uses: Uses) -> None:
         other = node.right if node.left is used else node.left
@@ -273,7 +257,7 @@ class _Function:
             parts = other.elts if isinstance(other, (ast.Tuple, ast.List, ast.Set)) else [other]
             values = [part.value for part in parts if isinstance(part, ast.Constant)]
             if isinstance(node.ops[0], (ast.In, ast.NotIn)) and used is node.left and not values:
-                values = self._keys(other)
+                values = keys_of(other, self.index, self.function, self.cls)
             for value in values:
                 if isinstance(value, str):
                     if used is node.left or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
@@ -349,6 +333,20 @@ class _Function:
         else:
             return False
         return True
+
+    def _unpacked(self, call: ast.Call, uses: Uses) -> None:
+        """`Encoder(**config)`: it has what that requires."""
+        target, skip, cls, owner = callee(call.func, self.function, self.cls, self.owner)
+        if target is None or is_torch(target) or self.depth > 1:
+            return
+        given = {keyword.arg for keyword in call.keywords}
+        for parameter in list(parameters_of(target, cls).values())[skip + len(call.args) :]:
+            named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+            if named and parameter.default is parameter.empty and parameter.name not in given:
+                part = uses.part(parameter.name)
+                if parameter.annotation is not parameter.empty:
+                    part.annotations.append((parameter.annotation, function_of(target)))
+                self.follower.parameter(target, parameter.name, part, cls, owner, self.depth + 1)
 
     def _passed_on(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from types import CodeType
 from typing import Any, Iterator, List, Optional, Tuple
 
 from .drafts import Argument
@@ -75,10 +76,10 @@ def _solutions(scene: Scene, depth: int, level: Level, test: ast.expr, needed: b
             value = level.evaluate(node)
         except Exception:
             continue
+        code = _asking(test, text)
         for argument in scene.origins(node, depth):
-            fitting = (
-                other for other in _others(level, test, node, value) if other is not value and _holds(level, test, text, other) is needed
-            )
+            others = (other for other in _others(level, test, node, value) if other is not value)
+            fitting = (other for other in others if _holds(level, code, other) is needed)
             yield from ((argument, other) for other in itertools.islice(fitting, MOST))
             yield from ((argument, kind) for kind in _instances(level, test, text, needed))
             if value is None:
@@ -123,22 +124,23 @@ def _members(level: Level, node: ast.expr) -> List[Any]:
         table = level.evaluate(node)
     except Exception:
         return []
-    return (
-        [item for item in list(table)[:6] if isinstance(item, (str, int))] if isinstance(table, (list, tuple, dict, set, frozenset)) else []
-    )
+    if not isinstance(table, (list, tuple, dict, set, frozenset)):
+        return []
+    return [item for item in list(table)[:6] if isinstance(item, (str, int))]
 
 
-def _holds(level: Level, test: ast.expr, text: str, value: Any) -> Optional[bool]:
-    """Whether a condition holds with another value for one of its parts; None where it cannot be asked."""
+def _asking(test: ast.expr, text: str) -> CodeType:
+    """A condition in which a name stands for one of its parts."""
     changed = _Replaced(text).visit(ast.parse(ast.unparse(test), mode="eval").body)
-    before = level.locals
-    level.locals = {**before, _NEW: value}
+    return compile(ast.fix_missing_locations(ast.Expression(changed)), "<condition>", "eval")
+
+
+def _holds(level: Level, code: CodeType, value: Any) -> Optional[bool]:
+    """Whether a condition holds with another value for that part; None where it cannot be asked."""
     try:
-        return bool(level.evaluate(changed))
+        return bool(eval(code, level.globals, {**level.locals, _NEW: value}))
     except Exception:
         return None
-    finally:
-        level.locals = before
 
 
 class _Replaced(ast.NodeTransformer):

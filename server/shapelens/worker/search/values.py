@@ -133,7 +133,7 @@ class Values:
             if prior is not None and not (prior.kind == "text" and uses.kind() in ("int", "number")):
                 if prior.role == "in" and prior.value == 3 and not self.is_whole:
                     return Prior("int", 32, prior.items, "in")
-                if prior.role == "out" and prior.value == 32 and not self.is_whole:
+                if prior.role == "out" and "channels" in words(own) and not self.is_whole:
                     return Prior("int", 64, prior.items, "out")
                 return prior
         return None
