@@ -357,3 +357,17 @@ def test_factories_in_a_list():
             assert net(x).shape == (1, 10)
     """
     assert first(text) == "net_a(pretrained=False).eval()(f32[B:1, 3, 32, 32])"
+
+
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        ("torch.randn(2, 3, *[8] * dims)", "f32[B:2, 3, 8, 8]"),
+        ("torch.randn(2, *(6, 7, 8)[:dims])", "f32[B:2, 6, 7]"),
+        ("torch.randn((2, 3) + (4,))", "f32[B:2, 3, 4]"),
+        ("torch.zeros(2, 3, dtype=torch.float64 if deep else torch.float32)", "f32[B:2, 3]"),
+        ("torch.IntTensor([4] * dims)", "torch.IntTensor([4, 4])"),
+    ],
+)
+def test_lists_that_are_computed(made: str, written: str):
+    assert first(f"def main(deep=False):\n    dims = 2\n    Net()({made})") == f"Net()({written})"

@@ -12,11 +12,12 @@ import copy
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
+from .folding import folded, sliced
 from .loops import element
 from .module_names import Function, ModuleNames, dotted, free_names, method
 from .parameters import options
 from .scope import Arguments, Scope
-from .values import SPELLED, UNKNOWN, Unresolved, Value, checked, choice, constant, dotted_node, integer, part_of
+from .values import UNKNOWN, Unresolved, Value, checked, choice, constant, dotted_node, integer, part_of, spelled
 
 # What a model or a tensor is after these is shaped as before.
 SAME_TENSOR = {"to", "cuda", "cpu", "clone", "detach", "contiguous", "pin_memory", "requires_grad_", "xpu", "to_device"}
@@ -81,7 +82,7 @@ class Expressions:
         if found is not None:
             if found is UNKNOWN and node.id in DEVICES:
                 return Value(constant("cpu"))
-            return _spelled(found, node.id)
+            return spelled(found, node.id)
         return self._global(node.id)
 
     def _global(self, name: str) -> Value:
@@ -104,7 +105,7 @@ class Expressions:
         name = dotted(node)
         found = scope.find(name) if name else None
         if found is not None:
-            return _spelled(found, node.attr)
+            return spelled(found, node.attr)
         if name in self.names.known and scope.find(name.partition(".")[0]) is None:
             return Value(ast.Name(self.names.known[name], ast.Load()))
         base = self.value(node.value, scope)
@@ -124,6 +125,9 @@ class Expressions:
         number = integer(index.known())
         if number is not None and base.items is not None and -len(base.items) <= number < len(base.items):
             return base.items[number]
+        part = sliced(base.known(), index.node) if index.node is not None else None
+        if part is not None:
+            return Value(part)
         known = index.known()
         named = (base.attributes or {}).get(str(known.value)) if isinstance(known, ast.Constant) else None
         if named is not None and (base.node is None or isinstance(base.node, ast.Dict) or named.is_model):
@@ -165,6 +169,8 @@ class Expressions:
 
     def _read_ifexp(self, node: ast.IfExp, scope: Scope) -> Value:
         test, parts = self.value(node.test, scope), [self.value(node.body, scope), self.value(node.orelse, scope)]
+        if isinstance(test.node, ast.Constant):
+            return parts[0 if test.node.value else 1]
         if test.node is not None and not any(part.is_model for part in parts) and all(part.node is not None for part in parts):
             return Value(checked(ast.IfExp(test.node, parts[0].resolved(), parts[1].resolved())))
         return choice(parts)
@@ -221,7 +227,7 @@ class Expressions:
             if new is None or (isinstance(new, list) and any(item is None for item in new)):
                 raise Unresolved
             setattr(made, name, new)
-        return Value(checked(made))  # type: ignore[arg-type]
+        return Value(folded(checked(made)))  # type: ignore[arg-type]
 
     def _part(self, node: ast.AST, scope: Scope) -> Optional[ast.AST]:
         if isinstance(node, (ast.cmpop, ast.arguments)) or isinstance(getattr(node, "ctx", None), ast.Store):
@@ -372,15 +378,6 @@ class Expressions:
 def _binding(scope: Scope, names: Sequence[str]) -> Scope:
     values = {name: Value(ast.Name(name, ast.Load())) for name in names}
     return Scope(scope.label, values, parent=scope, owner=scope.owner, is_script=scope.is_script)
-
-
-def _spelled(value: Value, name: str) -> Value:
-    """A number remembers what the script calls it."""
-    if isinstance(value.node, ast.Constant) and type(value.node.value) is int:
-        number = constant(value.node.value)
-        number.__dict__[SPELLED] = name
-        return replace(value, node=number)
-    return value
 
 
 def _dtype(value: Value) -> str:

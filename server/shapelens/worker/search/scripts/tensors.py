@@ -207,7 +207,7 @@ class Tensors:
                 return shape
             if isinstance(only, (ast.Tuple, ast.List)):
                 given = only.elts
-            elif isinstance(only, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) and integer(only, self._literals()) is None:
+            elif integer(only, self._literals()) is None:
                 return None  # It may be a tuple.
         if not given or any(isinstance(size, ast.Starred) for size in given):
             return [] if given is not None and len(given) == 0 else None

@@ -142,3 +142,12 @@ def part_of(whole: Optional[ast.expr], key: Optional[ast.expr], number: Optional
 def is_none(node: Optional[ast.expr]) -> bool:
     """Whether an expression is `None`."""
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def spelled(value: Value, name: str) -> Value:
+    """A number remembers what the script calls it."""
+    if isinstance(value.node, ast.Constant) and type(value.node.value) is int:
+        number = constant(value.node.value)
+        number.__dict__[SPELLED] = name
+        return replace(value, node=number)
+    return value
