@@ -176,3 +176,34 @@ async def test_an_example_is_tried_while_it_is_typed(editor: Editor, recipe: str
     assert not fails["works"] and "size 3" in fails["message"]
     assert await editor.execute("shapelens.tryExample", uri, "Net", "Net()(f32[4, 1") is None
     assert "→ [B, 400]" in (await editor.hints(uri)).values()
+
+
+SLOW = """\
+import time
+
+
+class Slow(nn.Module):
+    def forward(self, x):
+        for _ in range(20):
+            time.sleep(0.1)
+            x = torch.relu(x)
+        return x.no_such_attribute
+"""
+
+
+async def test_the_hints_of_one_class_do_not_wait_for_the_search_for_another(editor: Editor) -> None:
+    uri = editor.open("found/slow.py", TWO_SIZES.replace("\n\nclass Stem", f"\n{SLOW}\n\nclass Stem"))
+    hints = await editor.hints_when(uri, lambda hints: "16, 16]" in str(hints))
+    assert "→ [2, 8, 16, 16]" in hints.values() and uri not in editor.published
+    await editor.until(lambda: any(value.get("message") == "Looking for example inputs" for value in editor.progress))
+    # An edit ends the search, and does not begin again with what was found.
+    editor.replace(uri, "nn.Conv2d(3, 8, 3", "nn.Conv2d(3, 12, 3")
+    editor.replace(uri, "        return x.no_such_attribute\n", "        return x\n")
+    assert "→ [B, 12, 16, 16]" in (await editor.hints_when(uri, lambda hints: "[B, 12" in str(hints))).values()
+
+
+async def test_a_directive_does_not_wait_for_the_search_for_other_classes(editor: Editor, broken: str) -> None:
+    uri = editor.open("found/waiting.py", f"{broken}\n\n{SLOW}")
+    (finding,) = await editor.diagnostics(uri)
+    assert finding.code == "linear-in-features"
+    await editor.until(lambda: any(each.code == "no-example" for each in editor.published[uri].diagnostics))

@@ -156,6 +156,8 @@ class Job:
             sights.append((code, sight, self.calls, first_layer))
             self.calls = self.next_calls()
         if self.run.search is not None:
+            if sights:  # What was asked for does not wait for what is looked for.
+                self.send(Traced(self.run.run_id, "run", self.trace))
             find_examples(self, names, self.run.search, sights)
         # Remarks come with the last trace: they can wait, and the names of dims help to judge them.
         to_be_named = self.run.named and any(sight.sizes for _, sight, _, _ in sights)

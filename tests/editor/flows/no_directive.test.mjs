@@ -1,6 +1,8 @@
 // A file that says nothing of how its model is called: shapes are there all the same, for an example that can be seen, chosen, changed and kept.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { flows } from "../vscode/flow.mjs";
+import { testOutput } from "../vscode/paths.mjs";
 import { recipe } from "../vscode/workspace.mjs";
 
 const flow = flows();
@@ -62,7 +64,7 @@ flow("another of the examples that were found is chosen", { open: "stem.py", fil
   await (await vscode.lens("Choose another")).click();
   const row = vscode.page.locator(".quick-input-list .monaco-list-row", { hasText: "from test_large()" }).first();
   await row.waitFor({ timeout: 20_000 });
-  await vscode.screenshot(new URL("../../../test-output/editor/choosing-an-example.png", import.meta.url).pathname);
+  await vscode.screenshot(join(testOutput, "choosing-an-example.png"));
   await row.click();
   await vscode.lineWith("return self.conv(x)", "→ [B, 8, 48, 48]");
   await vscode.lens("from test_large()");
