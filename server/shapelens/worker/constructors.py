@@ -58,5 +58,7 @@ def _guarded(cls: Any, initialise: Any, meta: Meta, refused: Callable[[Any, Exce
             refused(self, error)
         except NotRecovered:
             raise error  # noqa: B904  It is the same exception, that was not looked at.
+        except BaseException as ended:
+            raise ended from error  # What an attempt ends with; the search looks at both.
 
     return guarded

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from shapelens.protocol import Mismatch
+from shapelens.worker.constructors import guarding
+from shapelens.worker.meta import Meta
 from shapelens.worker.search.adjusting import adjusted
 from shapelens.worker.search.constructing import constructions
 from shapelens.worker.search.evidence import Construction
+from shapelens.worker.search.trials import Refused
 from worker.search.documents import Document
 
 MOST = 12
@@ -190,3 +195,16 @@ class Net(nn.Module):
 def test_the_error_leads_to_what_builds(document: Callable[[str], Document], name: str) -> None:
     text, expected = CASES[name]
     assert built(document(text))[0] == expected
+
+
+def test_a_layer_that_ends_an_attempt_says_by_what_it_divides(document: Callable[[str], Document]) -> None:
+    made = document(CASES["a number by which torch divides"][0])
+    way = next(iter(constructions(made.names["Net"], made.names, made.tree)))
+
+    def refused(module: Any, error: Exception) -> None:
+        raise Refused(Mismatch("layer-arguments", str(error), type(error).__name__, None, [], 0))
+
+    with guarding(Meta(), refused), pytest.raises(Refused) as ended:
+        made.build(way.text())
+    others = adjusted(way, ended.value, made.names["Net"], made.names, made.tree)
+    assert others[0].text() == "Net(width=96)"

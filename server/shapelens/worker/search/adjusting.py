@@ -73,7 +73,8 @@ def adjusted(construction: Construction, error: BaseException, cls: type, names:
 class _Adjusting:
     def __init__(self, draft: Draft, error: BaseException, cls: type, scope: Scope) -> None:
         self.draft = draft
-        self.error = error
+        # What ends an attempt is no Exception; what raised is its cause.
+        self.error = error.__cause__ if error.__cause__ is not None and not isinstance(error, Exception) else error
         self.message = str(error)
         self.cls = cls
         self.scope = scope

@@ -58,6 +58,10 @@ class Scene:
                     self.levels.append(Level(place.tb_frame, place.tb_lineno, node))
             self.innermost = place.tb_frame.f_locals  # be it torch's own
             place = place.tb_next
+        place = error.__cause__.__traceback__ if error.__cause__ is not None else None
+        while place is not None:  # An attempt that a layer's constructor ended: what raised there is the cause.
+            self.innermost = place.tb_frame.f_locals
+            place = place.tb_next
 
     def suspects(self) -> Iterator[Tuple[Argument, Any, ast.expr]]:
         """(argument, what its name held, the expression) for what the failing statements mention, the innermost first."""
