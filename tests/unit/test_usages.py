@@ -371,3 +371,8 @@ def test_factories_in_a_list():
 )
 def test_lists_that_are_computed(made: str, written: str):
     assert first(f"def main(deep=False):\n    dims = 2\n    Net()({made})") == f"Net()({written})"
+
+
+def test_an_expression_that_is_nested_deeper_than_can_be_followed():
+    text = f"total = {' + '.join(['1'] * 900)}\ny = Net()(torch.randn(2, 3))\nz = Net(depth=total)"
+    assert first(text) == "Net()(f32[B:2, 3])"

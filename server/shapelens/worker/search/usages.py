@@ -76,8 +76,11 @@ class _Writer:
         if any(name is None and value.node is None for name, value in given.keywords):
             return None
         keywords = [ast.keyword(name, value.node) for name, value in given.keywords if value.node is not None]
-        text = self.tensors.arguments([value.resolved() for value in given.positional], keywords)
-        return text if self._can_be_evaluated(text) else None
+        try:
+            text = self.tensors.arguments([value.resolved() for value in given.positional], keywords)
+            return text if self._can_be_evaluated(text) else None
+        except (SyntaxError, ValueError, RecursionError):  # Before Python 3.12 some f-strings cannot be written down again.
+            return None
 
     def _can_be_evaluated(self, text: str) -> bool:
         call = ast.parse("f(%s)" % text, mode="eval").body

@@ -55,7 +55,7 @@ class Expressions:
         method = getattr(self, "_read_" + type(node).__name__.lower(), self._rebuilt)
         try:
             found: Value = method(node, scope)
-        except Unresolved:
+        except (Unresolved, RecursionError):  # Data may be written as one very long expression.
             return UNKNOWN
         return found
 
