@@ -64,6 +64,7 @@ class Document:
         self.visits = Visits(self.path)
         self.ran: Ran | None = None  # its own last run
         self.users: list[User] | None = None  # files that import this one; None: not looked for yet
+        self.asked: set[tuple[Document, int]] = set()  # what was run to be seen from, with its version
         self.failure: Sequence[Finding] = ()  # how its own run ended, where that was badly
         self.seconds = 0.0  # that the last run took
         self._module: Module | None = None

@@ -81,8 +81,10 @@ class Runs:
             return
         lacking = [] if module.errors else without_example(module, choice)
         if not choice.examples:
-            if lacking and await self._users_of(document) and not await self._show_by_users(document, analysis):
-                return
+            if lacking and await self._users_of(document):
+                await self._run_open_users(document)
+                if not self.is_current(document, analysis) or not await self._show_by_users(document, analysis):
+                    return
             if not lacking or not (lacking := self._unseen(document, lacking)):
                 self._show(document, self._with_visits(document, analysis))
                 self._repair(document)
@@ -93,6 +95,15 @@ class Runs:
                 await self.run(document)  # They were still being looked for when it ran, and may know better.
             elif choice.examples:
                 await self._run_users(document)
+
+    async def _run_open_users(self, document: Document) -> None:
+        """Run open documents with examples that import this one, unless it is known what they see of it: that says more than a search."""
+        for user in document.users or []:
+            other = next((each for each in self._documents.values() if each.path == user.path), None)
+            if other is None or not user.has_example or document.visits.by({other.path}) or (other, other.version) in document.asked:
+                continue
+            document.asked.add((other, other.version))
+            await self.run(other)
 
     async def _show_by_users(self, document: Document, analysis: Analysis) -> bool:
         """Show a document without examples as files that import it use it; whether to go on and search for those that this leaves out."""
