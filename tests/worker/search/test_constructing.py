@@ -159,6 +159,15 @@ class Net(nn.Module):
 """,
         "Net(part={'depth': 2, 'heads': 4}, dim=64)",
     ),
+    "no weights to be fetched": (
+        """
+class Net(nn.Module):
+    def __init__(self, dim=4, pretrained=True):
+        super().__init__()
+        assert not pretrained
+""",
+        "Net(pretrained=False)",
+    ),
     "a rank": (
         """
 class Net(nn.Module):

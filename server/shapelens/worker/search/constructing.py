@@ -110,6 +110,8 @@ def required_parameters(cls: type) -> List[Parameter]:
         except (TypeError, ValueError):
             break
         for item in parameters:
+            if item.default is True and "pretrained" in item.name and item.name not in passed:
+                found.append((item.name, Wanted("bool"), Uses(), False))  # Weights make no difference to shapes, but take long to fetch.
             if item.kind in (item.VAR_KEYWORD, item.VAR_POSITIONAL) or item.default is not item.empty or item.name in passed:
                 continue
             found.append((item.name, *_asked(item, init, cls, owner), item.kind is item.POSITIONAL_ONLY))
