@@ -53,6 +53,8 @@ class Calls:
         self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
         self.mismatches: List[Mismatch] = []
         self.depth = 0
+        self.ended = False  # whether the example has run to its end, so that its modules stay as they are
+        self._known_facts: Dict[int, Tuple[List[ParameterSeen], int, int, str]] = {}
         self.recovery = Recovery(self, self.meta, self.frames)
         for module, span in self.defined:
             self._register(module, span)
@@ -243,29 +245,42 @@ class Calls:
                 out.append(LayerSeen(first + index, type(module).__name__, "", "", "", None, self.example))
                 continue
             if seen is not None:
-                for (key, named), count in name(seen):
+                for (key, named), count in name(index, seen):
                     inputs, output = key
                     names = named or ([None] * len(inputs), None)
                     values = [value_of(part, part_name) for part, part_name in zip(inputs, names[0])]
                     calls.append(LayerCall(values, value_of(output, names[1]), count))
-            own, everything = _parameters(module)
+            own, count, size, description = self._facts(index, module)
             out.append(
                 LayerSeen(
                     first + index,
                     type(module).__name__,
                     "%s.%s" % (type(module).__module__, type(module).__qualname__),
                     paths.get(index, ""),
-                    _description(module),
+                    description,
                     self.spans[index],
                     self.example,
                     own,
-                    sum(tensor.numel() for tensor, trainable in everything if trainable is not None),
-                    sum(tensor.numel() * tensor.element_size() for tensor, _ in everything),
+                    count,
+                    size,
                     calls,
                     self.call_spans[index],
                 )
             )
         return out
+
+    def _facts(self, index: int, module: Any) -> Tuple[List[ParameterSeen], int, int, str]:
+        """Its own parameters, the numbers and bytes that it and its children hold, and its description. Read once when all is over."""
+        facts = self._known_facts.get(index)
+        if facts is None:
+            own, everything = _parameters(module)
+            with torch._C.DisableTorchFunction():  # The mode of the run has nothing to say here.
+                count = sum(tensor.numel() for tensor, trainable in everything if trainable is not None)
+                size = sum(tensor.numel() * tensor.element_size() for tensor, _ in everything)
+            facts = own, count, size, _description(module)
+            if self.ended:
+                self._known_facts[index] = facts
+        return facts
 
 
 def _parameters(module: Any) -> Tuple[List[ParameterSeen], List[Tuple[Tensor, Optional[bool]]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import linecache
 import os
 import site
@@ -39,6 +38,7 @@ class Frames:
         self._folders = tuple({os.path.join(folder, "") for folder in (os.path.dirname(file), package_of(file)[0], root) if folder})
         self._libraries = _library_folders()
         self._known: Dict[str, bool] = {file: True}
+        self._places: Dict[CodeType, List[Any]] = {}  # of each instruction
 
     def is_user_file(self, file: str) -> bool:
         """Whether a file belongs to the workspace and is no library."""
@@ -104,7 +104,10 @@ class Frames:
 
     def _span(self, code: CodeType, instruction: int, line: int, innermost: bool) -> Span:
         if hasattr(code, "co_positions"):  # Python 3.11
-            start, end, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+            places = self._places.get(code)
+            if places is None:  # Walked through once: a long function is asked for each of its calls.
+                places = self._places[code] = list(code.co_positions())
+            start, end, column, end_column = places[instruction // 2] if instruction // 2 < len(places) else (None,) * 4
             if start is not None and end is not None and column is not None and end_column is not None:
                 return Span(code.co_filename, start, column, end, end_column)
         if innermost and self._rewritten(code.co_filename):

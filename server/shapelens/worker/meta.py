@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import checks, eager, origins, unknown
+from . import checks, eager, origins, remembered, unknown
 from .keys import STAND_IN, VAGUE
 from .remarks import WATCHED, Remarks
 
@@ -87,8 +87,11 @@ class Meta(TorchFunctionMode):
             if special is not None:
                 result = special(func, args, kwargs)
             else:
-                args, kwargs = together(func, args, kwargs)
-                result = func(*args, **kwargs)
+                key = remembered.key_of(func, args, kwargs)
+                result = remembered.known(key) if key is not None else None
+                if result is None:
+                    args, kwargs = together(func, args, kwargs)
+                    result = func(*args, **kwargs) if key is None else remembered.call(key, func, args, kwargs)
         except Exception as raised:
             error: Exception = raised
             if NEEDS_DATA.search(str(raised)):

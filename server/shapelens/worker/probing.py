@@ -51,9 +51,8 @@ def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]]) -> List[Sigh
     return found + [last] if last is not None else []
 
 
-def named_calls(sight: Sight, others: List[Sight], sizes: List[Sizes], seen: Seen) -> Any:
+def named_calls(number: int, others: List[Sight], sizes: List[Sizes], seen: Seen) -> Any:
     """Distinct (inputs, output) pairs of a layer with their names, and how often each came."""
-    number = next((index for index, item in sight.layers.items() if item is seen), -1)
     probed = [other.layers.get(number) for other in others]
     comparable = bool(probed) and all(other is not None and other.total == seen.total for other in probed)
     named: Dict[Any, Any] = {}

@@ -205,6 +205,7 @@ class Job:
         if other_path:
             look_again(self, index, code, names, {}, paths)
         example.seconds = time.perf_counter() - start
+        self.calls.ended = True
         self.trace.mismatches += self.calls.mismatches
         notes = [*branches.notes(self.frames.is_user_file, self.frames.line), *files.notes(self.frames.is_user_file, self.frames.line)]
         self.trace.notes += [note for note in notes if note not in self.trace.notes]
@@ -297,7 +298,7 @@ class Job:
                     value.layer += first_layer
         self.recorder.seen = held
         watched = calls or self.calls
-        layers: List[LayerSeen] = watched.layers(first_layer, lambda seen: named_calls(sight, others, sizes, seen))
+        layers: List[LayerSeen] = watched.layers(first_layer, lambda number, seen: named_calls(number, others, sizes, seen))
         if calls is None:  # For the first time.
             for mismatch in watched.mismatches:
                 shift(mismatch, first_layer)

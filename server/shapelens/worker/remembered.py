@@ -1,0 +1,123 @@
+"""Shapes of operations that were computed before: the meta kernels of many are Python, and cost twenty times what looking them up does.
+
+The key is what a result's shape, stride and dtype depend on: the function, the same of each tensor, the numbers. Only functions that make
+new tensors are remembered; what returns a view or its argument runs as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+
+Tensor = torch.Tensor
+Key = Tuple[Any, ...]
+
+MOST_KEYS = 20_000
+_ON_META = "meta"
+_ALIAS = object()  # the result shares memory with an argument, or is of another kind than a tensor
+_PLAIN = (Tensor, torch.nn.Parameter)
+_VALUES = (int, float, bool, str, type(None), torch.dtype, torch.memory_format)
+
+_FUNCTIONAL = """
+linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm batch_norm group_norm
+instance_norm rms_norm normalize relu relu6 gelu silu mish elu selu celu leaky_relu hardswish hardsigmoid hardtanh softplus
+softsign tanhshrink logsigmoid sigmoid tanh softmax log_softmax softmin glu prelu dropout dropout1d dropout2d dropout3d
+alpha_dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
+adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d interpolate upsample pad unfold fold embedding
+scaled_dot_product_attention pixel_shuffle pixel_unshuffle grid_sample cosine_similarity one_hot local_response_norm lp_pool2d
+"""
+_TENSOR = """
+add sub mul div __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __rpow__ __neg__ __matmul__
+__rmatmul__ true_divide pow matmul mm bmm addmm baddbmm mv dot einsum exp log log2 log1p sqrt rsqrt square abs neg reciprocal
+sigmoid tanh relu softmax log_softmax sin cos erf clamp clip clamp_min clamp_max maximum minimum mean sum prod var std norm amax
+amin logsumexp cumsum cumprod where cat concat stack roll flip lerp rsub addcmul addcdiv triu tril outer conv1d conv2d conv3d
+layer_norm group_norm batch_norm round floor ceil sign eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__ logical_and
+logical_or logical_not __and__ __or__ __invert__ bitwise_and bitwise_or masked_fill argmax argmin gather index_select repeat
+"""
+
+
+def _functions() -> Iterator[Any]:
+    for name in _FUNCTIONAL.split():
+        yield getattr(F, name, None)
+    for name in _TENSOR.split():
+        yield getattr(torch, name, None)
+        yield getattr(Tensor, name, None)
+    yield torch.functional.einsum
+    yield torch.functional.norm
+
+
+_REMEMBERED = {function for function in _functions() if function is not None}
+_table: Dict[Key, Any] = {}
+
+
+def key_of(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
+    """What tells this call from others; None for one that is not remembered, as it has real tensors or arguments of other kinds, say."""
+    if func not in _REMEMBERED:
+        return None
+    parts: List[Any] = [func, torch.is_grad_enabled(), torch.get_default_dtype()]
+    if not _add(parts, args):
+        return None
+    for name, value in kwargs.items():
+        parts.append(name)
+        if not _add(parts, (value,)):
+            return None
+    return tuple(parts) if _ON_META in parts else None
+
+
+def _add(parts: List[Any], values: Any) -> bool:
+    """Add what counts of some arguments. Real tensors go to the meta device where they meet others: only what they look like counts."""
+    for value in values:
+        kind = type(value)
+        if kind in _PLAIN:
+            if value.layout is not torch.strided:
+                return False
+            if value.is_meta:
+                parts.append(_ON_META)
+            parts.append((value.shape, value.stride(), value.dtype, value.requires_grad))
+        elif kind in _VALUES:
+            parts.append(kind)
+            parts.append(value)
+        elif kind is tuple or kind is list or kind is torch.Size:
+            parts.append(len(value))
+            if not _add(parts, value):
+                return False
+        else:
+            return False
+    return True
+
+
+def call(key: Key, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    """The result of a call, remembered under its key from now on. Raises whatever the function raises."""
+    result = func(*args, **kwargs)
+    if len(_table) < MOST_KEYS:
+        _table[key] = _described(result, args, kwargs)
+    return result
+
+
+def known(key: Key) -> Optional[Any]:
+    """A new result of a call that was made before; None where it has to be made again."""
+    found = _table.get(key)
+    return None if found is None or found is _ALIAS else _made(found)
+
+
+def _described(result: Any, args: Any, kwargs: Any) -> Any:
+    if type(result) is not Tensor or not result.is_meta or result.layout is not torch.strided or result._is_view():
+        return _ALIAS
+    storage = result.untyped_storage()._cdata
+    for value in (*args, *kwargs.values()):
+        for part in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(part, Tensor) and (part is result or part.untyped_storage()._cdata == storage):
+                return _ALIAS
+    return tuple(result.shape), result.stride(), result.dtype, result.requires_grad
+
+
+def _made(found: Any) -> Tensor:
+    shape, stride, dtype, requires_grad = found
+    made = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+    # No leaf, so that it may be changed in place as the result of an operation may.
+    return made.copy_(_LEAF) if requires_grad else made
+
+
+_LEAF = torch.empty((), device="meta", requires_grad=True)
