@@ -47,14 +47,14 @@ def tensor(parameter: str, dtype: str, *dims: str) -> Form:
             words.append(role)
             continue
         key = "#" + role if role in _SHARED and not separator else role if separator else "%s.%s" % (parameter, role)
-        sizes.setdefault(key, int(size) if size else _FIRST.get(role, FEATURES))
+        sizes.setdefault(key, int(size) if size else FIRST.get(role, FEATURES))
         name = shown if separator else role if role in SHOWN else ""
         words.append("%s:⟨%s⟩" % (name, key) if name else "⟨%s⟩" % key)
     return Form("%s[%s]" % (dtype, ", ".join(words)) if words else "%s[()]" % dtype, sizes, len(words), dtype)
 
 
 _SHARED = {"B", "T", "S", "N", "E"}
-_FIRST = {
+FIRST = {
     "B": BATCH, "T": STEPS, "S": OTHER_STEPS, "D": FEATURES, "C": CHANNELS, "P": PICTURE, "H": PICTURE, "W": PICTURE, "V": VOLUME,
     "L": SIGNAL, "N": NODES, "E": EDGES, "Q": POINTS, "F": 8, "K": 4,
 }  # fmt: skip
@@ -200,8 +200,10 @@ def _words(dims: Sequence[Union[str, int, None]], shape: InputShape) -> List[str
         role = role_of(dim) if dim is not None else ""
         if index == 0 and not role and len(dims) > 1:
             role = "B"
-        first = _FIRST.get(role, FEATURES)
-        if dim is not None and dim.isidentifier():
+        first = FIRST.get(role, FEATURES)
+        if role == "B":  # One batch for all inputs, whatever each calls it.
+            words.append("B")
+        elif dim is not None and dim.isidentifier():
             shown = names[index] if role in SHOWN and index < len(names) else None
             words.append("%s:@%s=%d" % (shown or "", dim, first))
         else:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import heapq
 import inspect
 import itertools
+import re
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
+import torch
+
 from . import forms
-from .choices import Argument, Node, node_of
+from .choices import Argument, Node, Sizes, node_of
 from .demands import demands
 from .evidence import Construction, InputShape
 from .forms import Form
@@ -34,14 +37,14 @@ class Inputs:
         self._parameters: List[inspect.Parameter] = []
         self._count = itertools.count()
         self._tried: Set[Tuple[str, str]] = set()
-        self._model: Any = None
+        self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
 
     def search(self, construction: Construction, model: Any) -> Optional[Node]:
         """The first choice with which the model runs to its end; None where none was found: then `best` came furthest."""
         self._ran = []
         self._parameters = _called_with(model)
-        self._model = model
         self._layer = forms.first_layer(model)
+        self._built_for = built_for(model)
         self._neighbours = Neighbours(self._parameters, self.forms_of, self._reach, self._adjusted)
         heap: List[Tuple[float, int, Node]] = []
         for start in self._starts(construction):
@@ -148,10 +151,28 @@ class Inputs:
         if main is not None:
             others = {each.name: self.forms_of(each)[0] for each in required[1:]}
             chosen += [self._arguments({**others, main.name: form}) for form in self.forms_of(main)[1:3]]
+            ranks = {form.rank for form in self.forms_of(main)[:3]}
+            for form in self.forms_of(main)[3:]:
+                if form.rank not in ranks:  # One of each rank: which of them comes furthest tells most.
+                    ranks.add(form.rank)
+                    chosen.append(self._arguments({**others, main.name: form}))
         if any(argument.container for argument in chosen[0]):
             chosen[1:1] = [self._arguments({each.name: self.forms_of(each)[0] for each in required}, count) for count in (4, 3, 1)]
         for arguments in chosen:
-            yield node_of(construction, arguments, {})
+            yield node_of(construction, arguments, self._sizes(arguments))
+
+    def _sizes(self, arguments: Sequence[Argument]) -> Sizes:
+        """The sizes of pictures and sequences that the model remembers to have been built for."""
+        picture, steps = self._built_for
+        found: Sizes = {}
+        for argument in arguments:
+            for name in argument.form.sizes if argument.form is not None else ():
+                role = name.rpartition(".")[2]
+                if role in ("P", "H", "W") and picture:
+                    found[name] = picture[1 if role == "W" else 0]
+                elif role == "#T" and steps:
+                    found[name] = steps
+        return found
 
     def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[Argument, ...]:
         """An argument for each parameter, in one of the chosen forms. count: of tensors in what the text calls a list of them."""
@@ -176,6 +197,32 @@ class Inputs:
             own = forms.of_shape(argument.name, said.parts[number]) if said.parts else []
             found.append(part._replace(form=forms.distinct(own[:1] or [form], part.path)[0]))
         return found
+
+
+_PICTURE = re.compile(r"_?(in_|input_|image_?|img_?|pic_?|full_)?(size|res|resolution|hw)|_?image_shape|_?img_dim")
+_STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window_len|input_len(gth)?|n_?frames|num_frames|chunk_size)")
+MOST_MODULES = 16  # that are looked at, the outermost ones
+
+
+def built_for(model: Any) -> Tuple[Optional[Tuple[int, int]], int]:
+    """(height and width of pictures, steps of sequences) that a model keeps in an attribute or in its config: None and 0 for neither."""
+    picture: Optional[Tuple[int, int]] = None
+    steps = 0
+    for module in itertools.islice(model.modules(), MOST_MODULES) if isinstance(model, torch.nn.Module) else ():
+        known = dict(vars(module))
+        config = known.get("config", known.get("cfg"))
+        known.update(vars(config) if hasattr(config, "__dict__") else config if isinstance(config, dict) else {})
+        for name, value in known.items():
+            if type(name) is not str:
+                continue
+            size = (value, value) if type(value) is int else value
+            if picture is None and _PICTURE.fullmatch(name) and isinstance(size, (tuple, list)) and len(size) in (2, 3):
+                height, width = size[-2:]
+                if type(height) is int and type(width) is int and 8 <= height <= 2048 and 8 <= width <= 2048:
+                    picture = height, width
+            elif not steps and _STEPS.fullmatch(name) and type(value) is int and 1 < value <= 1 << 16:
+                steps = value
+    return picture, steps
 
 
 def _is_new(node: Node, other: Node) -> bool:

@@ -10,11 +10,11 @@ import ast
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 import torch
 
-from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Traced
+from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Trace, Traced
 from .abstract import is_abstract
 from .adjusting import adjusted
 from .annotations import input_shapes
@@ -49,6 +49,7 @@ class Found:
     where: str = ""
     doubtful: bool = False
     exhausted: bool = False  # whether all other choices that there are were tried
+    untried: bool = False  # it ran to its end in an earlier version of the text, and not yet in this one
     tried: int = 0
 
 
@@ -138,26 +139,37 @@ class Finder:
     # --- one class ---
 
     def _find(self, name: str, cls: type) -> Optional[Found]:
+        known: Optional[Known] = self._known.get(name)
+        if known is not None and (known.chosen or known.proven):  # Its run will tell whether it still fits.
+            return Found(name, known.expression, known.evidence or "inferred", known.where, untried=True)
+        return self._searched(name, cls, lambda: self._by_evidence(name, cls))
+
+    def again(self, found: Found) -> Optional[Found]:
+        """What to show for a class whose known example did not run to its end: the same, where the text is to blame, or another one."""
+        cls, known = self._class(found.target), self._known[found.target]
+        if cls is None or known.chosen:
+            return replace(found, untried=False)
+        return self._searched(found.target, cls, lambda: self._still_known(known) or self._by_evidence(found.target, cls))
+
+    def _searched(self, name: str, cls: type, find: Callable[[], Optional[Found]]) -> Optional[Found]:
         before = self.bench.tried
         left = self.bench.until - time.perf_counter()
         until, self.bench.until = self.bench.until, time.perf_counter() + max(LEAST_SECONDS, SHARE * left)
         try:
-            found = self._by_known(name) or self._by_evidence(name, cls)
+            found = find()
         finally:
             self.bench.until = until
         if found is not None:
             found.tried = self.bench.tried - before
         return found
 
-    def _by_known(self, name: str) -> Optional[Found]:
-        known: Optional[Known] = self._known.get(name)
-        if known is None:
-            return None
-        found = Found(name, known.expression, known.evidence or "inferred", known.where)
+    def _still_known(self, known: Known) -> Optional[Found]:
+        """The example that was found before, perhaps with other sizes; None where another one has to be looked for."""
+        found = Found(known.target, known.expression, known.evidence or "inferred", known.where)
         trial = self.bench.whole(known.expression)
-        if trial.error is None or known.chosen:
+        if trial.error is None:
             return found
-        if not known.proven or asks_for_another_form(trial):
+        if asks_for_another_form(trial):
             return None
         if is_given(known.evidence, known.where):
             return found
@@ -280,23 +292,62 @@ def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: Lis
     for _, _, calls, _ in sights:  # Where an example that was given fails, what it did not come to has no other one either.
         finder.reached.update(type(module) for module in calls.modules)
     for found in finder.examples():
-        request = ExampleRequest(found.target, found.expression)
-        code = job.compiled(request)
-        example = job.trace.examples[-1]
-        example.evidence, example.where, example.doubtful = found.evidence, found.where, found.doubtful
-        example.tried = found.tried
-        told.append((found, example))
-        if code is None:
-            continue
-        index, first_layer = len(job.trace.examples) - 1, len(job.trace.layers)
-        job.calls = job.next_calls()
-        sight = job.evaluate(index, request, code, names)
-        if example.doubtful and found.exhausted and is_one_mistake(job.calls.mismatches, example.error):
-            example.doubtful = False
-        job.record(sight, [], index, first_layer)
-        sights.append((code, sight, job.calls, first_layer))
-        finder.reached.update(job.calls.called_classes())
-        job.send(Traced(job.run.run_id, "partial", job.trace))
+        before = _Marks(job.trace)
+        run = _run(job, found, names)
+        if found.untried and (run.example.error is not None or job.calls.mismatches):
+            other = finder.again(found)
+            if other is not None and other.expression != found.expression:
+                before.restore(job.trace)
+                run = _run(job, other, names)
+            elif other is not None:
+                job.calls = run.calls
+                _describe(run.example, other, run.calls)
+            found = other or found
+        told.append((found, run.example))
+        if run.sight is not None:
+            job.record(run.sight, [], run.number, run.first_layer)
+            sights.append((run.code, run.sight, run.calls, run.first_layer))
+            finder.reached.update(run.calls.called_classes())
+            job.send(Traced(job.run.run_id, "partial", job.trace))
     for found, example in told:  # When all classes have one.
         example.others = finder.others(found)
     job.calls = job.next_calls()
+
+
+class _Run(NamedTuple):
+    """What became of one example."""
+
+    example: ExampleRun
+    number: int
+    first_layer: int
+    code: Any
+    sight: Any  # None for an expression that does not compile
+    calls: Any
+
+
+def _run(job: "Job", found: Found, names: Dict[str, Any]) -> _Run:
+    request = ExampleRequest(found.target, found.expression)
+    code = job.compiled(request)
+    example, index, first_layer = job.trace.examples[-1], len(job.trace.examples) - 1, len(job.trace.layers)
+    job.calls = job.next_calls()
+    sight = job.evaluate(index, request, code, names) if code is not None else None
+    _describe(example, found, job.calls)
+    return _Run(example, index, first_layer, code, sight, job.calls)
+
+
+def _describe(example: ExampleRun, found: Found, calls: Any) -> None:
+    example.evidence, example.where, example.tried, example.doubtful = found.evidence, found.where, found.tried, found.doubtful
+    if found.doubtful and found.exhausted and is_one_mistake(calls.mismatches, example.error):
+        example.doubtful = False
+
+
+class _Marks:
+    """How far a trace was, to go back there."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.counts = {name: len(getattr(trace, name)) for name in ("examples", "observations", "layers", "mismatches", "notes")}
+
+    def restore(self, trace: Trace) -> None:
+        """Take away what came since."""
+        for name, count in self.counts.items():
+            del getattr(trace, name)[count:]

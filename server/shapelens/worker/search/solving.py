@@ -46,7 +46,7 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         if demand.kind == "multiple" and demand.need > 1:
             yield from _multiples(demand, free, inputs)
     if any(demand.kind == "larger" for demand in wanted):
-        for name in inputs:
+        for name in sorted(inputs, key=lambda name: _role(name) not in _SPATIAL):
             if free[name] >= 8:
                 for factor in (2, 4, 8):
                     yield {name: free[name] * factor}
@@ -57,7 +57,7 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         if free.get("#B") == demand.got:
             yield {"#B": demand.need}
     for name in inputs:
-        if name.rpartition(".")[2].lstrip("#") in _SPATIAL:
+        if _role(name) in _SPATIAL:
             for size in LADDER:
                 if size != free[name]:
                     yield {name: size}
@@ -66,6 +66,10 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         yield from _same(demand, free, rest)
         yield from _solved(trial, demand, free, rest, reaches)
         yield from _in_proportion(demand, free, rest)
+
+
+def _role(name: str) -> str:
+    return name.rpartition(".")[2].lstrip("#")
 
 
 _SPATIAL = {"P", "H", "W", "L", "V", "T", "S", "F"}
