@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 import torch
 
 from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Trace, Traced
+from ..probing import Sight
 from .abstract import is_abstract
 from .adjusting import adjusted
 from .annotations import input_shapes
@@ -293,6 +294,9 @@ def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: Lis
         finder.reached.update(type(module) for module in calls.modules)
     for found in finder.examples():
         before = _Marks(job.trace)
+        if not job.trace.observations:
+            _show_attempt(job, found, finder.bench)
+            before.restore(job.trace)
         run = _run(job, found, names)
         if found.untried and (run.example.error is not None or job.calls.mismatches):
             other = finder.again(found)
@@ -333,6 +337,17 @@ def _run(job: "Job", found: Found, names: Dict[str, Any]) -> _Run:
     sight = job.evaluate(index, request, code, names) if code is not None else None
     _describe(example, found, job.calls)
     return _Run(example, index, first_layer, code, sight, job.calls)
+
+
+def _show_attempt(job: "Job", found: Found, bench: Bench) -> None:
+    """Send what the attempt saw that led to an example, so that something shows before the example itself has run."""
+    if bench.seen is None or found.untried:
+        return
+    job.trace.examples.append(
+        ExampleRun(found.target, found.expression, evidence=found.evidence, where=found.where, doubtful=found.doubtful)
+    )
+    job.record(Sight(bench.seen, job.calls.seen, {}), [], len(job.trace.examples) - 1, len(job.trace.layers))
+    job.send(Traced(job.run.run_id, "partial", job.trace))
 
 
 def _describe(example: ExampleRun, found: Found, calls: Any) -> None:

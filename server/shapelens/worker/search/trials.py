@@ -15,6 +15,7 @@ from ..confine import DeadlineReached, within
 from ..example import MAKE, Maker, Namespace, compile_expression
 from ..failures import mismatch_of
 from ..frames import EXAMPLE_FILE
+from ..recorder import Seen
 
 if TYPE_CHECKING:
     from ..run import Job
@@ -61,7 +62,9 @@ class Bench:
         self.until = until  # `time.perf_counter()` at which the search has to have ended
         self.most_seconds = max(LONGEST, (until - time.perf_counter()) / 3)  # that one attempt may take
         self.tried = 0
+        self.seen: Optional[Dict[int, Seen]] = None  # what the last attempt saw, where it was a call that ran to its end
         self._models: Dict[str, Any] = {}
+        self._built: Dict[int, Seen] = {}  # what was seen while the last model was built
 
     @property
     def is_over(self) -> bool:
@@ -89,6 +92,7 @@ class Bench:
         trial = self._ended(error)
         if trial.error is None:
             self._models = {constructor: model}  # Only the last one: they may be large.
+            self._built = self.job.recorder.seen
         return model, trial
 
     def whole(self, expression: str) -> Trial:
@@ -107,6 +111,7 @@ class Bench:
             error = raised
         trial = self._ended(error)
         trial.result = result
+        self.seen = self.job.recorder.seen if error is None else None
         return trial
 
     def namespace(self) -> Namespace:
@@ -149,12 +154,14 @@ class Bench:
             error = raised
         trial = self._ended(error)
         trial.result = result
+        self.seen = {**self._built, **self.job.recorder.seen} if error is None else None
         return trial
 
     # --- both ---
 
     def _start(self, turned: Any = frozenset(), keep: bool = False) -> None:
         job = self.job
+        self.seen = None
         if keep:
             job.recorder.start_example()
             standin.called.clear()
