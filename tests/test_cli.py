@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 import pytest_asyncio
 
-from real_tensors import replay
+from real_tensors import Place, replay
 from shapelens import __version__
 from shapelens.batch import Batch, read
 from shapelens.report.document import document, schema
@@ -121,6 +121,12 @@ def test_show_fits_a_narrow_coloured_terminal_without_cutting_anything() -> None
     assert "in_features" in words
 
 
+def place(seen: dict[str, Any]) -> Place:
+    """Where a replay has what an observation is of."""
+    span = (0, 0, 0, 0) if seen["kind"] == "layer" else (seen["line"], seen["column"], seen["end_line"], seen["end_column"])
+    return (seen["kind"], *span, seen["name"])
+
+
 @pytest.mark.parametrize("model", ["recipe", "attention"])
 async def test_json_says_what_real_tensors_hold(model: str, tmp_path: Path, shown: Shown) -> None:
     file = RECIPE
@@ -132,18 +138,14 @@ async def test_json_says_what_real_tensors_hold(model: str, tmp_path: Path, show
     (example,) = seen_of["examples"]
     assert example["error"] is None and example["evidence"] == "directive"
     truth = replay(file, example["expression"])
-    said: dict[tuple[str, int, str], Any] = {}
+    assert truth.pop(("layer", 0, 0, 0, 0, ""))  # The model itself: no line of the file constructs it.
+    said = {place(seen): seen["shapes"] for seen in seen_of["observations"]}
     for seen in seen_of["observations"]:
-        line = 0 if seen["kind"] == "layer" else seen["line"]
-        said[seen["kind"], line, seen["name"]] = seen["shapes"]
         text = file.read_text().splitlines()[seen["line"] - 1]
         if seen["kind"] == "assign":
             assert text[seen["column"] :].startswith(seen["name"])
-    parameters = {("parameter", name): shapes for (kind, _, name), shapes in truth.items() if kind == "parameter" and name != "self"}
-    assert parameters == {(kind, name): shapes for (kind, _, name), shapes in said.items() if kind == "parameter"}
-    inner = {key: shapes for key, shapes in truth.items() if key[0] != "parameter" and key[2]}
-    assert inner.items() <= said.items(), {key: (shapes, said.get(key)) for key, shapes in inner.items() if said.get(key) != shapes}
-    assert {key for key in said if key[0] in ("return", "layer") and key[2]} == {key for key in inner if key[0] in ("return", "layer")}
+    assert {kind for kind, *_ in said} == {"parameter", "assign", "return", "expression", "layer"}
+    assert said == truth, {key: (truth.get(key), said.get(key)) for key in truth.keys() | said.keys() if said.get(key) != truth.get(key)}
 
 
 async def test_json_says_where_an_example_was_found_and_what_was_seen_in_it(tmp_path: Path, shown: Shown) -> None:
@@ -157,8 +159,8 @@ async def test_json_says_where_an_example_was_found_and_what_was_seen_in_it(tmp_
     (flat,) = [seen for seen in seen_of["observations"] if seen["kind"] == "assign" and seen["named"] == ["[B, 400]"]]
     assert flat["example"] == number
     truth = replay(file, net["expression"])
-    said = {(seen["kind"], seen["line"], seen["name"]): seen["shapes"] for seen in seen_of["observations"] if seen["example"] == number}
-    of_x = {key: shapes for key, shapes in truth.items() if key[0] == "assign" and key[2] == "x"}
+    said = {place(seen): seen["shapes"] for seen in seen_of["observations"] if seen["example"] == number}
+    of_x = {key: shapes for key, shapes in truth.items() if key[0] == "assign" and key[-1] == "x"}
     assert len(of_x) == 6 and of_x == {key: said.get(key) for key in of_x}
 
 
