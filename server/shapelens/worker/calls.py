@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
@@ -31,11 +31,11 @@ KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape"
 class Calls:
     """Watches the construction and the calls of all modules during an example."""
 
-    def __init__(self, recorder: Recorder, meta: Meta, frames: Frames) -> None:
+    def __init__(self, recorder: Recorder, meta: Meta, frames: Frames, defined: Sequence[Tuple[Any, Optional[Span]]] = ()) -> None:
         self.recorder = recorder
         self.meta = meta
         self.frames = frames
-        self.defined: List[Tuple[Any, Optional[Span]]] = []  # modules made at module level, as the default of an argument say
+        self.defined = defined  # modules made at module level, as the default of an argument say
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
         self.start_example(0)
 

@@ -41,6 +41,7 @@ def _getter(name: str) -> Any:
 
 
 DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "grad", "ndim", "layout", "is_leaf", "grad_fn")}
+GRADIENTS = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
 # Functions with a rule of their own: (func, args, kwargs) -> result. The modules of rules fill it.
 SPECIAL: Dict[Any, Callable[..., Any]] = {}
 
@@ -81,6 +82,8 @@ class Meta(TorchFunctionMode):
         if func in DESCRIBES:
             return func(*args)
         kwargs = kwargs or {}
+        if func in GRADIENTS:
+            remembered.graph_is_needed()
         special = SPECIAL.get(func)
         given = args, kwargs
         try:

@@ -54,7 +54,7 @@ _table: Dict[Key, Any] = {}
 
 def key_of(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
     """What tells this call from others; None for one that is not remembered, as it has real tensors or arguments of other kinds, say."""
-    if func not in _REMEMBERED:
+    if func not in _REMEMBERED or state.off or torch._C._functorch.peek_interpreter_stack() is not None:
         return None
     parts: List[Any] = [func, torch.is_grad_enabled(), torch.get_default_dtype()]
     if not _add(parts, args):
@@ -99,7 +99,34 @@ def call(key: Key, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict
 def known(key: Key) -> Optional[Any]:
     """A new result of a call that was made before; None where it has to be made again."""
     found = _table.get(key)
-    return None if found is None or found is _ALIAS else _made(found)
+    if found is None or found is _ALIAS:
+        return None
+    state.used = True
+    return _made(found)
+
+
+class NeedsGraph(BaseException):
+    """Gradients are asked for, but what they go through was looked up and has no graph: the evaluation has to be made again."""
+
+
+class _State:
+    off = False  # nothing is looked up for the rest of this run
+    used = False  # something was, in this evaluation
+
+
+state = _State()
+
+
+def start() -> None:
+    """An evaluation begins."""
+    state.used = False
+
+
+def graph_is_needed() -> None:
+    """Gradients are asked for. Raises NeedsGraph where there is no graph for them."""
+    if state.used:
+        state.off = True
+        raise NeedsGraph()
 
 
 def _described(result: Any, args: Any, kwargs: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set
 import torch
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced
-from . import constants, data, files, outcomes, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
+from . import constants, data, files, outcomes, remembered, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
 from .arguments import Arguments
 from .calls import Calls, shift, watching
 from .conditions import LONGEST, Place, branches, gave_up
@@ -52,6 +52,7 @@ class Job:
         self.run = run
         self.send = send
         self.trace = Trace(run.file)
+        remembered.state.off = False
         self.recorder = Recorder(lambda module, site: self.calls.reported(module, site))
         self.meta = Meta()
         self.frames = Frames(run.file, run.root, self.recorder)
@@ -174,9 +175,7 @@ class Job:
 
     def next_calls(self) -> Calls:
         """A watch over modules for the next evaluation."""
-        calls = Calls(self.recorder, self.meta, self.frames)
-        calls.defined = self.calls.defined
-        return calls
+        return Calls(self.recorder, self.meta, self.frames, self.calls.defined)
 
     def compiled(self, request: ExampleRequest) -> Optional[CodeType]:
         example = ExampleRun(request.target, request.expression)
@@ -231,6 +230,9 @@ class Job:
         self.progress.begin()
         try:
             evaluate(code, names, {}, example.dims)
+        except remembered.NeedsGraph:
+            self.progress.end()
+            return self._run_example(example, index, code, names, turned)
         except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
             example.error = one_line(stop) or type(stop).__name__
             self.record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))
@@ -274,6 +276,7 @@ class Job:
         self.recorder.start_example()
         standin.called.clear()
         branches.start(turned)
+        remembered.start()
         self.calls.start_example(index)
         self.remarks.start_example(index)
         unknown.start()

@@ -8,6 +8,7 @@ from .demands import Demand, demands
 from .trials import Trial
 
 Sizes = Dict[str, int]
+Group = Tuple[str, ...]  # names of sizes that change together
 Reaches = Callable[[Sizes], Optional[Trial]]
 
 LARGEST = 1 << 22
@@ -51,7 +52,8 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
                 for factor in (2, 4, 8):
                     yield {name: free[name] * factor}
     for demand in equal[:2]:
-        yield from _solved(trial, demand, free, inputs, reaches)
+        yield from _solved(trial, demand, free, [(name,) for name in inputs], reaches)
+        yield from _solved(trial, demand, free, _groups(free, guessed), reaches)
     for demand in equal[:4]:
         yield from _in_proportion(demand, free, inputs)
         if free.get("#B") == demand.got:
@@ -64,7 +66,7 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
     rest = [name for name in free if name in guessed]
     for demand in equal[:2]:
         yield from _same(demand, free, rest)
-        yield from _solved(trial, demand, free, rest, reaches)
+        yield from _solved(trial, demand, free, [(name,) for name in rest], reaches)
         yield from _in_proportion(demand, free, rest)
 
 
@@ -112,33 +114,42 @@ def _multiples(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]
             yield {name: 2 * up}
 
 
-def _solved(trial: Trial, demand: Demand, free: Sizes, names: List[str], reaches: Reaches) -> Iterator[Sizes]:
+def _groups(free: Sizes, guessed: Set[str]) -> List[Group]:
+    """Sizes of the constructor and of the input that are the same number, as one that goes into both is: `Net(dim=64)(f32[2, 64])`."""
+    by_size: Dict[int, List[str]] = {}
+    for name, size in free.items():
+        if size > 2 and name != "#B":
+            by_size.setdefault(size, []).append(name)
+    return [tuple(names) for names in by_size.values() if 0 < len(set(names) & guessed) < len(names)]
+
+
+def _solved(trial: Trial, demand: Demand, free: Sizes, groups: Sequence[Group], reaches: Reaches) -> Iterator[Sizes]:
     """Change one size at a time and see how the difference of what arrived and what is needed follows it; then go to where it is zero."""
     here = demand.got - demand.need
-    for name in names:
-        size = free[name]
+    for group in groups:
+        size = free[group[0]]
         step = max(1, size // 4) if size < 16 else 16 if size % 16 == 0 else 8 if size % 8 == 0 else 4
         points = [(size, here)]
         for other in (size + step, size + 2 * step):
-            difference = _difference(trial, reaches({**free, name: other}), demand)
+            difference = _difference(trial, reaches({**free, **dict.fromkeys(group, other)}), demand)
             if difference is None or difference == here:
                 break
             points.append((other, difference))
         if len(points) < 2:
             continue
-        yield from _zeros(name, points)
-        yield from _bracketed(trial, demand, free, name, points, reaches)
+        yield from _zeros(group, points)
+        yield from _bracketed(trial, demand, free, group, points, reaches)
 
 
-def _zeros(name: str, points: List[Tuple[int, int]]) -> Iterator[Sizes]:
+def _zeros(group: Group, points: List[Tuple[int, int]]) -> Iterator[Sizes]:
     (x0, y0), (x1, y1) = points[:2]
     if y1 != y0:
         zero = x0 - y0 * (x1 - x0) / (y1 - y0)
         if zero > 0 and abs(zero - round(zero)) < 1e-9:
-            yield {name: round(zero)}
+            yield dict.fromkeys(group, round(zero))
 
 
-def _bracketed(trial: Trial, demand: Demand, free: Sizes, name: str, points: List[Tuple[int, int]], reaches: Reaches) -> Iterator[Sizes]:
+def _bracketed(trial: Trial, demand: Demand, free: Sizes, group: Group, points: List[Tuple[int, int]], reaches: Reaches) -> Iterator[Sizes]:
     """Bisection: the difference grows with the size, not always evenly (a flattened picture's with its square)."""
     grows = (points[1][1] - points[0][1]) * (1 if points[1][0] > points[0][0] else -1) > 0
     size, here = points[0]
@@ -148,19 +159,19 @@ def _bracketed(trial: Trial, demand: Demand, free: Sizes, name: str, points: Lis
         middle = (low + high) // 2 if high else low * 2
         if middle in (low, high) or middle > LARGEST:
             return
-        tried = reaches({**free, name: middle})
+        tried = reaches({**free, **dict.fromkeys(group, middle)})
         if tried is None:
             return
         difference = _difference(trial, tried, demand)
         if tried.error is None or (difference is None and tried.place != trial.place and tried.reached >= trial.reached):
-            yield {name: middle}
+            yield dict.fromkeys(group, middle)
             return
         if difference is None:
             low = middle  # It fails earlier: too small for what comes before.
             if not high:
                 return
         elif difference == 0:
-            yield {name: middle}
+            yield dict.fromkeys(group, middle)
             return
         elif (difference > 0) is grows:
             high = middle
