@@ -27,9 +27,10 @@ class Sight:
 
 
 def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]]) -> List[Sight]:
-    """One run for each name with that name alone changed, and one with all changed; [] where some size cannot be changed.
+    """One run for each name with that name alone changed, and one with all of them changed; [] where no size can be changed.
 
-    `probe(sizes)` evaluates the example with these sizes; it gives None where that goes another way than the run did.
+    `probe(sizes)` evaluates the example with these sizes; it gives None where that goes another way than the run did. A name whose size
+    cannot be changed is in none of the runs' sizes: nothing is said to follow from it, and what follows from the others still is.
     """
     found: List[Sight] = []
     changed: Sizes = {}
@@ -41,14 +42,17 @@ def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]]) -> List[Sigh
                 changed[name] = other
                 found.append(seen)
                 break
-        else:
-            return []
     together: Sizes = {}
-    for name, size in sight.sizes.items():
+    for name in changed:
+        size = sight.sizes[name]
         left = [other for other in steps(size) if (other > size) == (changed[name] > size) and other != changed[name]]
         together[name] = left[0] if left else changed[name]
-    last = probe(together) or probe(changed)
-    return found + [last] if last is not None else []
+    last = (probe({**sight.sizes, **together}) or probe({**sight.sizes, **changed})) if changed else None
+    if last is None:
+        return []
+    for seen in (*found, last):
+        seen.sizes = {name: seen.sizes[name] for name in changed}
+    return [*found, last]
 
 
 def named_calls(number: int, others: List[Sight], sizes: List[Sizes], seen: Seen) -> Any:
