@@ -19,7 +19,7 @@ from .shape_words import REST
 
 # What a free size is at first, by its role.
 BATCH, STEPS, OTHER_STEPS, FEATURES, CHANNELS, PICTURE, VOLUME, SIGNAL, NODES, EDGES, POINTS = 2, 16, 12, 64, 3, 64, 32, 256, 10, 24, 32
-SHOWN = ("B", "T")  # roles that are named dims without being asked
+SHOWN = ("B", "T", "S", "N", "E")  # roles that are named dims without being asked
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .choices import Argument, Node, Sizes, node_of
 from .demands import demands
 from .evidence import Construction, InputShape
 from .forms import Form
+from .left_out import LeftOut
 from .names import number_for
 from .neighbours import Adjusted, Neighbours
 from .trials import Bench, Trial, parameters_of
@@ -74,6 +75,10 @@ class Inputs:
             if _is_new(node, other):
                 self._push(heap, other)
         return None
+
+    def with_optional(self, node: Node) -> Node:
+        """A choice that ran to its end, with the optional arguments with which more of the code runs."""
+        return LeftOut(self.bench, self._parameters, self.shapes, self.forms_of).given(node)
 
     def said(self, node: Node) -> Optional[InputShape]:
         """What the text says of an input that a node follows."""
