@@ -91,9 +91,9 @@ def make(dtype: str, shape: Sequence[int], content: str) -> torch.Tensor:
     """A tensor of "random" numbers, "ones" or "zeros"; random integers are small enough to be indices."""
     kind = DTYPES[dtype]
     if content != "random":
-        return (torch.ones if content == "ones" else torch.zeros)(*shape, dtype=kind)
+        return (torch.ones if content == "ones" else torch.zeros)(tuple(shape), dtype=kind)
     if kind.is_floating_point or kind.is_complex:
-        return torch.randn(*shape, dtype=kind)
+        return torch.randn(tuple(shape), dtype=kind)
     return torch.randint(0, 2, tuple(shape)).to(kind)
 
 

@@ -275,10 +275,15 @@ class Run:
     examples: List[ExampleRequest]
     overlays: Dict[str, str] = field(default_factory=dict)  # unsaved text of other open documents, by absolute path
     observe: List[str] = field(default_factory=list)  # other files whose values are to be shown, by absolute path
-    deadline: float = 10.0  # seconds
+    deadline: float = 10.0  # seconds, without those of the search
     memory_limit: int = 4 << 30  # bytes that the run may add
     named: bool = True  # probe for named dims after the run
     search: Optional[Search] = None  # None: only `examples` are run
+
+    @property
+    def longest(self) -> float:
+        """Seconds that the run may take: what the search takes is not the model's, and what was found late still has its deadline."""
+        return self.deadline + (0.0 if self.search is None else self.search.seconds)
 
 
 @dataclass

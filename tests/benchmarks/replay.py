@@ -121,7 +121,7 @@ def compare(said: list[dict[str, Any]], dims: dict[str, int], runs: list[dict[st
         place = (seen["kind"], *span, seen["name"])
         for shapes, label in zip(seen["shapes"], seen["named"], strict=True):
             _, held = records[0]
-            if place not in held:
+            if place not in held or (place[0] == "layer" and not place[-1]):  # A layer without a path is not part of the model.
                 found.counts["elsewhere"] += 1
                 continue
             found.counts["shapes"] += 1

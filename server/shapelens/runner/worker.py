@@ -260,7 +260,7 @@ class Worker:
             return
         self._enter(State("running"))
         process.send(job.run)
-        limit = job.run.deadline + GRACE_SECONDS + (PRELOAD_SECONDS if self._preloading else 0.0)
+        limit = job.run.longest + GRACE_SECONDS + (PRELOAD_SECONDS if self._preloading else 0.0)
         limit += job.run.search.seconds if job.run.search is not None else 0.0
         await _first(job.finished, process.ended, job.cancelled, timeout=limit)
         if job.cancelled.is_set() and not job.finished.done():

@@ -46,7 +46,7 @@ def do(run: Run, outgoing: BinaryIO, execute: Any) -> None:
     sys.dont_write_bytecode = True
     confine.forbid()
     confine.limit_memory(run.memory_limit)
-    confine.limit_time(run.deadline)
+    confine.limit_time(run.longest)
     try:
         finished = execute(run, send)
     finally:

@@ -55,11 +55,11 @@ class Disposable:
 
         self.run_id = run.run_id
         before = set(sys.modules)
-        watchdog = threading.Timer(run.deadline + GRACE, self._too_late, [run])
+        watchdog = threading.Timer(run.longest + GRACE, self._too_late, [run])
         watchdog.daemon = True
         watchdog.start()
         confine.forbid()
-        confine.limit_time(run.deadline)
+        confine.limit_time(run.longest)
         try:
             finished = execute(run, self.send)
         finally:

@@ -52,7 +52,7 @@ class Child:
     def start(self, run: Run) -> None:
         """Hand over the job."""
         self.run = run
-        self.kill_at = time.monotonic() + run.deadline + GRACE
+        self.kill_at = time.monotonic() + run.longest + GRACE
         with os.fdopen(self.job_in, "wb") as stream:
             stream.write(encode(run))
         self.job_in = -1
