@@ -139,6 +139,18 @@ def _sequences(features: int, batch_first: bool) -> List[str]:
     return order if batch_first else order[::-1]
 
 
+_WIDTHS = ("in_channels", "in_features", "in_dim", "in_feats", "input_dim", "input_size", "num_features", "node_dim")
+
+
+def of_nodes(model: Any, layer: Any, parameter: str) -> List[Form]:
+    """The forms of what a graph's nodes hold, by the width that a model remembers or its first layer takes."""
+    if isinstance(layer, nn.Embedding):
+        return [shape_of("i64", "N", parameter), shape_of("f32", "N D", parameter)]
+    widths = [getattr(model, name, None) for name in _WIDTHS] + [getattr(layer, "in_features", None)]
+    features = next((width for width in widths if type(width) is int and width > 0), FEATURES)
+    return [shape_of("f32", "N D=%d" % features, parameter)]
+
+
 # --- by name ---
 
 

@@ -10,18 +10,21 @@ import heapq
 import inspect
 import itertools
 import re
-from typing import Any, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 
 from . import forms
 from .choices import Argument, Node, Sizes, node_of
+from .contained import Container, container_of
 from .demands import demands
 from .evidence import Construction, InputShape
 from .forms import Form
 from .left_out import LeftOut
-from .names import number_for
-from .neighbours import Adjusted, Neighbours
+from .mixing import with_steps
+from .names import is_graph, number_for
+from .neighbours import MOST_FORMS, Adjusted, Neighbours
 from .trials import Bench, Trial, parameters_of
 
 
@@ -39,14 +42,20 @@ class Inputs:
         self._count = itertools.count()
         self._tried: Set[Tuple[str, str]] = set()
         self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
+        self._containers: Dict[str, Container] = {}
+        self._is_graph = False  # its rows are nodes rather than a batch
 
     def search(self, construction: Construction, model: Any) -> Optional[Node]:
         """The first choice with which the model runs to its end; None where none was found: then `best` came furthest."""
         self._ran = []
         self._parameters = _called_with(model)
-        self._layer = forms.first_layer(model)
+        self._model, self._layer = model, forms.first_layer(model)
         self._built_for = built_for(model)
-        self._neighbours = Neighbours(self._parameters, self.forms_of, self._reach, self._adjusted)
+        found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and not forms.scalars(each)}
+        self._containers = {name: container for name, container in found.items() if container is not None}
+        keys = [key for container in self._containers.values() for key in container.keys]
+        self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
+        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted)
         heap: List[Tuple[float, int, Node]] = []
         for start in self._starts(construction):
             if start.key in self._tried:
@@ -76,8 +85,11 @@ class Inputs:
                 self._push(heap, other)
         return None
 
-    def with_optional(self, node: Node) -> Node:
-        """A choice that ran to its end, with the optional arguments with which more of the code runs."""
+    def completed(self, node: Node) -> Node:
+        """A choice that ran to its end, with the optional arguments with which more of the code runs, and with a batch that is one."""
+        model, _ = self.bench.build(node.constructor)
+        if not self._is_graph:
+            node = with_steps(self.bench, model, node) or node
         return LeftOut(self.bench, self._parameters, self.shapes, self.forms_of).given(node)
 
     def said(self, node: Node) -> Optional[InputShape]:
@@ -132,6 +144,8 @@ class Inputs:
         first = self._is_first(parameter)
         layer = forms.of_layer(self._layer, name) if self._layer is not None else []
         rest = forms.general(name)
+        if self._is_graph and not _speaks_for_itself(named):
+            layer = forms.of_nodes(self._model, self._layer, name) + layer
         found = of_text + (layer + named if first and not _speaks_for_itself(named) else named + layer) + rest
         if said is not None and said.dims is not None:
             found.sort(key=lambda form: form.rank != len(said.dims or ()))
@@ -141,6 +155,21 @@ class Inputs:
         if number is not None and not first and said is None:
             found.insert(0 if not named else 3, Form(str(number)))
         return forms.distinct(found, name)
+
+    def options(self, argument: Argument) -> List[Form]:
+        """The forms that an argument may have, or a part of a container, the likelier first."""
+        parameter = next((each for each in self._parameters if each.name == argument.name), None)
+        own = self.forms_of(parameter) if parameter is not None and (not argument.container or argument.key.isdigit()) else []
+        if not argument.container:
+            return own[:MOST_FORMS]
+        named = forms.by_name(argument.key) if not argument.key.isdigit() else []
+        number = number_for(argument.key)
+        if number is not None and not named:
+            named = [Form(str(number))]
+        elif self._is_graph and not _speaks_for_itself(named):
+            named = forms.of_nodes(self._model, self._layer, argument.path) + named
+        general = forms.entries(argument.path) if argument.container == "{" else forms.general(argument.path)
+        return forms.distinct([*named, *own, *general], argument.path)[:MOST_FORMS]
 
     def _is_first(self, parameter: inspect.Parameter) -> bool:
         return bool(self._parameters) and parameter.name == self._parameters[0].name
@@ -158,7 +187,9 @@ class Inputs:
             chosen += [self._arguments({**others, main.name: form}) for form in self.forms_of(main)[1:3]]
             ranks = {form.rank for form in self.forms_of(main)[:3]}
             for form in self.forms_of(main)[3:]:
-                if form.rank not in ranks:  # One of each rank: which of them comes furthest tells most.
+                if form.rank not in ranks and not (
+                    self._is_graph and form.rank > 2
+                ):  # One of each rank: which of them comes furthest tells most.
                     ranks.add(form.rank)
                     chosen.append(self._arguments({**others, main.name: form}))
         if any(argument.container for argument in chosen[0]):
@@ -193,6 +224,9 @@ class Inputs:
 
     def _parts(self, argument: Argument, form: Form, count: int) -> List[Argument]:
         """The tensors of a list or tuple, if the text says that the parameter is one; of a tuple of different ones what it says of each."""
+        container = self._containers.get(argument.name)
+        if container is not None and (container.opening not in "[(" or argument.name not in self.shapes):
+            return self._contained(argument, container)
         said = self.shapes.get(argument.name)
         if said is None or said.container not in ("list", "tuple") or form.rank == -1:
             return []
@@ -201,6 +235,20 @@ class Inputs:
             part = argument._replace(container="[" if said.container == "list" else "(", key=str(number))
             own = forms.of_shape(argument.name, said.parts[number]) if said.parts else []
             found.append(part._replace(form=forms.distinct(own[:1] or [form], part.path)[0]))
+        return found
+
+    def _contained(self, argument: Argument, container: Container) -> List[Argument]:
+        """The parts that the text of `forward` reads, each in its likeliest form."""
+        found = []
+        for number, key in enumerate(container.keys):
+            part = argument._replace(container=container.opening, key=key, form=None)
+            layer = forms.first_layer(container.layers[number]) if number < len(container.layers) else None
+            of_layer = forms.distinct(forms.of_layer(layer, key), part.path) if layer is not None else []
+            form = (of_layer or self.options(part))[0]
+            picture = "%s.P" % part.path
+            if picture in form.sizes:  # Feature maps, each half as large as the one before.
+                form = replace(form, sizes={**form.sizes, picture: max(form.sizes[picture] >> number, 4)})
+            found.append(part._replace(form=form))
         return found
 
 

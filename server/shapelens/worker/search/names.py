@@ -14,7 +14,8 @@ edge_weights? -> f32 E
 edge_(attr|features?|feats?|type) -> f32 E D, i64 E, f32 B N N D
 (adj|adjacency)(_matrix|_mat|_t)? a_hat laplacian -> f32 N N, f32 B N N
 (node_)?(batch|batch_index) -> i64 N, f32 B D
-(key_)?padding_masks? src_key_padding_mask attention_masks? attn_masks? .*_masks? masks?(_.*)? pad_mask -> bool B T, bool B 1 T T,
+attention_masks? input_masks? -> bool B T, i64 B T, bool B 1 1 T, bool B 1 T T, f32 B 1 1 T, bool T T
+(key_)?padding_masks? src_key_padding_mask attn_masks? .*_masks? masks?(_.*)? pad_mask -> bool B T, bool B 1 T T,
     bool T T, bool B T T, f32 B 1 1 T, f32 B T, f32 T T, bool B 1 1 T, bool B 1 T, f32 B 1 P P, f32 B T 1, bool B S, bool B 1 S
 t ts timesteps? time_?steps? times? noise_levels? sigmas? log_snr diffusion_steps? gammas? noise_labels? -> i64 B, f32 B, f32 B 1, f32
     B 1 1 1, f32 B T D, f32 ()
@@ -58,6 +59,14 @@ f32 B C P P, f32 B T D, f32 B D, i64 B T, f32 B C L, f32 B C V V V, i64 B, f32 N
 f32 D, f32 B P P C, f32 (), f32 B T N D, f32 B F K T D
 """
 ENTRIES = "i64 B, i64 B T, f32 B, f32 B D, f32 B T D, f32 B C P P, i64 B T D, f32 B 1"
+
+
+_GRAPH = re.compile(r"edge_?(index|attr|weight|type|feat|list)\w*|edges?_index|adj(acency)?(_\w+)?|node_feats?|a_hat|laplacian")
+
+
+def is_graph(name: str) -> bool:
+    """Whether a name says that an input is a graph's: what goes with it has nodes for rows, and no batch."""
+    return _GRAPH.fullmatch(words_of(name)) is not None
 
 
 def read(text: str) -> List[Words]:

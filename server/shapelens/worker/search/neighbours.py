@@ -8,7 +8,6 @@ import re
 from dataclasses import replace
 from typing import Callable, Iterator, List, Optional, Sequence
 
-from . import forms
 from .choices import Argument, Node, Sizes, node_of
 from .demands import Demand, demands
 from .evidence import Construction
@@ -24,18 +23,21 @@ Adjusted = Callable[[Construction, BaseException], List[Construction]]
 
 
 class Neighbours:
-    """Of the nodes of one model. `forms_of` gives the forms of a parameter; `reach` makes an attempt, None where that is not to be made."""
+    """Of the nodes of one model.
+
+    `options` gives the forms of an argument or of a part of one; `reach` makes an attempt, None where that is not to be made.
+    """
 
     def __init__(
         self,
         parameters: List[inspect.Parameter],
-        forms_of: Callable[[inspect.Parameter], List[Form]],
+        options: Callable[[Argument], List[Form]],
         reach: Callable[[Node], Optional[Trial]],
         adjusted: Adjusted,
     ) -> None:
         self._adjusted = adjusted
         self._parameters = parameters
-        self._forms_of = forms_of
+        self._options = options
         self._reach = reach
 
     def of(self, node: Node) -> Iterator[Node]:
@@ -176,19 +178,6 @@ class Neighbours:
 
     def _parameter(self, name: str) -> Optional[inspect.Parameter]:
         return next((each for each in self._parameters if each.name == name), None)
-
-    def _options(self, argument: Argument) -> List[Form]:
-        if argument.container:
-            named = forms.by_name(argument.key) if not argument.key.isdigit() else []
-            own = self._own_forms(argument) if argument.key.isdigit() else []
-            general = forms.entries(argument.path) if argument.container == "{" else forms.general(argument.path)
-            return forms.distinct([*named, *own, *general], argument.path)[:MOST_FORMS]
-        parameter = self._parameter(argument.name)
-        return self._forms_of(parameter)[:MOST_FORMS] if parameter is not None else []
-
-    def _own_forms(self, argument: Argument) -> List[Form]:
-        parameter = self._parameter(argument.name)
-        return self._forms_of(parameter) if parameter is not None else []
 
     def _tensors(self, node: Node) -> List[Argument]:
         """The arguments that are tensors, those that the failed line names first."""

@@ -198,7 +198,7 @@ class Finder:
             for construction, model in self._built(way.construction, cls):
                 node = inputs.search(construction, model)
                 if node is not None:
-                    return self._found(name, inputs.with_optional(node), inputs)
+                    return self._found(name, inputs.completed(node), inputs)
                 reached = inputs.best.trial.reached if inputs.best is not None and inputs.best.trial is not None else -1
                 if inputs.best is not None and (best is None or reached > best[0]):
                     best = reached, inputs.best
