@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 import torch
 
 from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Trace, Traced
+from ..confine import DeadlineReached
 from ..probing import Sight
 from .abstract import is_abstract
 from .adjusting import adjusted
@@ -285,8 +286,22 @@ def _given(candidate: Candidate) -> Optional[str]:
     return None if candidate.arguments is None else filled(candidate.arguments, candidate.sizes)
 
 
-def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: List[Any]) -> None:
-    """Find and run examples for the classes that those that were run do not reach. What they saw is added to `sights` and to the trace."""
+def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: List[Any]) -> bool:
+    """Find and run examples for the classes that those that were run do not reach. What they saw is added to `sights` and to the trace.
+
+    Returns whether that was done before the run's deadline; what was seen until then is in the trace.
+    """
+    try:
+        _find_all(job, names, search, sights)
+    except DeadlineReached:  # Nobody asked for these examples: that there is no time for all of them is no mistake of the file.
+        for example in job.trace.examples[len(job.run.examples) :]:
+            if not example.seconds:
+                example.evidence, example.doubtful, example.error_kind = example.evidence or "inferred", True, "deadline"
+        return False
+    return True
+
+
+def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[Any]) -> None:
     finder = Finder(job, names, search)
     told: List[Tuple[Found, ExampleRun]] = []
     finder.given = {request.target for request in job.run.examples}
