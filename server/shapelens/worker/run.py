@@ -156,21 +156,19 @@ class Job:
             self.record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
             self.calls = self.next_calls()
-        in_time = True
-        if self.run.search is not None:
+        in_time, search = True, self.run.search
+        if search is not None:
             if sights:  # What was asked for does not wait for what is looked for.
                 self.send(Traced(self.run.run_id, "run", self.trace))
-            in_time = find_examples(self, names, self.run.search, sights)
+            in_time = find_examples(self, names, search, sights)
         # Remarks come with the last trace: they can wait, and the names of dims help to judge them.
         to_be_named = self.run.named and in_time and any(sight.sizes for _, sight, _, _ in sights)
         if not to_be_named:
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
         self.send(Traced(self.run.run_id, "run", self.trace))
         if to_be_named:
-            try:
+            with contextlib.suppress(DeadlineReached):  # The run itself is complete: what could not be named in time stays numbers.
                 self._name(sights, names)
-            except DeadlineReached:
-                pass  # The run itself is complete: sizes that could not be named in time stay numbers.
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
             self.send(Traced(self.run.run_id, "named", self.trace))
 
