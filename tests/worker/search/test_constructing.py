@@ -23,6 +23,15 @@ class Net(nn.Module):
 """,
         "Net(vocab_size=1000, d_model=64, nhead=4, numLayers=2, dropout=0.1, max_len=128)",
     ),
+    "ratios that are shares, and those that are factors": (
+        """
+class Net(nn.Module):
+    def __init__(self, mask_ratio, mlp_ratio, pooling_ratio):
+        super().__init__()
+        self.ratios = mask_ratio, mlp_ratio, pooling_ratio
+""",
+        "Net(mask_ratio=0.5, mlp_ratio=4, pooling_ratio=0.5)",
+    ),
     "lists by what is done with them": (
         """
 class Net(nn.Module):

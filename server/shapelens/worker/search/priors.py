@@ -137,6 +137,7 @@ _RULES: List[Tuple[str, str, Prior]] = [
     ("modes", "", _prior("int", 8)), ("rank", "", _prior("int", 4)), ("degree", "", DEPTH), ("order", "", DEPTH),
     ("groups", "norm", _prior("int", 8)), ("groups num", "", _prior("int", 4)), ("groups", "", _prior("int", 1)),
     ("reduction", "", _prior("int", 4)), ("se ratio", "", _prior("float", 0.25)), ("ratio", "up down upsample downsample scale", RATIO),
+    ("ratio", "mask masked masking noise corruption keep pretraining pool pooling", _prior("float", 0.5)),
     ("ratio", "", RATIO), ("scale", "", RATIO), ("cardinality", "", _prior("int", 4)), ("growth", "", _prior("int", 16)),
     ("image height", "", _prior("int", 224)), ("image width", "", _prior("int", 224)), ("image", "channels", IN), ("image", "", IMAGE),
     ("size", "spatial crop", _prior("image", 64, 64, 64, 64, role="image")), ("shape", "in observation", _prior("shape", (3, 32, 32))),
