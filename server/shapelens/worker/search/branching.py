@@ -8,6 +8,7 @@ from typing import Any, Dict, Optional, Sequence
 
 _IS_GIVEN = re.compile(r"(exists?|is_?given|is_?some|is_?not_?none|present|is_tensor|isinstance)\Z", re.IGNORECASE)
 _IS_NONE = re.compile(r"(not_?exists?|is_?none)\Z", re.IGNORECASE)
+_ASKS = re.compile(r"(%s|%s|default|cast_tuple)" % (_IS_GIVEN.pattern, _IS_NONE.pattern), re.IGNORECASE)
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -17,9 +18,9 @@ def missed(function: Any, name: str) -> int:
 
 
 def is_passed_on(function: Any, name: str) -> bool:
-    """Whether a parameter is an argument of a method or of a layer that the function calls."""
+    """Whether a parameter is an argument of a method or of a layer that the function calls, rather than of one that asks for it."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and _ASKS.match(node.func.id)):
             given = [*node.args, *[keyword.value for keyword in node.keywords]]
             if any(isinstance(value, ast.Name) and value.id == name for value in given):
                 return True

@@ -11,6 +11,7 @@ from .forms import Form
 from .trials import Trial
 
 WORSE = 0.85  # what a node is worth the less with each neighbour that was tried
+_TENSOR = re.compile(r"\w+\[[^\[\]]*\]")
 _NAMED = re.compile(r"\b([A-Za-z_]\w*):(\d+)")
 
 Sizes = Dict[str, int]
@@ -95,17 +96,21 @@ def _text(arguments: Sequence[Argument]) -> str:
 
 
 def short(text: str) -> str:
-    """`f32[B:2, 3], i64[B:2]` → `f32[B:2, 3], i64[B]`: a dim's size is said once."""
+    """`f32[B:2, 3], i64[B:2]` → `f32[B:2, 3], i64[B]`: a dim's size is said in one tensor."""
     said: Set[Tuple[str, str]] = set()
 
-    def once(match: "re.Match[str]") -> str:
-        name_and_size = match[1], match[2]
-        if name_and_size in said:
-            return match[1]
-        said.add(name_and_size)
-        return match[0]
+    def of_tensor(match: "re.Match[str]") -> str:
+        here: Set[Tuple[str, str]] = set()
 
-    return _NAMED.sub(once, text)
+        def once(named: "re.Match[str]") -> str:
+            here.add((named[1], named[2]))
+            return named[1] if (named[1], named[2]) in said else named[0]
+
+        shortened = _NAMED.sub(once, match[0])
+        said.update(here)
+        return shortened
+
+    return _TENSOR.sub(of_tensor, text)
 
 
 def node_of(construction: Construction, arguments: Tuple[Argument, ...], sizes: Sizes) -> Node:

@@ -58,6 +58,10 @@ def _items(model: Any, index: Index, name: str) -> Optional[Container]:
             if number is None:
                 return None
             numbers.add(number)
+        elif isinstance(parent, ast.Call) and _is_state_of_lstm(model, parent, node):
+            unpacked = 2
+        elif isinstance(parent, ast.Return) or (isinstance(parent, ast.Tuple) and isinstance(index.parents.get(parent), ast.Return)):
+            continue  # Mostly of what the name holds by then.
         elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
             unpacked = len(parent.targets[0].elts)
         elif isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
@@ -77,6 +81,13 @@ def _items(model: Any, index: Index, name: str) -> Optional[Container]:
     if gone_through or len([number for number in numbers if number >= 0]) > 1:
         return Container("[", _numbered(max([2, *[number + 1 if number >= 0 else -number for number in numbers]])), [])
     return None
+
+
+def _is_state_of_lstm(model: Any, call: ast.Call, node: ast.expr) -> bool:
+    """Whether `node` is h and c in `self.lstm(x, node)`."""
+    if len(call.args) < 2 or call.args[1] is not node or not isinstance(call.func, ast.Attribute):
+        return False
+    return isinstance(getattr(model, call.func.attr, None), (nn.LSTM, nn.LSTMCell))
 
 
 def _module_list(model: Any, node: ast.expr) -> Optional[nn.ModuleList]:

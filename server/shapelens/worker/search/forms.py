@@ -151,6 +151,17 @@ def of_nodes(model: Any, layer: Any, parameter: str) -> List[Form]:
     return [shape_of("f32", "N D=%d" % features, parameter)]
 
 
+def of_state(model: Any, parameter: str) -> List[Form]:
+    """The form of the state that a model's recurrent layer takes; [] where there is none."""
+    layer = next((module for module in model.modules() if isinstance(module, _RECURRENT)), None)
+    if isinstance(layer, nn.RNNCellBase):
+        return [shape_of("f32", "B %d" % layer.hidden_size, parameter)]
+    if isinstance(layer, nn.RNNBase):
+        size = getattr(layer, "proj_size", 0) or layer.hidden_size
+        return [shape_of("f32", "%d B %d" % (layer.num_layers * (1 + layer.bidirectional), size), parameter)]
+    return []
+
+
 # --- by name ---
 
 

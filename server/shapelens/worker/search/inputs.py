@@ -23,8 +23,9 @@ from .evidence import Construction, InputShape
 from .forms import Form
 from .left_out import LeftOut
 from .mixing import with_steps
-from .names import is_graph, number_for
+from .names import is_graph, is_state, number_for
 from .neighbours import MOST_FORMS, Adjusted, Neighbours
+from .shape_words import is_batch
 from .trials import Bench, Trial, parameters_of
 
 
@@ -33,7 +34,7 @@ class Inputs:
 
     def __init__(self, bench: Bench, shapes: Mapping[str, InputShape], most: int, adjusted: Adjusted) -> None:
         self.bench = bench
-        self.shapes = shapes  # what the text says of the parameters of `forward`
+        self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
         self.most = most  # attempts
         self.best: Optional[Node] = None  # that came furthest, without coming to its end
         self._adjusted = adjusted
@@ -140,13 +141,16 @@ class Inputs:
         plain = forms.scalars(parameter)
         if plain:
             return plain
-        named = forms.by_name(name)
+        named = (forms.of_state(self._model, name) if is_state(name) else []) + forms.by_name(name)
         first = self._is_first(parameter)
         layer = forms.of_layer(self._layer, name) if self._layer is not None else []
         rest = forms.general(name)
         if self._is_graph and not _speaks_for_itself(named):
             layer = forms.of_nodes(self._model, self._layer, name) + layer
-        found = of_text + (layer + named if first and not _speaks_for_itself(named) else named + layer) + rest
+        likely = layer + named if first and not _speaks_for_itself(named) else named + layer
+        # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
+        only_rank = said is not None and said.dims is not None and not any(said.dims)
+        found = likely + rest + of_text if only_rank else of_text + likely + rest
         if said is not None and said.dims is not None:
             found.sort(key=lambda form: form.rank != len(said.dims or ()))
         if said is not None and said.dtype:
@@ -276,6 +280,18 @@ def built_for(model: Any) -> Tuple[Optional[Tuple[int, int]], int]:
             elif not steps and _STEPS.fullmatch(name) and type(value) is int and 1 < value <= 1 << 16:
                 steps = value
     return picture, steps
+
+
+def with_one_batch(shapes: Mapping[str, InputShape]) -> Dict[str, InputShape]:
+    """What the text says of inputs, with "B" for the batch: a name such as N is one where it comes first of three dims or more."""
+    batches = {shape.dims[0] for shape in shapes.values() if shape.dims and len(shape.dims) > 2 and is_batch(str(shape.dims[0]))}
+
+    def renamed(shape: InputShape) -> InputShape:
+        if shape.dims is None:
+            return shape
+        return replace(shape, dims=tuple("B" if dim in batches and type(dim) is str else dim for dim in shape.dims))
+
+    return {name: renamed(shape) for name, shape in shapes.items()}
 
 
 def _is_new(node: Node, other: Node) -> bool:

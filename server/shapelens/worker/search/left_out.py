@@ -117,14 +117,14 @@ class LeftOut:
 
 
 def _along(form: Form, node: Node) -> List[Form]:
-    """A form whose steps are those of each sequence that is given: a mask is for one of them, and which one its name need not say."""
+    """A form whose steps, or nodes, are those of each sequence that is given: whose mask it is a name need not say."""
     dims = form.template.partition("[")[2][:-1].split(", ")
-    own = [dim for dim in dims if _key(dim) == "#T"]
+    own = next((dim for dim in dims if _key(dim) == "#T" or (_key(dim) == "#N" and "#N" not in node.sizes)), "")
     found = []
     for step in _steps(node) if own else ():
-        key = _key(step)
-        sizes = {key if name == "#T" else name: node.sizes[key] if name == "#T" else size for name, size in form.sizes.items()}
-        found.append(replace(form, template=form.template.replace(own[0], step), sizes=sizes))
+        key, before = _key(step), _key(own)
+        sizes = {key if name == before else name: node.sizes[key] if name == before else size for name, size in form.sizes.items()}
+        found.append(replace(form, template=form.template.replace(own, step), sizes=sizes))
     return found or [form]
 
 

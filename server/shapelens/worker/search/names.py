@@ -11,7 +11,7 @@ Words = Tuple[str, str]  # a dtype, and one word a dim (forms.py)
 _TABLE = r"""
 edge_index edges_index -> i64 2 E
 edge_weights? -> f32 E
-edge_(attr|features?|feats?|type) -> f32 E D, i64 E, f32 B N N D
+edge_(attr|features?|feats?|type|emb) edges? -> f32 E D, i64 E, f32 B N N D
 (adj|adjacency)(_matrix|_mat|_t)? a_hat laplacian -> f32 N N, f32 B N N
 (node_)?(batch|batch_index) -> i64 N, f32 B D
 attention_masks? input_masks? -> bool B T, i64 B T, bool B 1 1 T, bool B 1 T T, f32 B 1 1 T, bool T T
@@ -102,6 +102,14 @@ def tensors_by_name(parameter: str) -> List[Words]:
             if pattern.match(name):
                 return forms
     return []
+
+
+_STATE = re.compile(r"(?:%s)\Z" % "|".join(next(row for row in _TABLE.split("\n") if row.startswith("h hx ")).partition(" ->")[0].split()))
+
+
+def is_state(name: str) -> bool:
+    """Whether a name is that of a recurrent layer's state."""
+    return _STATE.match(words_of(name)) is not None
 
 
 _NUMBERS = """
