@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
-from . import arguments, compiled, parallel, records, weights
+from . import arguments, compiled, flex, parallel, records, weights
 from .compiled import Replacement
 
 # By name of the module: what takes the place of what in it.
@@ -18,6 +18,7 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "torch.onnx": compiled.onnx,
     "torch.ao.quantization": compiled.quantization,
     "torch.quantization": compiled.quantization,
+    "torch.nn.attention.flex_attention": flex.attention,
     "torch.distributed.fsdp": parallel.sharded,
     "torch.utils.tensorboard": records.tensorboard,
     "tensorboardX": records.tensorboard,

@@ -187,11 +187,13 @@ def unmet(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Ex
     rule = rule_of(module)
     if rule is None or HALF_BUILT in module.__dict__ or not _weight_agrees(module):
         return []
-    return [
-        expected
-        for expected in rule(module, args, kwargs)
-        if type(expected.need) is int and expected.tensor.shape[expected.dim] != expected.need
-    ]
+    return [expected for expected in rule(module, args, kwargs) if type(expected.need) is int and _differs(expected)]
+
+
+def _differs(expected: Expectation) -> bool:
+    """Whether the size is another one; that of a nested tensor is no number."""
+    size = expected.tensor.shape[expected.dim]
+    return type(size) is int and size != expected.need
 
 
 def _weight_agrees(module: Any) -> bool:

@@ -98,7 +98,7 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
         # The operation made the size out of one of its input's: that one has an origin of its own.
         result = node.result
         node, shape = node.parents[0]
-        dim = _source(result, dim, shape)
+        dim = _source(numbers(result), dim, numbers(shape))
         last = len(shape) - 1
         if node is not None and node.module is not None and dim != last and size_setter(node.module, last, len(shape)):
             # A layer's features were folded into other dims: a wrong number of them shows up there.
@@ -106,7 +106,12 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
     return found
 
 
-def _source(result: Sequence[Any], dim: int, shape: Tuple[Any, ...]) -> int:
+def numbers(shape: Sequence[Any]) -> List[Optional[int]]:
+    """A shape's sizes; None for one that is no number, as a nested tensor has."""
+    return [size if isinstance(size, int) else None for size in shape]
+
+
+def _source(result: List[Optional[int]], dim: int, shape: List[Optional[int]]) -> int:
     """The dim of an operation's input that a size of its result was most likely made of; past the end where none is."""
     size = result[dim]
     merged = len(shape) - len(result)
@@ -137,7 +142,7 @@ def _kept(node: Node, dim: int) -> Optional[Tuple[Optional[Node], Tuple[Any, ...
     return None
 
 
-def _product(sizes: Tuple[Any, ...]) -> int:
+def _product(sizes: List[Optional[int]]) -> int:
     product = 1
     for size in sizes:
         product *= size or 0
@@ -145,9 +150,9 @@ def _product(sizes: Tuple[Any, ...]) -> int:
 
 
 def _origin(node: Node, argument: str, recorder: Recorder) -> Origin:
-    shape = list(node.parents[0][1]) if node.parents else []
+    shape = numbers(node.parents[0][1]) if node.parents else []
     span = recorder.span_of(node.site) if node.site >= 0 else None
-    return Origin(node.operation, span, shape, list(node.result), node.layer, argument)
+    return Origin(node.operation, span, shape, numbers(node.result), node.layer, argument)
 
 
 def observed(function: Callable[..., Any], arguments: Any, result: Any) -> None:

@@ -23,7 +23,7 @@ from . import constants, data, files, outcomes, remembered, rules, sparse, stand
 from .arguments import Arguments
 from .calls import Calls, shift, watching
 from .conditions import LONGEST, Place, branches, gave_up
-from .confine import DeadlineReached
+from .confine import DeadlineReached, TooLong
 from .definitions import KEPT
 from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
@@ -230,8 +230,9 @@ class Job:
         try:
             evaluate(code, names, {}, example.dims)
         except remembered.NeedsGraph:
-            self.progress.end()
             return self._run_example(example, index, code, names, turned)
+        except TooLong:
+            raise
         except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
             example.error = one_line(stop) or type(stop).__name__
             self.record(Sight(self.recorder.seen, self.calls.seen, {}), [], index, len(self.trace.layers))

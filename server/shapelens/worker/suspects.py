@@ -16,7 +16,7 @@ import torch
 from ..protocol import Suspect
 from .keys import LAYER, ORIGIN
 from .layers import size_setter
-from .origins import Node, tensors_in
+from .origins import Node, numbers, tensors_in
 from .recorder import Recorder
 
 MOST_SUSPECTS = 16
@@ -49,9 +49,9 @@ def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Opt
         place = node.site, node.layer
         if place not in places and _decides(node) and (node.layer is None or node.layer != ignore):
             places.add(place)
-            shape = list(node.parents[0][1]) if node.parents else []
+            shape = numbers(node.parents[0][1]) if node.parents else []
             span = recorder.span_of(node.site) if node.site >= 0 else None
-            found.append(Suspect(node.operation, span, shape, list(node.result), node.layer, behind=behind))
+            found.append(Suspect(node.operation, span, shape, numbers(node.result), node.layer, behind=behind))
         if node.owner is not None and (OWNED, node.owner) not in places:
             places.add((OWNED, node.owner))
             found.append(Suspect("", None, [], list(node.result), node.owner, behind=behind))

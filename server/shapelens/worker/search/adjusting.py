@@ -210,7 +210,7 @@ class _Adjusting:
         if isinstance(key, str):
             holders = [part for part in ast.walk(self.draft.tree) if isinstance(part, ast.Dict)]
             calls = self.draft.calls("dict") + [call for call in self.draft.calls() if isinstance(call.func, ast.Call)]
-            for holder in [*holders, *calls][:2]:
+            for holder in [*holders, *(calls if key.isidentifier() else [])][:2]:
                 yield Argument(self.draft, holder, key), self._value(key)[0]
 
     def _keys_of_tables(self) -> List[Any]:

@@ -97,6 +97,9 @@ class Configs:
         texts = {name: repr(plain[name]) if _is_plain(plain.get(name)) else self.part(name, part, depth) for name, part in parts.items()}
         if keys and not attributes:
             return "{%s}" % ", ".join("%r: %s" % item for item in texts.items())
+        if not all(name.isidentifier() for name in texts):  # As keys, not as attributes.
+            inner = "{%s}" % ", ".join("%r: %s" % item for item in texts.items())
+            return "%s(%s)" % (READS_BOTH_WAYS, inner)
         inner = ", ".join("%s=%s" % item for item in texts.items())
         return "%s(%s)" % (READS_BOTH_WAYS if keys else "SimpleNamespace", inner)
 

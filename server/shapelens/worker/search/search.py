@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 import torch
 
 from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Trace, Traced
-from ..confine import DeadlineReached
+from ..confine import DeadlineReached, TooLong, within
 from ..probing import Sight
 from .abstract import is_abstract
 from .adjusting import adjusted
@@ -39,6 +39,7 @@ MOST_CALLS = 8  # of a class in the project that are tried besides the one that 
 MOST_OTHERS = 4  # of them that the user may choose from
 SHARE = 0.6  # of the time that is left, for one class
 LEAST_SECONDS = 0.4  # for one class
+LONGEST_RUN = 2.0  # seconds that an example which was found may run, past its mismatches
 
 
 @dataclass
@@ -349,7 +350,14 @@ def _run(job: "Job", found: Found, names: Dict[str, Any]) -> _Run:
     code = job.compiled(request)
     example, index, first_layer = job.trace.examples[-1], len(job.trace.examples) - 1, len(job.trace.layers)
     job.calls = job.next_calls()
-    sight = job.evaluate(index, request, code, names) if code is not None else None
+    sight = None
+    try:
+        with within(LONGEST_RUN):
+            sight = job.evaluate(index, request, code, names) if code is not None else None
+    except TooLong:  # The other classes are to have examples too. It has no dims to be named by more such runs.
+        sight = Sight(job.recorder.seen, job.calls.seen, {})
+        job.trace.mismatches += job.calls.mismatches
+        example.error, example.error_kind = "it takes too long to run it to its end", "exception"
     _describe(example, found, job.calls)
     return _Run(example, index, first_layer, code, sight, job.calls)
 
