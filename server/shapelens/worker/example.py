@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from types import CodeType, SimpleNamespace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -56,7 +57,9 @@ class _Shorthands(ast.NodeTransformer):
 
 
 class Namespace(Dict[str, Any]):
-    """The globals of an expression: the file's names, then torch, nn and SimpleNamespace, and the dims that were named so far."""
+    """The globals of an expression: the file's names, then torch, nn, SimpleNamespace and the package that the file is in, and the dims
+    that were named so far.
+    """
 
     def __init__(self, module_names: Mapping[str, Any]) -> None:
         super().__init__()
@@ -68,7 +71,18 @@ class Namespace(Dict[str, Any]):
         except KeyError:
             if name in _OFFERED:
                 return _OFFERED[name]
+            if name in sys.modules and name == package_of(self._module_names):
+                return sys.modules[name]
             raise
+
+
+def package_of(names: Mapping[str, Any]) -> str:
+    """The name of the outermost package that a file is in, as whoever imports it says it; "" where it is in none."""
+    try:
+        module = sys.modules.get(str(names["__name__"]))
+    except KeyError:
+        return ""
+    return (getattr(module, "__package__", None) or "").partition(".")[0]
 
 
 def compile_expression(expression: str) -> CodeType:

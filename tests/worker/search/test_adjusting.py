@@ -36,6 +36,62 @@ def built(made: Document, name: str = "Net") -> tuple[str, int]:
 
 
 CASES = {
+    "sizes of a config that stand at -1": (
+        """
+from dataclasses import dataclass
+@dataclass
+class NetConfig:
+    embedding_dim: int = -1
+    vocab_size: int = -1
+    bias: bool = True
+class Net(nn.Module):
+    def __init__(self, config: NetConfig):
+        super().__init__()
+        self.head = torch.empty(config.embedding_dim, config.vocab_size)
+""",
+        "Net(config=NetConfig(embedding_dim=64, vocab_size=1000))",
+    ),
+    "a branch that is broken": (
+        """
+PRESETS = {"small": 2, "large": 4}
+class Net(nn.Module):
+    def __init__(self, preset=None):
+        super().__init__()
+        if preset is None:
+            assert not resize
+        else:
+            self.depth = PRESETS[preset]
+""",
+        "Net(preset='small')",
+    ),
+    "widths that have to be the same": (
+        """
+class Net(nn.Module):
+    def __init__(self, hidden_channels, widths=None, gated=True):
+        super().__init__()
+        assert widths is not None
+        for width in widths:
+            self.skip(hidden_channels, width, gated)
+    def skip(self, before, after, gated):
+        if before != after and gated:
+            raise ValueError("they must be the same")
+""",
+        "Net(hidden_channels=32, widths=[32, 32, 32])",
+    ),
+    "a part whose class is abstract is left out": (
+        """
+class Encoder(nn.Module):
+    def forward(self, x):
+        raise NotImplementedError
+class Net(nn.Module):
+    def __init__(self, size=None, encoder: Encoder = None):
+        super().__init__()
+        if encoder is None:
+            if size is None:
+                raise ValueError("size has to be given")
+""",
+        "Net(size=32)",
+    ),
     "a condition on two sizes": (
         """
 class Net(nn.Module):

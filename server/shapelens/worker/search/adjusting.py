@@ -11,44 +11,21 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 import torch
 
 from .configs import READS_BOTH_WAYS
-from .constructing import Building, is_whole, parameter_of, required_parameters, uses_of
+from .constructing import Building, is_whole, parameter_of, required_parameters, unset_sizes, uses_of
 from .drafts import Argument, Draft, called
-from .evidence import Construction
-from .refusals import agreeing
+from .evidence import Construction, places
+from .refusals import agreeing, unequal
 from .scenes import Scene
 from .scope import Scope
 from .uses import Uses
 from .values import Values
 from .wanted import NOTHING, Wanted
+from .wrong_types import LISTS, WRONG_TYPES
 
 MOST = 8
-LISTS = (list, tuple)
 OF_TENSORS = {"to", "device", "shape", "dim", "size", "float", "view", "unsqueeze", "dtype", "numel", "t", "clone", "detach"}
 NOT_A_DICT = r"SimpleNamespace' (object )?(is not (subscriptable|iterable)|does not support)"
 Proposal = Tuple[Argument, str]
-
-# What the message says, the types that were wrong, and what is to be in their place.
-WRONG_TYPES: List[Tuple[str, Tuple[Any, ...], str]] = [
-    (r"'(int|float|bool)' object is not (iterable|subscriptable|reversible)|object of type '(int|float)' has no len", (int, float), "list"),
-    (r"non-iterable (int|float) object|argument of type '(int|float)' is not|not \"(int|float)\"\) to (list|tuple)", (int, float), "list"),
-    (r"'(int|float|bool|str)' object has no attribute '(items|keys|values|get)'", (int, float, str), "dict"),
-    (r"after \*\* must be a mapping", (int, float, str, list), "dict"),
-    (r"instances of 'Tensor' and|'list' object has no attribute '(to|device|shape|dim|size)'", LISTS, "tensor"),
-    (r"'(list|tuple)' object has no attribute '(items|keys|values|get)'", LISTS, "dict"),
-    (r"'(list|tuple)' object cannot be interpreted as an int|(type\(s\) for|instances of) .*'(list|tuple)'", LISTS, "int"),
-    (r"by non-int of type '(list|tuple)'|unhashable type: 'list'", LISTS, "int"),
-    (r"(found element of|got|not) (type )?(list|tuple)|not '?(list|tuple)'?$", LISTS, "int"),
-    (r"'\w+' object is not callable", (int, float, str, bool, *LISTS, SimpleNamespace), "class"),
-    (r"(type\(s\) for|instances of) .*'str'|'str' object cannot be interpreted|not '?str'?\b|non-int of type 'str'", (str,), "int"),
-    (r"must be real number, not str|invalid literal for int|could not convert string to float", (str,), "int"),
-    (r"'float' object|non-int of type 'float'|type float|not 'float'", (float,), "int"),
-    (r"expected str|must be str|should be a string|must be string|name must be", (int, float, bool), "text"),
-    (r"'(int|float)' object has no attribute '(lower|upper|split|startswith|endswith|strip)'", (int, float, bool), "text"),
-    (r"is not a Module subclass|should be a Module|Module subclass", (object,), "module"),
-    (r"'(type|function)' object|issubclass\(\) arg 1", (type,), "module"),
-    (r"SimpleNamespace", (SimpleNamespace,), "int"),
-    (r"'(int|float|str|bool)' object has no attribute", (int, float, str, bool), "object"),
-]  # fmt: skip
 
 
 def adjusted(construction: Construction, error: BaseException, cls: type, names: Mapping[str, Any], tree: ast.Module) -> List[Construction]:
@@ -89,8 +66,10 @@ class _Adjusting:
             self._missing_argument,
             self._missing_part,
             self._missing_key,
-            self._refused,
             self._none,
+            self._unset,
+            self._equal,
+            self._refused,
             self._not_positive,
             self._lengths,
             self._added,
@@ -133,13 +112,25 @@ class _Adjusting:
         calls = self.draft.calls(match[1] or "") or ([self.draft.tree] if isinstance(self.draft.tree, ast.Call) else [])
         for call in calls[:1]:
             names = re.findall(r"'(\w+)'", match[2])
-            found = self.scope.bound.get(called(call))
-            owner = found if isinstance(found, type) else None
-            values = {name: self._value(name, owner=owner) for name in names}
-            for name in names[:-1]:  # All at once: what raises next is something else.
-                call.keywords.append(ast.keyword(name, self.draft.parse(values[name][0])))
-            for template in values[names[-1]][:2]:
-                yield Argument(self.draft, call, names[-1]), template
+            yield from self._together(call, names)
+
+    def _together(self, call: ast.Call, names: List[str]) -> Iterator[Proposal]:
+        """Several arguments that a call lacks, all at once: what raises next is something else."""
+        values = {name: self._value(name, owner=self.scope.class_of(call)) for name in names}
+        for name in names[:-1]:
+            call.keywords.append(ast.keyword(name, self.draft.parse(values[name][0])))
+        for template in values[names[-1]][:2]:
+            yield Argument(self.draft, call, names[-1]), template
+
+    def _unset(self) -> Iterator[Proposal]:
+        """Sizes of a config object that have to be set, by their default of -1."""
+        for call in self.draft.calls():
+            cls = self.scope.class_of(call)
+            given = {keyword.arg for keyword in call.keywords}
+            names = [name for name in unset_sizes(cls) if name not in given] if cls is not None and not call.args else []
+            if names:
+                yield from self._together(call, names)
+                return
 
     def _not_positive(self) -> Iterator[Proposal]:
         """A default of 0 or -1 that stands for a size to be given."""
@@ -241,13 +232,12 @@ class _Adjusting:
                     yield argument, template
 
     def _owner(self, argument: Argument) -> Optional[type]:
-        found = self.scope.bound.get(called(argument.holder)) if isinstance(argument.holder, ast.Call) else None
-        return found if isinstance(found, type) else None
+        return self.scope.class_of(argument.holder) if isinstance(argument.holder, ast.Call) else None
 
     # --- what was refused ---
 
     def _refused(self) -> Iterator[Proposal]:
-        for argument, value in agreeing(self.scene):
+        for argument, value in agreeing(self.scene, isinstance(self.error, NameError)):
             if isinstance(value, type):
                 text = self._built(value)
                 if text is not None:
@@ -257,6 +247,18 @@ class _Adjusting:
                     yield argument, template
             else:
                 yield argument, self._written(argument, value)
+
+    def _equal(self) -> Iterator[Proposal]:
+        """Two widths that have to be the same: all that are as large as the one become as large as the other."""
+        for first, second in unequal(self.scene):
+            for old, new in ((first, second), (second, first)):
+                same = {name: new for name, size in self.draft.sizes.items() if size == old}
+                argument = next((found for found in self.draft.arguments() if set(places(found.text or "")) & set(same)), None)
+                if argument is not None and argument.text is not None:
+                    before = dict(self.values.sizes)
+                    self.values.sizes.update(same)
+                    yield argument, argument.text
+                    self.values.sizes = before
 
     def _built(self, cls: type) -> Optional[str]:
         if cls in (int, float, bool, str, list, tuple, dict):

@@ -8,11 +8,12 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import torch
 
+from .abstract import is_abstract
 from .callees import parameters_of
 from .evidence import Construction, places
 from .following import Follower
 from .scope import Scope
-from .sources import function_node, initialiser
+from .sources import function_node, initialiser, is_torch
 from .uses import Uses
 from .values import Values
 from .wanted import Wanted, wanted
@@ -78,6 +79,8 @@ class Building:
         text = self.values.scope.expression(cls)
         if text is None or cls in self.under_way or depth > DEEPEST or inspect.isabstract(cls):
             return None
+        if issubclass(cls, torch.nn.Module) and not is_torch(cls) and is_abstract(cls, self.values.scope.tree):
+            return None
         self.under_way.append(cls)
         try:
             written = []
@@ -138,6 +141,8 @@ def _asked(item: inspect.Parameter, init: Any, cls: type, owner: type) -> Tuple[
 
 def parameter_of(cls: type, name: str) -> Optional[Tuple[Wanted, Uses]]:
     """What a parameter of a class's constructor asks for, and what is done with it, be it required or not."""
+    if is_record(cls):
+        return next(((asked, uses) for field, asked, uses, _ in _fields(cls, True) if field == name), None)
     position = initialiser(cls)
     while position is not None and position[0] is not torch.nn.Module:
         owner, init = position
@@ -188,7 +193,15 @@ def is_record(cls: type) -> bool:
     )
 
 
-def _fields(cls: type) -> List[Parameter]:
+def unset_sizes(cls: type) -> List[str]:
+    """The fields of a config class whose default is a negative number, which stands for a size to be given."""
+    if not is_record(cls):
+        return []
+    defaults = {name: item.default for name, item in inspect.signature(cls).parameters.items()}
+    return [name for name, default in defaults.items() if type(default) is int and default < 0 and not name.startswith("_")]
+
+
+def _fields(cls: type, optional_too: bool = False) -> List[Parameter]:
     try:
         parameters = list(inspect.signature(cls).parameters.values())
     except (TypeError, ValueError):
@@ -196,7 +209,7 @@ def _fields(cls: type) -> List[Parameter]:
     return [
         (item.name, wanted(item.annotation, cls), Uses(), item.kind is item.POSITIONAL_ONLY)
         for item in parameters
-        if item.default is item.empty and item.kind not in (item.VAR_KEYWORD, item.VAR_POSITIONAL)
+        if (item.default is item.empty or optional_too) and item.kind not in (item.VAR_KEYWORD, item.VAR_POSITIONAL)
     ]
 
 

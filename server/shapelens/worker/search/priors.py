@@ -47,7 +47,7 @@ SPELLINGS: Dict[str, str] = {
     "windows": "window s", "wsize": "window size", "group": "groups", "ngroups": "num groups", "scales": "scale s",
     "timesteps": "time steps", "timestep": "time steps", "frame": "frames", "point": "points", "node": "nodes", "edges": "edge",
     "expert": "experts", "sizes": "size s", "widths": "width s", "neurons": "units", "unit": "units", "rates": "rate s",
-    "lens": "length s", "wid": "width", "fs": "features s", "bs": "batch size",
+    "lens": "length s", "scalings": "scaling s", "wid": "width", "fs": "features s", "bs": "batch size",
 }  # fmt: skip
 
 
@@ -138,6 +138,7 @@ _RULES: List[Tuple[str, str, Prior]] = [
     ("groups", "norm", _prior("int", 8)), ("groups num", "", _prior("int", 4)), ("groups", "", _prior("int", 1)),
     ("reduction", "", _prior("int", 4)), ("se ratio", "", _prior("float", 0.25)), ("ratio", "up down upsample downsample scale", RATIO),
     ("ratio", "mask masked masking noise corruption keep pretraining pool pooling", _prior("float", 0.5)),
+    ("scaling", "", _prior("int", 1)),
     ("ratio", "", RATIO), ("scale", "", RATIO), ("cardinality", "", _prior("int", 4)), ("growth", "", _prior("int", 16)),
     ("image height", "", _prior("int", 224)), ("image width", "", _prior("int", 224)), ("image", "channels", IN), ("image", "", IMAGE),
     ("size", "spatial crop", _prior("image", 64, 64, 64, 64, role="image")), ("shape", "in observation", _prior("shape", (3, 32, 32))),

@@ -16,28 +16,45 @@ NUMBERS = (
     112, 120, 128, 144, 160, 192, 196, 224, 256, 320, 384, 512, 768, 1024,
 )  # fmt: skip
 MOST = 3  # values for one argument
+LEAST_WIDTH = 8  # smaller numbers are counts
 _NEW = "__shapelens_new__"
 
 Condition = Tuple[ast.expr, bool]  # and what it has to be
 
 
-def agreeing(scene: Scene) -> Iterator[Tuple[Argument, Any]]:
+def agreeing(scene: Scene, elsewhere: bool = False) -> Iterator[Tuple[Argument, Any]]:
     """(argument, a value with which the code would go on), closest to the value that it had first.
 
-    The value None stands for one that is not None, a class for an instance of it.
+    The value None stands for one that is not None, a class for an instance of it. elsewhere: the code is broken there (it reads a name that
+    does not exist), and goes on only where it does not come to that place.
     """
     for depth in range(len(scene.levels) - 1, max(len(scene.levels) - 3, -1), -1):
         level = scene.levels[depth]
-        for condition, needed in conditions(level):
+        for condition, needed in conditions(level, elsewhere):
             yield from _solutions(scene, depth, level, condition, needed)
 
 
-def conditions(level: Level) -> List[Condition]:
-    """What had to hold for the statement that raised not to be reached."""
+def unequal(scene: Scene) -> Iterator[Tuple[int, int]]:
+    """Two widths that the code that raised wants to be equal."""
+    for level in scene.levels[:-3:-1]:
+        for test, needed in conditions(level):
+            for part in test.values if isinstance(test, ast.BoolOp) else [test]:
+                if not (isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq if needed else ast.NotEq)):
+                    continue
+                try:
+                    first, second = level.evaluate(part.left), level.evaluate(part.comparators[0])
+                except Exception:  # It cannot be asked again.
+                    continue
+                if type(first) is int and type(second) is int and first != second and min(first, second) >= LEAST_WIDTH:
+                    yield first, second
+
+
+def conditions(level: Level, elsewhere: bool = False) -> List[Condition]:
+    """What had to hold for the statement that raised not to be reached. elsewhere: whatever kind of statement it is."""
     statement = level.statement
-    if isinstance(statement, ast.Assert):
+    if isinstance(statement, ast.Assert) and not elsewhere:
         return _parts(statement.test, True)
-    if not isinstance(statement, ast.Raise):
+    if not isinstance(statement, ast.Raise) and not elsewhere:
         return []
     parents = index_of(level.function).parents
     found: List[Condition] = []

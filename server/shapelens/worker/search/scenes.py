@@ -93,16 +93,22 @@ class Scene:
             return self._of_attribute(str(key), level, depth, left)
         if not isinstance(node, ast.Name):
             return []
+        stores = index_of(level.function).stored.get(node.id, ())
         if node.id in level.parameters():
-            return self._of_parameter(node.id, level, depth, left)
+            above = [stored for stored in stores if stored.lineno < level.line]
+            if not above:
+                return self._of_parameter(node.id, level, depth, left)
+            stores = above[-1:]  # It was given another value since.
         found: List[Argument] = []
-        for stored in index_of(level.function).stored.get(node.id, ()):
+        for stored in stores:
             for source in _sources(stored, index_of(level.function).parents):
                 for part in mentioned(source):
                     if dotted(part) != node.id:
                         found += self.origins(part, depth, left - 2)
             if found:
                 break
+        if not found and node.id in level.parameters():
+            return self._of_parameter(node.id, level, depth, left)
         return found[:2]
 
     def _of_record(self, node: ast.expr, name: str, level: Level) -> List[Argument]:

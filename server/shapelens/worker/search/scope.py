@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
+from ..example import package_of
 from .priors import words
 
 
@@ -41,7 +43,20 @@ class Scope:
             return "torch.nn." + name
         if module.partition(".")[0] == "torch" and item is getattr(torch, name, None):
             return "torch." + name
-        return None
+        return self._in_its_module(item, module, name)
+
+    def _in_its_module(self, item: Any, module: str, name: str) -> Optional[str]:
+        """`package.module.Class`, for what the document does not name but a module that it imports."""
+        own = package_of(self.names)
+        if not own or module.partition(".")[0] != own:
+            return None
+        return "%s.%s" % (module, name) if resolved("%s.%s" % (module, name)) is item else None
+
+    def class_of(self, call: ast.Call) -> Optional[type]:
+        """The class that a call in an expression builds an object of; None where it calls something else."""
+        path = ast.unparse(call.func)
+        found = self.bound.get(path) if path.isidentifier() else resolved(path)
+        return found if isinstance(found, type) else None
 
     def layer(self, name: str) -> str:
         """A class of torch.nn as the document writes it."""
@@ -69,6 +84,15 @@ class Scope:
             if shared or same:
                 found.append((-(4 * same + 2 * shared + ends), len(theirs) - shared, place, text, cls))
         return [(text, cls) for _, _, _, text, cls in sorted(found, key=lambda item: item[:3])]
+
+
+def resolved(path: str) -> Any:
+    """What `package.module.name` is, of a package that is loaded; None where there is no such thing."""
+    first, *rest = path.split(".")
+    found: Any = sys.modules.get(first)
+    for part in rest:
+        found = vars(found).get(part) if inspect.ismodule(found) or isinstance(found, type) else None
+    return found
 
 
 def _defined(body: List[ast.stmt]) -> Iterator[Tuple[str, bool]]:

@@ -196,10 +196,12 @@ class Values:
         length = asked.length or uses.exactly or 0
         if prior is not None and prior.kind == "shape" and not uses.exactly and not asked.length and uses.least <= 3:
             return self._tuple_of(list(prior.value), label)
+        if asked.is_tuple and prior is not None and prior.role == "in" and not length and self.is_whole:
+            return self._tuple_of([3, 32, 32], label)
         image = prior is not None and prior.kind in ("image", "shape")
         if not length:
-            if uses.least > 1 or image:
-                length = max(uses.least, 2 if image else 0)
+            if uses.least > 1 or image or "[" in name:  # What lies in a list is one of each dim, of pictures.
+                length = max(uses.least, 2)
             else:
                 length = self.length or max(uses.least, 4 if name in ("depths", "layers", "num_blocks", "blocks") else 3)
                 self.length = self.length or length
