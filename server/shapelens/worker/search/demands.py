@@ -15,6 +15,7 @@ from ...protocol import Value
 from .trials import Refused, Trial
 
 MOST = 12
+_DIM_READ = re.compile(r"\.(?:shape\[|size\(\)\[)\s*(\d)\s*\]")
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
@@ -51,6 +52,10 @@ def _demands(trial: Trial) -> Iterator[Demand]:
         yield Demand("equal", found.got, found.need)
         return
     message = found.message
+    if "tuple index out of range" in message and found.span is not None:
+        dims = _DIM_READ.findall(linecache.getline(found.span.file, found.span.line))
+        if dims:  # `x.shape[2]`
+            yield Demand("rank", -1, 1 + max(map(int, dims)), least=True)
     shapes = [value.shape for value in found.inputs if value.shape is not None]
     yield from _of_message(message, found.exception)
     if found.code in ("broadcast", "matmul", "cat", "attention", "einsum", "shape"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple, Union
 
 from torch import nn
 
@@ -203,26 +203,39 @@ def scalars(parameter: inspect.Parameter) -> List[Form]:
 
 def of_shape(parameter: str, shape: InputShape) -> List[Form]:
     """The forms that what the text says of a parameter allows; dims that have the same name in several parameters are one size."""
-    if shape.dims is None:
-        return []
     found: List[Form] = []
-    for dims in (shape.dims, *shape.alternatives):
+    for dims in (*([shape.dims] if shape.dims is not None else _open(shape)), *shape.alternatives):
         if REST not in dims:
             words = _words(dims, shape)
             found += [tensor(parameter, dtype, *words) for dtype in ([shape.dtype] if shape.dtype else ["f32", "i64"])]
     return found
 
 
+_USUAL = {1: "B", 2: "B D", 3: "B T D", 4: "B C P P", 5: "B C V V V"}  # dims that are not named, by the rank
+
+
+def _open(shape: InputShape) -> Iterator[Tuple[Union[str, int, None], ...]]:
+    """The dims of a shape of which the first or the last ones are known, for one rank after the other."""
+    if REST not in shape.pattern:
+        return
+    at = shape.pattern.index(REST)
+    known = len(shape.pattern) - 1
+    for rank in (3, 2, 4, 1, 5):
+        if rank >= max(shape.min_rank, known):
+            yield shape.pattern[:at] + (None,) * (rank - known) + shape.pattern[at + 1 :]
+
+
 def _words(dims: Sequence[Union[str, int, None]], shape: InputShape) -> List[str]:
     names = display_names(replace(shape, dims=tuple(dims)))
+    roles = [role_of(dim) if isinstance(dim, str) else "" for dim in dims]
+    if dims and not roles[0] and (dims[0] is None or (type(dims[0]) is str and (len(dims) > 1 and ("B" not in roles or dims[0] == "a")))):
+        roles = ["B", *["" if role == "B" else role for role in roles[1:]]]  # In `a, b, c = x.shape` b is no batch either.
     words = []
     for index, dim in enumerate(dims):
         if isinstance(dim, int):
             words.append(str(dim))
             continue
-        role = role_of(dim) if dim is not None else ""
-        if index == 0 and not role and len(dims) > 1:
-            role = "B"
+        role = roles[index]
         first = FIRST.get(role, FEATURES)
         if role == "B":  # One batch for all inputs, whatever each calls it.
             words.append("B")
@@ -230,5 +243,6 @@ def _words(dims: Sequence[Union[str, int, None]], shape: InputShape) -> List[str
             shown = names[index] if role in SHOWN and index < len(names) else None
             words.append("%s:@%s=%d" % (shown or "", dim, first))
         else:
-            words.append("U%d=%d" % (index, first))
+            usual = _USUAL.get(len(dims), "").split()[index : index + 1]
+            words.append("T" if usual == ["T"] else "U%d=%d" % (index, FIRST.get("".join(usual), first)))
     return words

@@ -149,8 +149,12 @@ class Inputs:
             layer = forms.of_nodes(self._model, self._layer, name) + layer
         likely = layer + named if first and not _speaks_for_itself(named) else named + layer
         # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
-        only_rank = said is not None and said.dims is not None and not any(said.dims)
-        found = likely + rest + of_text if only_rank else of_text + likely + rest
+        if said is None or said.dims is None:
+            found = likely + of_text + rest
+        else:
+            found = of_text + likely + rest if any(said.dims) else likely + rest + of_text
+        if said is not None and said.min_rank:
+            found.sort(key=lambda form: form.rank < said.min_rank)
         if said is not None and said.dims is not None:
             found.sort(key=lambda form: form.rank != len(said.dims or ()))
         if said is not None and said.dtype:
