@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shapelens.protocol import Mismatch
+from shapelens.worker.confine import TooLong
 from shapelens.worker.constructors import guarding
 from shapelens.worker.meta import Meta
 from shapelens.worker.search.adjusting import adjusted
@@ -264,3 +265,18 @@ def test_a_layer_that_ends_an_attempt_says_by_what_it_divides(document: Callable
         made.build(way.text())
     others = adjusted(way, ended.value, made.names["Net"], made.names, made.tree)
     assert others[0].text() == "Net(width=96)"
+
+
+def test_what_takes_too_long_gets_fewer_layers(document: Callable[[str], Document]) -> None:
+    made = document("""
+class Config:
+    def __init__(self, hidden_size=64, num_hidden_layers=32, num_decoder_layers=16, layer_norm_eps=1):
+        self.size = hidden_size
+class Net(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+""")
+    way = Construction("Net(config=Config(hidden_size=⟨size⟩))", {"size": 32})
+    [other] = adjusted(way, TooLong(), made.names["Net"], made.names, made.tree)
+    assert other.text() == "Net(config=Config(hidden_size=32, num_hidden_layers=2, num_decoder_layers=2))"
+    assert adjusted(other, TooLong(), made.names["Net"], made.names, made.tree) == []

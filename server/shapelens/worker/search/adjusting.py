@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
+from ..confine import TooLong
 from .configs import READS_BOTH_WAYS
 from .constructing import Building, is_whole, parameter_of, required_parameters, unset_sizes, uses_of
 from .drafts import Argument, Draft, called
@@ -17,6 +18,7 @@ from .evidence import Construction, places
 from .refusals import agreeing, unequal
 from .scenes import Scene
 from .scope import Scope
+from .shallower import shallower
 from .uses import Uses
 from .values import Values
 from .wanted import NOTHING, Wanted
@@ -34,6 +36,8 @@ def adjusted(construction: Construction, error: BaseException, cls: type, names:
         draft = Draft(construction)
     except SyntaxError:
         return []
+    if isinstance(error, TooLong):
+        return shallower(draft, Scope(names, tree))
     found: List[Construction] = []
     for argument, template, sizes in _Adjusting(draft, error, cls, Scope(names, tree)).proposals():
         try:

@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 
 import torch
 
+from ..confine import TooLong
 from . import forms
 from .choices import Argument, Node, Sizes, node_of
 from .contained import Container, container_of
@@ -37,6 +38,7 @@ class Inputs:
         self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
         self.most = most  # attempts
         self.best: Optional[Node] = None  # that came furthest, without coming to its end
+        self.too_long = False  # whether an attempt was cut off
         self._adjusted = adjusted
         self._ran: List[Node] = []  # that ran to its end
         self._parameters: List[inspect.Parameter] = []
@@ -49,6 +51,7 @@ class Inputs:
     def search(self, construction: Construction, model: Any) -> Optional[Node]:
         """The first choice with which the model runs to its end; None where none was found: then `best` came furthest."""
         self._ran = []
+        self.too_long = False
         self._parameters = _called_with(model)
         self._model, self._layer = model, forms.first_layer(model)
         self._built_for = built_for(model)
@@ -104,7 +107,7 @@ class Inputs:
         return None
 
     def _is_over(self) -> bool:
-        return len(self._tried) >= self.most or self.bench.is_over
+        return self.too_long or len(self._tried) >= self.most or self.bench.is_over
 
     def _push(self, heap: List[Tuple[float, int, Node]], node: Node) -> None:
         heapq.heappush(heap, (-node.worth, next(self._count), node))
@@ -121,6 +124,7 @@ class Inputs:
         if trial.error is None:
             self._ran.append(node)
             return True
+        self.too_long = self.too_long or isinstance(trial.error, TooLong)
         if self.best is None or self.best.trial is None or trial.reached > self.best.trial.reached:
             self.best = node
         return False

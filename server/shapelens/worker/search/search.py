@@ -204,7 +204,8 @@ class Finder:
                 reached = inputs.best.trial.reached if inputs.best is not None and inputs.best.trial is not None else -1
                 if inputs.best is not None and (best is None or reached > best[0]):
                     best = reached, inputs.best
-                break
+                if not inputs.too_long:
+                    break
             if self.bench.is_over:
                 break
         if given is not None:  # The file's own call fails: no other one makes up for that.
@@ -263,8 +264,8 @@ class Finder:
             model, trial = self.bench.build(made.text())
             if trial.error is None:
                 if callable(model):
-                    yield made, model
-                return
+                    yield made, model  # Asked for another one, it takes too long to run.
+                left, trial.error = [], TooLong()
             others = [other for other in self._adjusted(made, trial.error, cls) if other.text() not in seen]
             seen.update(other.text() for other in others)
             left[:0] = others
