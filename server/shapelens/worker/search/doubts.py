@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from typing import Dict, Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Set, Tuple
+
+import torch
 
 from ...protocol import Mismatch
 from .demands import demands
 from .evidence import filled
-from .solving import sizes_for
+from .solving import Sizes, are_even, difference_to, sizes_for, sizes_that_matter, step_of
 from .trials import Bench, Trial
 
 MOST_TRIES = 40
+# Of an example that ran before an edit: the edit is to blame, unless a size that has to do with what failed avoids it.
+MOST_TRIES_AFTER_EDIT = 16
+LARGEST_COMMON = 1024  # size of a picture or sequence
 _NUMBER = re.compile(r"(?<![\w.\"'⟨])\d+(?![\w.\"'⟩])")
+_NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute")
+_SQUARE = re.compile(r"\b([1-9]\d{1,3}|[89])(?:, \1)+(?=\])")  # the last sizes of a tensor
+_BATCH = re.compile(r"\bB:⟨(\d+)⟩")
 # Ways to call a model that its author wrote to be run, and not to see it fail.
 _OWN = re.compile(r"__main__|main\(\)|get_inputs\(\)|line \d+")
 
@@ -33,45 +42,146 @@ def is_one_mistake(mismatches: Sequence[Mismatch], error: Optional[str]) -> bool
     return error is None and bool(sized) and len({str(found.span) for found in mismatches}) == 1
 
 
-def asks_for_another_form(trial: Trial) -> bool:
+def asks_for_another_form(bench: Bench, trial: Trial) -> bool:
     """Whether an attempt failed in a way that other sizes cannot mend, but another kind of input might."""
     if trial.found is None or not trial.found.trail:
         return True
+    owner = _NO_ATTRIBUTE.match(trial.found.message)
+    if owner is not None and _is_module_class(bench, owner[1]):
+        return False  # An attribute of the model itself: no input has it.
     return any(demand.kind in ("rank", "dtype", "missing", "parts") for demand in demands(trial))
 
 
-def with_other_sizes(bench: Bench, expression: str, trial: Optional[Trial]) -> Optional[str]:
-    """The example with other numbers in it, with which it runs to its end; None where none was found."""
+def _is_module_class(bench: Bench, name: str) -> bool:
+    try:
+        cls = bench.names[name]
+    except KeyError:
+        return False
+    return isinstance(cls, type) and issubclass(cls, torch.nn.Module)
+
+
+def attempt(bench: Bench, expression: str) -> Trial:
+    """Try an example, its model and its arguments apart where it is the call of a call."""
+    parts = _parts(expression)
+    return bench.whole(expression) if parts is None else bench.parted(*parts)
+
+
+def with_other_sizes(bench: Bench, expression: str, trial: Optional[Trial], *, ran_before: bool = False) -> Optional[str]:
+    """The example with other numbers in it, with which it runs to its end; None where none was found. Squares stay squares if they can.
+
+    ran_before: an earlier version of the text ran with it. Then only those numbers are changed on which the mismatch depends.
+    """
     if trial is None:
         return None
-    sizes: Dict[str, int] = {}
+    found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, square=True)
+    if found is None and _SQUARE.search(expression):
+        found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, square=False)
+    return found
 
-    def place(match: "re.Match[str]") -> str:
-        number = int(match[0])
-        name = "%d" % len(sizes)
-        sizes[name] = number
-        return "⟨%s⟩" % name
 
-    template = _NUMBER.sub(place, expression)
-    first_input = template.rfind(")(")
-    inputs = [name for name in sizes if template.index("⟨%s⟩" % name) > first_input]
-    guessed = {name for name in sizes if name not in inputs}
+def _with_other_sizes(bench: Bench, expression: str, trial: Trial, *, ran_before: bool, square: bool) -> Optional[str]:
+    template, sizes, guessed = _template(expression, square=square)
     worked: Dict[str, str] = {}
+    most = MOST_TRIES_AFTER_EDIT if ran_before else MOST_TRIES
     tries = 0
 
     def reaches(changed: Dict[str, int]) -> Optional[Trial]:
         nonlocal tries
         tries += 1
-        if tries > MOST_TRIES or bench.is_over:
+        if tries > most or bench.is_over:
             return None
         text = filled(template, {**sizes, **changed})
-        tried = bench.whole(text)
+        tried = attempt(bench, text)
         if tried.error is None:
             worked.setdefault("", text)
         return tried
 
-    for changed in sizes_for(trial, demands(trial), sizes, guessed, reaches):
-        if worked or tries > MOST_TRIES or bench.is_over:
+    free = dict(sizes)
+    if not square:  # What else there is was tried with the square.
+        free = {name: size for name, size in free.items() if name not in guessed}
+    batch = _BATCH.search(template)
+    if ran_before and batch is not None and sizes[batch[1]] == 2:
+        # Where two samples went through before, a batch of another size mends nothing that is not wrong.
+        free.pop(batch[1], None)
+    for changed in (sizes_that_matter if ran_before else sizes_for)(trial, demands(trial), free, guessed, reaches):
+        if worked or tries > most or bench.is_over:
             break
         reaches(changed)
     return worked.get("")
+
+
+def is_strange(expression: str, known: str) -> bool:
+    """Whether an example needs far larger numbers than the one that was known, or pictures that no longer are square."""
+    largest, before = (max(map(int, _NUMBER.findall(text)), default=0) for text in (expression, known))
+    return largest > max(LARGEST_COMMON, 4 * before) or len(_SQUARE.findall(expression)) < len(_SQUARE.findall(known))
+
+
+def depends_on_choice(bench: Bench, expression: str, trial: Trial) -> bool:
+    """Whether other numbers in an example change by how much something does not fit: then there may be some with which it does.
+
+    A number of the constructor that it follows evenly would have been solved for. The sizes of an input count in any case, as several of
+    them together may do what none does alone.
+    """
+    demand = next((each for each in demands(trial) if each.kind == "equal"), None)
+    if demand is None:
+        return True
+    template, sizes, guessed = _template(expression)
+    for name in sorted(sizes, key=lambda name: name in guessed):
+        points = [(sizes[name], demand.got - demand.need)]
+        while len(points) < 3:
+            other = points[-1][0] + step_of(sizes[name])
+            if bench.is_over:
+                return True
+            tried = attempt(bench, filled(template, {**sizes, name: other}))
+            if tried.error is None or (tried.place != trial.place and tried.reached > trial.reached):
+                return True
+            difference = difference_to(trial, tried, demand)
+            if difference is None or difference == points[-1][1]:
+                break
+            if name not in guessed:
+                return True
+            points.append((other, difference))
+        if len(points) == 3 and not are_even(points):
+            return True
+    return False
+
+
+def _template(expression: str, *, square: bool = True) -> Tuple[str, Sizes, Set[str]]:
+    """The expression with a name in the place of each number, the numbers by these names, and the names of those of the constructor.
+
+    square: the sides of a square picture have one name.
+    """
+    sizes: Sizes = {}
+    sides = {at for match in _SQUARE.finditer(expression) for at in _starts_of_sides(match)} if square else set()
+
+    def place(match: "re.Match[str]") -> str:
+        name = "%d" % (len(sizes) - 1 if match.start() in sides else len(sizes))
+        sizes[name] = int(match[0])
+        return "⟨%s⟩" % name
+
+    template = _NUMBER.sub(place, expression)
+    first_input = template.rfind(")(")
+    return template, sizes, {name for name in sizes if template.index("⟨%s⟩" % name) < first_input}
+
+
+def _starts_of_sides(match: "re.Match[str]") -> List[int]:
+    """Where the sides of a square or a cube begin, but for the first one."""
+    width = len(match[1]) + 2
+    return list(range(match.start() + width, match.end(), width))
+
+
+def _parts(expression: str) -> Optional[Tuple[str, str]]:
+    """The constructor and the arguments of `Net(10)(f32[2, 3])`, as text; None for any other expression."""
+    at = expression.rfind(")(") + 1
+    if at == 0 or not expression.endswith(")"):
+        return None
+    constructor, arguments = expression[:at], expression[at + 1 : -1]
+    return (constructor, arguments) if _is_expression(constructor) and _is_expression("f(%s)" % arguments) else None
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        return False
+    return True

@@ -22,7 +22,7 @@ from .adjusting import adjusted
 from .annotations import input_shapes
 from .choices import Node
 from .constructing import constructions
-from .doubts import asks_for_another_form, is_given, is_mismatch, is_one_mistake, with_other_sizes
+from .doubts import asks_for_another_form, attempt, depends_on_choice, is_given, is_mismatch, is_one_mistake, is_strange, with_other_sizes
 from .evidence import Candidate, Construction, InputShape, filled
 from .factories import factories
 from .inputs import Inputs
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..run import Job
 
 MOST_TRIES = 140  # for one class
+MOST_TRIES_AFTER_EDIT = 24  # where an example ran before
 MOST_CONSTRUCTIONS = 25  # tried until one can be built
 MOST_CALLS = 8  # of a class in the project that are tried besides the one that was found
 MOST_OTHERS = 4  # of them that the user may choose from
@@ -132,8 +133,6 @@ class Finder:
                 used.update(
                     part.id for part in ast.walk(node) if isinstance(part, ast.Name) and part.id != node.name and id(part) not in bases
                 )
-            elif isinstance(node, (ast.Assign, ast.AnnAssign)):  # A table of blocks.
-                pass
         derived = {base.id for name in names for base in self._nodes[name].bases if isinstance(base, ast.Name)}
         names.reverse()
         names.sort(key=lambda name: (name in used, name in derived))
@@ -152,9 +151,9 @@ class Finder:
         cls, known = self._class(found.target), self._known[found.target]
         if cls is None or known.chosen:
             return replace(found, untried=False)
-        return self._searched(found.target, cls, lambda: self._still_known(known) or self._by_evidence(found.target, cls))
+        return self._searched(found.target, cls, lambda: self._after_edit(known, cls))
 
-    def _searched(self, name: str, cls: type, find: Callable[[], Optional[Found]]) -> Optional[Found]:
+    def _searched(self, name: str, cls: type, find: Callable[[], Found]) -> Optional[Found]:
         before = self.bench.tried
         left = self.bench.until - time.perf_counter()
         until, self.bench.until = self.bench.until, time.perf_counter() + max(LEAST_SECONDS, SHARE * left)
@@ -166,21 +165,24 @@ class Finder:
             found.tried = self.bench.tried - before
         return found
 
-    def _still_known(self, known: Known) -> Optional[Found]:
-        """The example that was found before, perhaps with other sizes; None where another one has to be looked for."""
+    def _after_edit(self, known: Known, cls: type) -> Found:
+        """The example that ran before, perhaps with other sizes or another form of input; if none runs, the edit is to blame."""
         found = Found(known.target, known.expression, known.evidence or "inferred", known.where)
-        trial = self.bench.whole(known.expression)
-        if trial.error is None:
+        trial = attempt(self.bench, known.expression)
+        if trial.error is None or is_given(known.evidence, known.where):
             return found
-        if asks_for_another_form(trial):
-            return None
-        if is_given(known.evidence, known.where):
-            return found
-        other = with_other_sizes(self.bench, known.expression, trial)
-        return found if other is None else replace(found, expression=other)
+        if not asks_for_another_form(self.bench, trial):
+            other = with_other_sizes(self.bench, known.expression, trial, ran_before=True)
+            if other is not None and is_strange(other, known.expression):
+                # It may fit by chance: no ground to change to it, and none to call the code wrong.
+                return replace(found, doubtful=True)
+            return found if other is None else replace(found, expression=other)
+        another = self._by_evidence(known.target, cls, MOST_TRIES_AFTER_EDIT)
+        blames_edit = another.doubtful and trial.found is not None and bool(trial.found.trail)
+        return found if blames_edit else another
 
-    def _by_evidence(self, name: str, cls: type) -> Optional[Found]:
-        inputs = Inputs(self.bench, self._input_shapes(cls), MOST_TRIES, lambda made, error: self._adjusted(made, error, cls))
+    def _by_evidence(self, name: str, cls: type, most: int = MOST_TRIES) -> Found:
+        inputs = Inputs(self.bench, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
         best: Optional[Tuple[int, Node]] = None
         given: Optional[Found] = None
         first = ""
@@ -215,9 +217,13 @@ class Finder:
             other = with_other_sizes(self.bench, found.expression, best[1].trial)
             if other is not None:
                 return replace(found, expression=other)
-            mismatch = best[1].trial is not None and is_mismatch(best[1].trial)
-            return replace(found, doubtful=True, exhausted=mismatch and not self.bench.is_over)
+            return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
         return Found(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
+
+    def _is_exhausted(self, expression: str) -> bool:
+        """Whether nothing that can be chosen has to do with what fails in the best example that was found."""
+        trial = None if self.bench.is_over else attempt(self.bench, expression)
+        return trial is not None and is_mismatch(trial) and not depends_on_choice(self.bench, expression, trial)
 
     def _found(self, name: str, node: Node, inputs: Inputs) -> Found:
         evidence, where = node.construction.evidence, node.construction.where
@@ -351,6 +357,8 @@ def _run(job: "Job", found: Found, names: Dict[str, Any]) -> _Run:
     code = job.compiled(request)
     example, index, first_layer = job.trace.examples[-1], len(job.trace.examples) - 1, len(job.trace.layers)
     job.calls = job.next_calls()
+    # What is known before the end, which a deadline may keep it from reaching.
+    example.evidence, example.where, example.doubtful = found.evidence, found.where, found.doubtful
     sight = None
     try:
         with within(LONGEST_RUN):

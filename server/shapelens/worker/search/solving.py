@@ -70,6 +70,37 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         yield from _in_proportion(demand, free, rest)
 
 
+def sizes_that_matter(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
+    """Like `sizes_for`, for an example that ran before an edit: only changes that follow from what the mismatch says."""
+    inputs = [name for name in free if name not in guessed]
+    equal = [demand for demand in wanted if demand.kind == "equal"]
+    for names in (inputs, [name for name in free if name in guessed]):
+        for demand in equal[:2]:
+            yield from _same(demand, free, names)
+            yield from _same(Demand("equal", demand.need, demand.got), free, names)
+        if names == inputs and equal and _depend_on_none(trial, equal[0], free, inputs, reaches):
+            continue
+        for demand in equal[:1]:
+            yield from _solved(trial, demand, free, [(name,) for name in names if free[name] > 1], reaches)
+    for demand in equal[:1]:
+        yield from _solved(trial, demand, free, _groups(free, guessed), reaches)
+    for demand in wanted:
+        if demand.kind == "multiple" and demand.need > 1:
+            yield from _multiples(demand, free, inputs)
+    if any(demand.kind == "larger" for demand in wanted):
+        for factor in (2, 4, 8):
+            yield {name: free[name] * factor for name in inputs if free[name] >= 8}
+
+
+def _depend_on_none(trial: Trial, demand: Demand, free: Sizes, names: List[str], reaches: Reaches) -> bool:
+    """Whether a mismatch stays as it is when all large sizes change at once."""
+    changed = {name: 2 * free[name] for name in names if free[name] >= 8}
+    tried = reaches({**free, **changed}) if changed else None
+    if tried is None:
+        return False
+    return tried.error is not None and tried.place == trial.place and demand in demands(tried) and demands(tried)[0] == demands(trial)[0]
+
+
 def _role(name: str) -> str:
     return name.rpartition(".")[2].lstrip("#")
 
@@ -128,17 +159,23 @@ def _solved(trial: Trial, demand: Demand, free: Sizes, groups: Sequence[Group], 
     here = demand.got - demand.need
     for group in groups:
         size = free[group[0]]
-        step = max(1, size // 4) if size < 16 else 16 if size % 16 == 0 else 8 if size % 8 == 0 else 4
+        step = step_of(size)
         points = [(size, here)]
         for other in (size + step, size + 2 * step):
-            difference = _difference(trial, reaches({**free, **dict.fromkeys(group, other)}), demand)
+            difference = difference_to(trial, reaches({**free, **dict.fromkeys(group, other)}), demand)
             if difference is None or difference == here:
                 break
             points.append((other, difference))
         if len(points) < 2:
             continue
         yield from _zeros(group, points)
-        yield from _bracketed(trial, demand, free, group, points, reaches)
+        if not are_even(points):  # Else that was the only zero.
+            yield from _bracketed(trial, demand, free, group, points, reaches)
+
+
+def step_of(size: int) -> int:
+    """By how much to change a size to see what depends on it, so that it divides as before."""
+    return max(1, size // 4) if size < 16 else 16 if size % 16 == 0 else 8 if size % 8 == 0 else 4
 
 
 def _zeros(group: Group, points: List[Tuple[int, int]]) -> Iterator[Sizes]:
@@ -147,6 +184,14 @@ def _zeros(group: Group, points: List[Tuple[int, int]]) -> Iterator[Sizes]:
         zero = x0 - y0 * (x1 - x0) / (y1 - y0)
         if zero > 0 and abs(zero - round(zero)) < 1e-9:
             yield dict.fromkeys(group, round(zero))
+
+
+def are_even(points: List[Tuple[int, int]]) -> bool:
+    """Whether three points lie on a line."""
+    if len(points) < 3:
+        return False
+    (x0, y0), (x1, y1), (x2, y2) = points
+    return (y1 - y0) * (x2 - x1) == (y2 - y1) * (x1 - x0)
 
 
 def _bracketed(trial: Trial, demand: Demand, free: Sizes, group: Group, points: List[Tuple[int, int]], reaches: Reaches) -> Iterator[Sizes]:
@@ -162,7 +207,7 @@ def _bracketed(trial: Trial, demand: Demand, free: Sizes, group: Group, points: 
         tried = reaches({**free, **dict.fromkeys(group, middle)})
         if tried is None:
             return
-        difference = _difference(trial, tried, demand)
+        difference = difference_to(trial, tried, demand)
         if tried.error is None or (difference is None and tried.place != trial.place and tried.reached >= trial.reached):
             yield dict.fromkeys(group, middle)
             return
@@ -179,7 +224,7 @@ def _bracketed(trial: Trial, demand: Demand, free: Sizes, group: Group, points: 
             low = middle
 
 
-def _difference(trial: Trial, other: Optional[Trial], demand: Demand) -> Optional[int]:
+def difference_to(trial: Trial, other: Optional[Trial], demand: Demand) -> Optional[int]:
     """What is left of a demand in another attempt; None where that failed elsewhere, or not at all."""
     if other is None or other.error is None or other.place != trial.place:
         return None

@@ -118,6 +118,14 @@ class Bench:
         self.seen = self.job.recorder.seen if error is None else None
         return trial
 
+    def parted(self, constructor: str, arguments: str) -> Trial:
+        """Evaluate an example whose model and arguments are known apart: the same model is built once."""
+        model, built = self.build(constructor)
+        if built.error is not None:
+            built.reached = 0
+            return built
+        return self.call(model, arguments)
+
     def namespace(self) -> Namespace:
         """The globals of an expression."""
         namespace = Namespace(self.names)

@@ -1,0 +1,92 @@
+"""What an edit does to an example that was found before: it stays, gets another size, or shows what the edit broke."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from shapelens.protocol import Known, Search, Trace
+from worker.process import WorkerProcess
+
+LENET = dedent(
+    """
+    import torch.nn as nn
+
+    class LeNet(nn.Module):
+        def __init__(self, classes):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 6, 5)
+            self.pool = nn.MaxPool2d(2)
+            self.first = nn.Linear(6 * 14 * 14, 64)
+            self.last = nn.Linear(64, classes)
+
+        def forward(self, x):
+            x = self.pool(self.conv(x).relu())
+            return self.last(self.first(x.flatten(1)))
+    """
+)
+FOUND = "LeNet(10)(f32[B:2, 1, 32, 32])"
+
+
+def edited(worker: WorkerProcess, folder: Path, old: str, new: str, *, proven: bool = True) -> Trace:
+    assert old in LENET
+    search = Search([Known("LeNet", FOUND, "inferred", proven=proven)], seconds=20)
+    trace, finished = worker.run(folder / "lenet.py", LENET.replace(old, new), search=search, deadline=60)
+    assert finished.outcome == "ok"
+    assert trace is not None
+    return trace
+
+
+def test_an_example_that_still_runs_is_kept_without_a_trial(forking: WorkerProcess, tmp_path: Path):
+    trace = edited(forking, tmp_path, "relu()", "tanh()")
+    (run,) = trace.examples
+    assert (run.expression, run.tried, run.error, run.doubtful) == (FOUND, 0, None, False)
+    assert trace.mismatches == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("nn.Linear(64, classes)", "nn.Linear(48, classes)", "linear-in-features"),
+        ("6 * 14 * 14", "6 * 14 * 14 + 1", "linear-in-features"),
+        ("nn.Conv2d(1, 6, 5)", "nn.Conv2d(1, 6, 50)", "kernel-size"),
+        ("x.flatten(1)", "x.permute(0, 2, 2, 1).flatten(1)", "dim"),
+        ("self.first(", "self.frist(", "exception"),
+    ],
+)
+def test_what_no_other_choice_avoids_is_a_mistake_of_the_edit(forking: WorkerProcess, tmp_path: Path, old: str, new: str, code: str):
+    trace = edited(forking, tmp_path, old, new)
+    (run,) = trace.examples
+    assert not run.doubtful
+    assert run.expression == FOUND
+    assert trace.mismatches[0].code == code
+    assert run.tried <= 40
+
+
+def test_a_picture_of_another_size_takes_the_place_of_one_that_no_longer_fits(forking: WorkerProcess, tmp_path: Path):
+    trace = edited(forking, tmp_path, "6 * 14 * 14", "6 * 10 * 10")
+    (run,) = trace.examples
+    assert (run.expression, run.error, run.doubtful) == ("LeNet(10)(f32[B:2, 1, 24, 24])", None, False)
+    assert trace.mismatches == []
+
+
+@pytest.mark.parametrize("dim", [2, 3])  # 172 × 32 and 2356 × 2356 would do
+def test_what_only_a_picture_of_a_strange_format_avoids_is_doubtful(forking: WorkerProcess, tmp_path: Path, dim: int):
+    trace = edited(forking, tmp_path, "x.flatten(1)", f"x.flatten({dim})")
+    (run,) = trace.examples
+    assert (run.expression, run.doubtful) == (FOUND, True)
+
+
+def test_an_example_that_never_ran_makes_no_mistake_of_what_others_may_avoid(forking: WorkerProcess, tmp_path: Path):
+    trace = edited(forking, tmp_path, "6 * 14 * 14", "6 * 14 * 14 + 1", proven=False)
+    (run,) = trace.examples
+    assert run.doubtful
+
+
+def test_a_batch_of_another_size_hides_nothing(forking: WorkerProcess, tmp_path: Path):
+    trace = edited(forking, tmp_path, "return self.last(", "x = x.permute(3, 1, 2, 0) @ x.new_zeros(7, 5)\n        return self.last(")
+    (run,) = trace.examples
+    assert run.expression == FOUND
+    assert [found.code for found in trace.mismatches][:1] == ["matmul"]
