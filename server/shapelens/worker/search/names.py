@@ -27,6 +27,7 @@ token_type_ids position_ids positions?_idx segment_ids segments? segment_label -
 labels? targets? y ys gt y_true class_labels? classes cls tgt_y -> i64 B, i64 B T, f32 B D, f32 B T D, f32 B C P P, i64 B P P, f32 B
 h hx hidden hiddens hidden_states? h_?0 state states prev_state rnn_hxs h_prev prev_hidden h_t c cx cell c_?0 memory_state -> f32 1 B
     D, f32 B D, f32 B T D, f32 B C P P, f32 2 B D
+(start|end)_positions? span_(start|end) -> i64 B
 coords? coordinates? pos positions? xyz xyzs points? pts pcd point_cloud vertices coors -> f32 B Q 3, f32 N 3, f32 B 3 Q, f32 B T D, f32 B Q
     2, i64 B T, f32 T D
 z zs latents? noise style styles w code codes cond condition conditions y_emb emb embedding t_emb time_emb temb global_cond c_emb
