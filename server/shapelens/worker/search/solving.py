@@ -12,6 +12,7 @@ Group = Tuple[str, ...]  # names of sizes that change together
 Reaches = Callable[[Sizes], Optional[Trial]]
 
 LARGEST = 1 << 22
+LARGEST_BATCH = 16
 # Sizes that are common for pictures, signals and sequences, for what no equation tells.
 LADDER = (224, 128, 256, 96, 32, 28, 299, 512, 48, 112, 16, 160, 192, 227, 384, 331, 320, 84, 40, 1024, 8, 2048, 16000)
 MULTIPLES = 4
@@ -56,7 +57,7 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         yield from _solved(trial, demand, free, _groups(free, guessed), reaches)
     for demand in equal[:4]:
         yield from _in_proportion(demand, free, inputs)
-        if free.get("#B") == demand.got:
+        if free.get("#B") == demand.got and demand.need <= LARGEST_BATCH:  # A larger one is features that were taken for a batch.
             yield {"#B": demand.need}
     for name in inputs:
         if _role(name) in _SPATIAL:
