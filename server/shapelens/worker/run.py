@@ -176,11 +176,11 @@ class Job:
         """A watch over modules for the next evaluation."""
         return Calls(self.recorder, self.meta, self.frames, self.calls.defined)
 
-    def compiled(self, request: ExampleRequest) -> Optional[CodeType]:
+    def compiled(self, request: ExampleRequest, before: str = "%s") -> Optional[CodeType]:
         example = ExampleRun(request.target, request.expression)
         self.trace.examples.append(example)
         try:
-            return compile_expression(request.expression)
+            return compile_expression(before % request.expression)
         except (SyntaxError, ValueError) as error:
             example.error, example.error_kind = getattr(error, "msg", None) or str(error), "syntax"
             return None

@@ -26,7 +26,7 @@ from .doubts import asks_for_another_form, attempt, depends_on_choice, is_given,
 from .evidence import Candidate, Construction, InputShape, filled
 from .factories import factories
 from .inputs import Inputs
-from .trials import Bench
+from .trials import Bench, sources_first
 from .usages import usages
 from .users import usages_elsewhere
 
@@ -320,12 +320,12 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
         if not job.trace.observations:
             _show_attempt(job, found, finder.bench)
             before.restore(job.trace)
-        run = _run(job, found, names)
+        run = _run(job, found, names, finder.bench)
         if found.untried and (run.example.error is not None or job.calls.mismatches):
             other = finder.again(found)
             if other is not None and other.expression != found.expression:
                 before.restore(job.trace)
-                run = _run(job, other, names)
+                run = _run(job, other, names, finder.bench)
             elif other is not None:
                 job.calls = run.calls
                 _describe(run.example, other, run.calls)
@@ -352,9 +352,9 @@ class _Run(NamedTuple):
     calls: Any
 
 
-def _run(job: "Job", found: Found, names: Dict[str, Any]) -> _Run:
+def _run(job: "Job", found: Found, names: Dict[str, Any], bench: Bench) -> _Run:
     request = ExampleRequest(found.target, found.expression)
-    code = job.compiled(request)
+    code = job.compiled(request, sources_first(bench, found.where))
     example, index, first_layer = job.trace.examples[-1], len(job.trace.examples) - 1, len(job.trace.layers)
     job.calls = job.next_calls()
     # What is known before the end, which a deadline may keep it from reaching.

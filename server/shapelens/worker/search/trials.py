@@ -203,6 +203,15 @@ class Bench:
         return trial
 
 
+def sources_first(bench: Bench, where: str) -> str:
+    """What to evaluate for an example, with %s for its expression: before it the functions that say what it is called with, as far as they
+    run, so that what they hold shows as well."""
+    if where != "get_inputs()":
+        return "%s"
+    calls = [call for call in ("get_init_inputs()", "get_inputs()") if bench.whole(call).error is None]
+    return "(%s, %%s)[-1]" % ", ".join(calls) if calls else "%s"
+
+
 def parameters_of(function: Any) -> "list[inspect.Parameter]":
     """The parameters of a bound method or class, as a caller sees them; [] where Python cannot tell."""
     try:
