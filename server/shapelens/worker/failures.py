@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any, List, Optional, Tuple
 
 import torch
 
-from ..protocol import Mismatch, Span
+from ..protocol import Mismatch, Span, Trace
 from . import origins
 from .frames import Frames
 from .keys import LAYER, key_of, value_of
 from .meta import NEEDS_DATA, Failure, Meta
-from .standin import cause_of
+from .standin import STAND_IN_TYPE, cause_of
 from .suspects import modules_running, suspects_of, tensors_of
 
 # What eager says -> the code of the finding. The first that fits counts.
@@ -48,6 +49,14 @@ OPERATIONS = {
     "cat": "cat", "concat": "cat", "stack": "cat", "einsum": "einsum", "expand": "broadcast", "where": "broadcast",
     "split": "split", "chunk": "split", "gather": "index", "index_select": "index", "permute": "dim", "transpose": "dim",
 }  # fmt: skip
+
+
+def may_follow(trace: Trace, file: str, node: ast.stmt) -> bool:
+    """Whether a statement that failed may have done so because one above it did, or lacks what is in a file."""
+    failed = [found.span for found in trace.mismatches if found.code == "definition"]
+    failed += [note.span for note in trace.notes if note.code == "missing-file"]
+    computes = isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For))
+    return computes and any(span is not None and span.file == file and span.line < node.lineno for span in failed)
 
 
 def one_line(error: BaseException, limit: int = 500) -> str:
@@ -89,7 +98,7 @@ def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, 
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
     code, message = code_of(error, failure), one_line(error) or type(error).__name__
     cause = cause_of(error)
-    if code in ("exception", "shape") and cause is not None:
+    if cause is not None and (code in ("exception", "shape") or STAND_IN_TYPE in message):
         code, message = cause  # No mistake of this code: something that it got from a missing module or file is not what it should be.
     found = Mismatch(code, message, type(error).__name__, trail[-1] if trail else None, trail, example)
     layer = _layer_in(error)

@@ -34,13 +34,27 @@ class _Legacy(type):
         return torch.tensor(args[0], dtype=cls.dtype)
 
 
+class _Variable(_Legacy):
+    """`Variable(x, volatile=True)`: the tensor, out of reach of gradients, and still known to be what it was made from."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        if not isinstance(data, Tensor):
+            return data if data is not None else torch.empty(0, device=META)
+        return data.detach().requires_grad_() if requires_grad else data.detach()
+
+
 def replacements() -> List[Tuple[Any, str, Any]]:
     """(owner, name, class) for each legacy constructor."""
     out: List[Tuple[Any, str, Any]] = []
     for name, dtype in DTYPES.items():
         made = _Legacy(name, (), {"dtype": dtype, "__module__": "torch"})
         out += [(owner, name, made) for owner in (torch, torch.cuda) if name in owner.__dict__]
-    return out
+    engine = getattr(torch.autograd.Variable, "_execution_engine", None)  # Checkpoints ask for it.
+    variable = _Variable("Variable", (), {"__module__": "torch.autograd.variable", "_execution_engine": engine})
+    return [*out, (torch.autograd, "Variable", variable), (torch.autograd.variable, "Variable", variable)]
 
 
 def _type(func: Any, args: Any, kwargs: Any) -> Any:

@@ -26,7 +26,7 @@ from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached, TooLong
 from .definitions import KEPT
 from .example import compile_expression, evaluate
-from .failures import mismatch_of, one_line
+from .failures import may_follow, mismatch_of, one_line
 from .frames import Frames
 from .harmless import harmless
 from .loading import UserFinder, load, once
@@ -137,7 +137,7 @@ class Job:
             if code == "missing-file" and isinstance(error, FileNotFoundError):  # What follows from it is not said again.
                 self.trace.notes.append(Note(code, message, span))
             standin.called.clear()
-        else:
+        elif not may_follow(self.trace, file, node):
             trail = self.frames.trail_of(error.__traceback__)
             place = trail[-1] if trail else span
             found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)

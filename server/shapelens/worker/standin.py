@@ -16,6 +16,9 @@ from . import unknown
 called: List[Any] = []  # the stand-ins that were used since this list was cleared: what comes out of them is unknown
 
 
+STAND_IN_TYPE = "_Meta"  # as messages of torch call what a stand-in is
+
+
 class _Meta(type):
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -46,11 +49,12 @@ class _Meta(type):
         """Forgotten."""
 
     def __iter__(cls) -> Any:
+        called.append(cls)
         return iter(())
 
     def __len__(cls) -> int:
         called.append(cls)
-        return unknown.size()
+        return unknown.size(lasting=True)
 
     __index__ = __int__ = __len__
 
@@ -87,6 +91,11 @@ class _Meta(type):
 
 def _is_absent(cls: Any) -> bool:
     return bool(cls.__dict__.get("_shapelens_absent"))
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a value is a stand-in itself, and no class of the file that derives from one."""
+    return isinstance(value, _Meta) and _is_absent(value)
 
 
 class _Absent(metaclass=_Meta):

@@ -19,6 +19,7 @@ class State:
     """Of one example."""
 
     def __init__(self) -> None:
+        self.lasting = False  # whether a definition holds an unknown size, so that each example may meet it
         self.met = False  # whether there was an unknown size; until there is, no number is taken for one
         self.other_path = False
         self.cut = False  # whether a loop over an unknown number of things ended early: what it gathered is of unknown length
@@ -30,7 +31,7 @@ state = State()
 
 def start(other_path: bool = False) -> None:
     """Forget the last example. `other_path`: conditions on data go the other way, and loops over unknown numbers take other turns."""
-    state.met = state.cut = False
+    state.met, state.cut = state.lasting, False
     state.other_path = other_path
     state.turns = {}
 
@@ -40,9 +41,10 @@ def few() -> int:
     return FEW + 2 if state.other_path else FEW
 
 
-def size() -> int:
-    """A size that depends on data."""
+def size(lasting: bool = False) -> int:
+    """A size that depends on data. `lasting`: it may be kept from one example to the next, by a name of the file."""
     state.met = True
+    state.lasting = state.lasting or lasting
     return SIZE
 
 

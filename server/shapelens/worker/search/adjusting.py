@@ -145,6 +145,10 @@ class _Adjusting:
             if type(value) is int and value <= 0:
                 for template in self._value(argument.name, "int", owner=self._owner(argument))[:1]:
                     yield argument, template
+        for argument, _, _ in self.scene.suspects() if isinstance(self.error, ZeroDivisionError) else ():
+            size = self.draft.sizes.get(self._size_name(argument), 0)
+            for times in (4, 16) if 1 < size <= 256 else ():  # A fraction of it came to nothing: `heads = dim // 64`.
+                yield argument, self._written(argument, size * times)
 
     def _missing_part(self) -> Iterator[Proposal]:
         match = re.search(r"'(?:types\.)?(SimpleNamespace|Config|dict)' object has no attribute '(\w+)'", self.message)

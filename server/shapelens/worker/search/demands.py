@@ -106,6 +106,12 @@ def _of_message(message: str, name: str) -> Iterator[Demand]:
     if match:
         yield Demand("equal", int(match[2]), int(match[1]))
         return
+    match = re.search(r"[Ee]xpected hidden\S* size \(([\d, ]+)\), got \[([\d, ]+)\]", message)
+    if match:
+        needed, given = (_INT.findall(text) for text in (match[1], match[2]))
+        for got, need in zip(map(int, given), map(int, needed)):
+            yield Demand("equal", got, need)
+        return
     match = re.search(r"repeat dims can not be smaller than", message)
     if match:
         for rank in (1, 2, 3):

@@ -18,6 +18,7 @@ MOST_TRIES = 40
 # Of an example that ran before an edit: the edit is to blame, unless a size that has to do with what failed avoids it.
 MOST_TRIES_AFTER_EDIT = 16
 LARGEST_COMMON = 1024  # size of a picture or sequence
+NOT_OF_TENSORS = ("exception", "data-dependent", "definition", "missing-import", "missing-file")
 _NUMBER = re.compile(r"(?<![\w.\"'⟨])\d+(?![\w.\"'⟩])")
 _NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute")
 _SQUARE = re.compile(r"\b([1-9]\d{1,3}|[89])(?:, \1)+(?=\])")  # the last sizes of a tensor
@@ -33,13 +34,13 @@ def is_given(evidence: str, where: str) -> bool:
 
 def is_mismatch(trial: Trial) -> bool:
     """Whether an attempt failed as tensors did not fit, in the file's own code."""
-    return trial.found is not None and trial.found.code not in ("exception", "data-dependent", "definition") and bool(trial.found.trail)
+    return trial.found is not None and trial.found.code not in NOT_OF_TENSORS and bool(trial.found.trail)
 
 
 def is_one_mistake(mismatches: Sequence[Mismatch], error: Optional[str]) -> bool:
     """Whether all that failed in an example did so at one place, and all the rest fits: more than chance if the example were wrong."""
     sized = [found for found in mismatches if found.got is not None and found.need is not None]
-    return error is None and bool(sized) and len({str(found.span) for found in mismatches}) == 1
+    return error is None and bool(sized) and len({(str(found.span), found.argument) for found in mismatches}) == 1
 
 
 def asks_for_another_form(bench: Bench, trial: Trial) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 
 import torch
 
-from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Trace, Traced
+from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Traced
 from ..confine import DeadlineReached, TooLong, within
 from ..probing import Sight
 from .abstract import is_abstract
@@ -26,6 +26,8 @@ from .doubts import asks_for_another_form, attempt, depends_on_choice, is_given,
 from .evidence import Candidate, Construction, InputShape, filled
 from .factories import factories
 from .inputs import Inputs
+from .marks import Marks
+from .missing import is_known, lacks_parts
 from .trials import Bench, sources_first
 from .usages import usages
 from .users import usages_elsewhere
@@ -193,7 +195,8 @@ class Finder:
                 if trial.error is None and (cls in trial.classes or not trial.classes):
                     return Found(name, expression, way.construction.evidence, way.construction.where)
                 found = Found(name, expression, way.construction.evidence, way.construction.where)
-                if given is None and is_given(found.evidence, found.where) and is_mismatch(trial):
+                counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self.job.run.file)
+                if given is None and is_given(found.evidence, found.where) and counts:
                     given = found
                 continue
             if given is not None:
@@ -236,6 +239,8 @@ class Finder:
     def _ways(self, name: str, cls: type) -> Iterator[Way]:
         """Ways to build a class, with what it is called with where that is known, the most credible first."""
         candidates = self._candidates(name)
+        unclear = [candidate for candidate in candidates if candidate.constructor and not is_known(candidate, self.names)]
+        candidates = [candidate for candidate in candidates if candidate not in unclear]
         for candidate in candidates:
             if candidate.constructor:
                 yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), _given(candidate))
@@ -248,6 +253,8 @@ class Finder:
                 if not candidate.constructor:
                     yield Way(replace(construction, evidence=candidate.evidence, where=candidate.where), _given(candidate))
             yield Way(construction, None)
+        for candidate in unclear:
+            yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), _given(candidate))
 
     def _candidates(self, name: str) -> List[Candidate]:
         """What the project says of a class, the strongest first."""
@@ -316,7 +323,7 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
     for _, _, calls, _ in sights:  # Where an example that was given fails, what it did not come to has no other one either.
         finder.reached.update(type(module) for module in calls.modules)
     for found in finder.examples():
-        before = _Marks(job.trace)
+        before = Marks(job.trace)
         if not job.trace.observations:
             _show_attempt(job, found, finder.bench)
             before.restore(job.trace)
@@ -386,15 +393,3 @@ def _describe(example: ExampleRun, found: Found, calls: Any) -> None:
     example.evidence, example.where, example.tried, example.doubtful = found.evidence, found.where, found.tried, found.doubtful
     if found.doubtful and found.exhausted and is_one_mistake(calls.mismatches, example.error):
         example.doubtful = False
-
-
-class _Marks:
-    """How far a trace was, to go back there."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.counts = {name: len(getattr(trace, name)) for name in ("examples", "observations", "layers", "mismatches", "notes")}
-
-    def restore(self, trace: Trace) -> None:
-        """Take away what came since."""
-        for name, count in self.counts.items():
-            del getattr(trace, name)[count:]
