@@ -64,10 +64,24 @@ def test_an_unrelated_edit_changes_nothing(run: ExampleRun, old: str, new: str) 
     assert (same.expression, same.evidence, same.chosen) == (run.expression, run.evidence, False)
 
 
-def test_what_was_found_by_inference_stays_while_its_class_is_edited_and_an_annotation_does_not() -> None:
-    edited = TEXT.replace("        return x\n", "        return x + 1\n", 1)
-    assert known(kept(INFERRED), edited)
-    assert not known(kept(replace(INFERRED, evidence="annotation")), edited)
+ANNOTATED = replace(INFERRED, evidence="annotation")
+
+
+@pytest.mark.parametrize("run", [INFERRED, ANNOTATED])
+def test_what_was_found_stays_while_the_code_of_its_class_is_edited(run: ExampleRun) -> None:
+    assert known(kept(run), TEXT.replace("        return x\n", "        return x + 1\n", 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("forward(self, x)", 'forward(self, x: Float[Tensor, "b 8"])'),
+        ("forward(self, x):", "forward(self, x):  # (B, 8)"),
+        ("        return x\n", '        """x: (B, 8)\n\n        and more"""\n        return x\n'),
+    ],
+)
+def test_an_edit_of_an_annotation_asks_for_a_new_search(old: str, new: str) -> None:
+    assert not known(kept(ANNOTATED), TEXT.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(("old", "new"), [("net = Net()", "net = Net().eval()"), ("net(x)", "net(x + 1)"), ("randn(2, 8)", "randn(4, 8)")])

@@ -15,6 +15,8 @@ from shapelens.source.module import Module
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _IMPORT = re.compile(r"\s*(?:from|import)\b")
+# Comments, docstrings and signatures: where annotations stand.
+_SAYING = re.compile(r"""#.*|\"{3}(?s:.*?)\"{3}|'{3}(?s:.*?)'{3}|\bdef \w+\((?s:.*?)\)[^:\n]*:""")
 _LINE = re.compile(r"line (\d+)\Z")
 # Functions that say how to build and call a model without naming its class.
 _CONVENTIONS = frozenset({"get_inputs", "get_init_inputs"})
@@ -122,7 +124,7 @@ class Found:
 
 def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:
     """What of a file speaks for or against an example of a class: the statements outside of module classes that have to do with the class
-    or with what the example names. An annotation speaks in the class itself."""
+    or with what the example names. An annotation speaks in the class itself, but not in the code of its methods."""
     outer = run.target.partition(".")[0]
     spoken = {run.target.rpartition(".")[2], *_CONVENTIONS, *_WORD.findall(f"{run.expression} {run.where}")} - _COMMON
     module_classes = {cls.qualname for cls in (*module.classes, *module.maybe_modules)}
@@ -134,9 +136,11 @@ def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> obj
         reached = {number: text for number, text in outside if number not in kept and not spoken.isdisjoint(_words(text))}
         kept.update(reached)
         spoken |= {word for text in reached.values() if len(text) < _LONGEST_STEP for word in _words(text)}
+    said: list[list[str]] = []
     if run.evidence == "annotation":
-        kept |= {number for number in inside if any(cls.qualname.partition(".")[0] == outer for cls in statements[number].classes)}
-    return [statements[number].text.strip() for number in sorted(kept)], surroundings
+        own = [number for number in inside if any(cls.qualname.partition(".")[0] == outer for cls in statements[number].classes)]
+        said = [_SAYING.findall(statements[number].text) for number in sorted(own)]
+    return [statements[number].text.strip() for number in sorted(kept)], said, surroundings
 
 
 @lru_cache(maxsize=4096)
