@@ -78,13 +78,14 @@ def within(seconds: float) -> Iterator[None]:
     if 0 < left <= seconds:
         yield
         return
+    before = signal.getsignal(signal.SIGALRM)
     try:
         signal.signal(signal.SIGALRM, _too_long)
         signal.setitimer(signal.ITIMER_REAL, seconds)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, _deadline)
+        signal.signal(signal.SIGALRM, before)
         if left:
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - start), 0.001))
 

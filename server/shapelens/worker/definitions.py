@@ -10,17 +10,21 @@ import __future__
 
 import ast
 import builtins
+import contextlib
 import importlib.util
 import sys
+import time
 from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
+from .confine import TooLong, within
 from .standin import StandInModule, absent, cause_of
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
 CODE = "shapelens_code"  # an attribute of statements
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
+LONGEST = 2.0  # seconds that a statement of a module may take that is no definition
 MODULE_NAMES = {"__path__", "__getattr__", "__all__"}
 
 # Calls at module level that are harmless and that later definitions may rely on.
@@ -73,6 +77,7 @@ class Definitions:
         self._starred: List[str] = []  # modules of which all names were imported
         self._builtins = _Builtins(self)
         self._flags = 0
+        self._longest = LONGEST
         self._names["__builtins__"] = self._builtins
 
     def run(self, tree: ast.Module) -> None:
@@ -116,8 +121,13 @@ class Definitions:
     def _run_those(self, statements: List[ast.stmt], wanted: Callable[[ast.stmt], bool]) -> None:
         for node in [node for node in statements if wanted(node)]:
             if node in statements:  # It may have run while an earlier one was run.
-                statements.remove(node)
-                self._execute(node)
+                place = statements.index(node)
+                del statements[place]
+                try:
+                    self._execute(node)
+                except TooLong:  # It may have the time when it is asked for again.
+                    statements.insert(place, node)
+                    raise
 
     def _take_starred(self, name: str) -> None:
         """`from x import *` brought the names that x had then; one that x finds on demand is asked for now."""
@@ -130,12 +140,20 @@ class Definitions:
                     pass
 
     def _execute(self, node: ast.stmt) -> None:
+        start = time.perf_counter()
         try:
-            exec(compiled(node, self._file, self._flags), self._names)
+            with contextlib.nullcontext() if isinstance(node, DEFINES) else within(self._longest):
+                exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
+        except TooLong:
+            if time.perf_counter() - start < self._longest:
+                raise  # Somebody else's time is up.
+            self._longest = LONGEST / 4  # One such statement is seldom the only one.
+            for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.
+                self._names[name] = absent(name, "missing-file")
         except (Exception, SystemExit) as error:
             if isinstance(error, SystemExit) and not self._all_of_it:
                 raise
