@@ -48,9 +48,10 @@ mkdir -p .bin24
 ln -sf "$node24/bin/node" .bin24/node
 export PATH="$PWD/.bin24:$PATH" npm_config_nodedir="$node24"
 (
-  cd node_modules/code-server/lib/vscode
+  # Joined by `&&`: bash does not end a group at its first failure where `||` follows it.
+  cd node_modules/code-server/lib/vscode &&
   # The shrinkwrap that code-server ships is out of sync with its package.json: `npm ci` refuses it.
-  npm install --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
+  npm install --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error &&
   npm rebuild @vscode/spdlog @vscode/native-watchdog --foreground-scripts
 ) >.setup/vscode.log 2>&1 </dev/null || { tail -n 30 .setup/vscode.log >&2; fail "code-server's own packages could not be installed"; }
 
