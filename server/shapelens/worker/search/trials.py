@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
 import torch
 
@@ -77,45 +77,18 @@ class Bench:
         """The model that an expression gives, and how that went."""
         if constructor in self._models:
             return self._models[constructor], Trial(0, None, None)
-        model: Any = None
-        self._start()
         self.tried += 1
-        error: Optional[BaseException] = None
-        try:
-            namespace = self.namespace()
-            with within(self.most_seconds):
-                model = eval(compile_expression(constructor), namespace)
-        except _STOPS:
-            raise
-        except BaseException as raised:
-            error = raised
-        trial = self._ended(error)
+        trial = self._evaluated(lambda namespace: eval(compile_expression(constructor), namespace))
         if trial.error is None:
-            self._models = {constructor: model}  # Only the last one: they may be large.
+            self._models = {constructor: trial.result}  # Only the last one: they may be large.
             self._built = self.job.recorder.seen
-        return model, trial
+        return trial.result, trial
 
     def whole(self, expression: str) -> Trial:
         """Evaluate a whole example."""
-        trial = self._whole(expression)
-        return self._whole(expression) if isinstance(trial.error, remembered.NeedsGraph) else trial
-
-    def _whole(self, expression: str) -> Trial:
-        self._start()
         self.tried += 1
-        error: Optional[BaseException] = None
-        result: Any = None
-        try:
-            namespace = self.namespace()
-            with within(self.most_seconds):
-                result = eval(compile_expression(expression), namespace)
-        except _STOPS:
-            raise
-        except BaseException as raised:
-            error = raised
-        trial = self._ended(error)
-        trial.result = result
-        self.seen = self.job.recorder.seen if error is None else None
+        trial = self._evaluated(lambda namespace: eval(compile_expression(expression), namespace))
+        self.seen = self.job.recorder.seen if trial.error is None else None
         return trial
 
     def parted(self, constructor: str, arguments: str) -> Trial:
@@ -139,8 +112,6 @@ class Bench:
         """Call a model with arguments, written as in a call: `f32[B:2, 3], mask=None`."""
         self.tried += 1
         trial = self._call(model, arguments, frozenset())
-        if isinstance(trial.error, remembered.NeedsGraph):
-            trial = self._call(model, arguments, frozenset())
         turned = branches.last(self.job.frames.is_user_file)
         if turned and trial.error is not None and self._gave_up(trial):
             # A condition on data led into a path that ends, as it does in a run.
@@ -153,25 +124,33 @@ class Bench:
         return gave_up(None if isinstance(trial.error, Refused) else trial.error, found, self.job.frames.is_user_file)
 
     def _call(self, model: Any, arguments: str, turned: Any) -> Trial:
-        self._start(turned, keep=True)
+        def evaluate(namespace: Namespace) -> Any:
+            namespace[_GIVEN] = eval(compile_expression("(lambda *args, **kwargs: (args, kwargs))(%s)" % arguments), namespace)
+            namespace[MODEL] = model
+            return eval(_CALL, namespace)
+
+        trial = self._evaluated(evaluate, turned, keep=True)
+        self.seen = {**self._built, **self.job.recorder.seen} if trial.error is None else None
+        return trial
+
+    # --- both ---
+
+    def _evaluated(self, evaluate: Callable[[Namespace], Any], turned: Any = frozenset(), keep: bool = False) -> Trial:
+        self._start(turned, keep)
         error: Optional[BaseException] = None
         result: Any = None
         try:
-            namespace = self.namespace()
             with within(self.most_seconds):
-                namespace[_GIVEN] = eval(compile_expression("(lambda *args, **kwargs: (args, kwargs))(%s)" % arguments), namespace)
-                namespace[MODEL] = model
-                result = eval(_CALL, namespace)
+                result = evaluate(self.namespace())
         except _STOPS:
             raise
+        except remembered.NeedsGraph:  # From now on nothing is looked up, so that it does not come again.
+            return self._evaluated(evaluate, turned, keep)
         except BaseException as raised:
             error = raised
         trial = self._ended(error)
         trial.result = result
-        self.seen = {**self._built, **self.job.recorder.seen} if error is None else None
         return trial
-
-    # --- both ---
 
     def _start(self, turned: Any = frozenset(), keep: bool = False) -> None:
         job = self.job
