@@ -302,7 +302,15 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     code = "# shapelens: Net()\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    text = open('pipe').read()\n"
     (tmp_path / "slow.py").write_text(code)
-    process = subprocess.Popen([SHAPELENS, "show", "slow.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [SHAPELENS, "show", "slow.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What a shell starts in the background ignores interrupts, and so would all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     # Opening the pipe for writing waits until the model reads from it, and the model waits for what is never written.
     with (tmp_path / "pipe").open("w"):
         process.send_signal(signal.SIGINT)

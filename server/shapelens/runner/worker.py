@@ -261,7 +261,6 @@ class Worker:
         self._enter(State("running"))
         process.send(job.run)
         limit = job.run.longest + GRACE_SECONDS + (PRELOAD_SECONDS if self._preloading else 0.0)
-        limit += job.run.search.seconds if job.run.search is not None else 0.0
         await _first(job.finished, process.ended, job.cancelled, timeout=limit)
         if job.cancelled.is_set() and not job.finished.done():
             await _first(job.finished, process.ended, timeout=CANCEL_SECONDS)
