@@ -54,7 +54,7 @@ class Inputs:
         self.too_long = False
         self._parameters = _called_with(model)
         self._model, self._layer = model, forms.first_layer(model)
-        self._built_for = built_for(model)
+        self._built_for = built_for(model, construction.sizes)
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and not forms.scalars(each)}
         self._containers = {name: container for name, container in found.items() if container is not None}
         keys = [key for container in self._containers.values() for key in container.keys]
@@ -269,14 +269,12 @@ _STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window
 MOST_MODULES = 16  # that are looked at, the outermost ones
 
 
-def built_for(model: Any) -> Tuple[Optional[Tuple[int, int]], int]:
-    """(height and width of pictures, steps of sequences) that a model keeps in an attribute or in its config: None and 0 for neither."""
+def built_for(model: Any, given: Mapping[str, int]) -> Tuple[Optional[Tuple[int, int]], int]:
+    """(height and width of pictures, steps of sequences) that a model was given or keeps in an attribute or config: None, 0 for neither."""
     picture: Optional[Tuple[int, int]] = None
     steps = 0
-    for module in itertools.islice(model.modules(), MOST_MODULES) if isinstance(model, torch.nn.Module) else ():
-        known = dict(vars(module))
-        config = known.get("config", known.get("cfg"))
-        known.update(vars(config) if hasattr(config, "__dict__") else config if isinstance(config, dict) else {})
+    modules = itertools.islice(model.modules(), MOST_MODULES) if isinstance(model, torch.nn.Module) else ()
+    for known in itertools.chain([given], map(_kept_in, modules)):
         for name, value in known.items():
             if type(name) is not str:
                 continue
@@ -288,6 +286,14 @@ def built_for(model: Any) -> Tuple[Optional[Tuple[int, int]], int]:
             elif not steps and _STEPS.fullmatch(name) and type(value) is int and 1 < value <= 1 << 16:
                 steps = value
     return picture, steps
+
+
+def _kept_in(module: torch.nn.Module) -> Mapping[str, Any]:
+    """The attributes of a module, and those of its config."""
+    known = dict(vars(module))
+    config = known.get("config", known.get("cfg"))
+    known.update(vars(config) if hasattr(config, "__dict__") else config if isinstance(config, dict) else {})
+    return known
 
 
 def with_one_batch(shapes: Mapping[str, InputShape]) -> Dict[str, InputShape]:
