@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 from .. import protocol
 from ..protocol import LayerSeen
 from ..source.module import Module
+from ..source.positions import BYTE_ORDER_MARK
 from .places import Place, Places
 
 _PLAIN_BASES = ("nn.Module", "torch.nn.Module", "Module", "object", "ABC", "abc.ABC")
@@ -97,38 +100,61 @@ def _inside(span: protocol.Span, outer: protocol.Span) -> bool:
     return span.file == outer.file and outer.line <= span.line and span.end_line <= outer.end_line
 
 
+@dataclass(frozen=True)
+class _Reads:
+    """What the text of one top-level statement says of attributes."""
+
+    bases: dict[str, list[str]]  # of its classes, nested ones too, by name
+    own: dict[str, set[str]]  # what a class reads of `self`
+    others: set[str]  # what is read of anything but `self` may be of any class
+    texts: set[str]  # its strings, which may name attributes
+
+
+@lru_cache(maxsize=4096)
+def _reads(text: str) -> _Reads | None:
+    """None where the text does not parse. Most statements are the same after the next edit."""
+    try:
+        nodes = list(ast.walk(ast.parse(text.removeprefix(BYTE_ORDER_MARK))))
+        classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+        return _Reads(
+            {node.name: [ast.unparse(base) for base in node.bases] for node in classes},
+            {node.name: _reads_of_self(node) for node in classes},
+            {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and not _of_self(node)},
+            {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)},
+        )
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
 class _Code:
     """Which attributes the classes of a file read."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-        self._own = {name: _reads_of_self(node) for name, node in self._classes.items()}
-        # What is read of anything but `self` may be of any class.
-        self._others = {
-            node.attr
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and not _of_self(node)
-        }
-        self._texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    def __init__(self, statements: Iterable[_Reads]) -> None:
+        self._bases: dict[str, list[str]] = {}
+        self._own: dict[str, set[str]] = {}
+        self._others: list[set[str]] = []
+        for each in statements:
+            self._bases |= each.bases
+            self._own |= each.own
+            self._others += [each.others, each.texts]
 
     @staticmethod
     def of(module: Module) -> _Code | None:
         """None where the text does not parse."""
-        try:
-            return _Code(ast.parse(module.text))
-        except (SyntaxError, ValueError, RecursionError):
-            return None
+        found = [_reads(item.statement.text) for item in module.statements.placed]
+        known = [each for each in found if each is not None]
+        return _Code(known) if len(known) == len(found) else None
 
     def reads(self, class_name: str, attribute: str) -> bool:
         """Whether code of the file may read this attribute of an instance of the class; True where its bases are not all known."""
-        if attribute in self._others or attribute in self._texts:
+        if any(attribute in names for names in self._others):
             return True
         family = self._family(class_name)
         return family is None or any(attribute in self._own[name] or self._own[name] & _READS_ALL for name in family)
 
     def _family(self, class_name: str) -> set[str] | None:
         """The class with its bases in this file, and the classes that derive from it; None where a base is defined elsewhere."""
-        if class_name not in self._classes:
+        if class_name not in self._bases:
             return None
         family, todo = set(), [class_name]
         while todo:
@@ -136,13 +162,12 @@ class _Code:
             if name in family:
                 continue
             family.add(name)
-            for base in map(ast.unparse, self._classes[name].bases):
-                if base in self._classes:
+            for base in self._bases[name]:
+                if base in self._bases:
                     todo.append(base)
                 elif base not in _PLAIN_BASES:
                     return None
-        derived = {name for name, node in self._classes.items() if family & {ast.unparse(base) for base in node.bases}}
-        return family | derived
+        return family | {name for name, bases in self._bases.items() if not family.isdisjoint(bases)}
 
 
 def _of_self(node: ast.Attribute) -> bool:

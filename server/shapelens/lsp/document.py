@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,7 @@ from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
 from shapelens.examples.users import User
 from shapelens.lsp.visits import Ran, Visits
-from shapelens.source.edits import PositionMap, TextEdit, apply
+from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module, parse
 from shapelens.source.positions import Lines, Position, Span
 
@@ -67,6 +68,8 @@ class Document:
         self.asked: set[tuple[Document, int]] = set()  # what was run to be seen from, with its version
         self.failure: Sequence[Finding] = ()  # how its own run ended, where that was badly
         self.seconds = 0.0  # that the last run took
+        self.seconds_between_edits = float("inf")  # the last two
+        self._edited_at = float("-inf")
         self._module: Module | None = None
         self._runnable: Module | None = None
         self._lines: Lines | None = None
@@ -105,8 +108,11 @@ class Document:
                 moved, self.text = PositionMap.between(self.text, new_text), new_text
             else:
                 span = Span.of(self.lines.from_lsp(where[0], where[1], encoding), self.lines.from_lsp(where[2], where[3], encoding))
-                moved, self.text = PositionMap.edit(span, new_text), apply(self.text, [TextEdit(span, new_text)])
+                start, end = self.lines.offset(span.start), max(self.lines.offset(span.start), self.lines.offset(span.end))
+                moved, self.text = PositionMap.edit(span, new_text), self.text[:start] + new_text + self.text[end:]
             self._since = self._since.then(moved)
+        now = time.monotonic()
+        self.seconds_between_edits, self._edited_at = now - self._edited_at, now
         self.version = version
         self.saved = False
 

@@ -292,12 +292,17 @@ class Runs:
             document.path, analysis.module, traced.trace, self._surroundings(document), whole=traced.stage != "partial"
         )
         seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named")
+        if traced.stage == "partial":  # Nothing is said to be wrong before the run has come to its end.
+            return self._with_traces(document, seen)
         return self._with_visits(document, seen)
 
     def _with_visits(self, document: Document, analysis: Analysis) -> Analysis:
         """The analysis of a document's own run, with what the runs of other files saw in the document."""
-        seen = replace(analysis, trace=document.visits.with_own(analysis.own, analysis.module))
+        seen = self._with_traces(document, analysis)
         return replace(seen, findings=self._findings(document, seen))
+
+    def _with_traces(self, document: Document, analysis: Analysis) -> Analysis:
+        return replace(analysis, trace=document.visits.with_own(analysis.own, analysis.module))
 
     def _findings(self, document: Document, analysis: Analysis) -> list[Finding]:
         choice = choose(analysis.module, document.path, analysis.settings)

@@ -11,15 +11,14 @@ from shapelens.lsp.repairs import Repairs
 
 logger = logging.getLogger(__name__)
 
-# Typing waits for a part of the time that the last run took, so that slow models do not run at every keystroke; fast ones do.
-DEBOUNCE_SHARE = 0.3
+# Edits that come faster than runs end wait for a part of the time that the last run took: a run that the next keystroke cancels is in vain.
+DEBOUNCE_SHARE = 0.5
 LONGEST_DEBOUNCE = 0.2
-FAST_RUN = 0.05
 
 
 def debounce(document: Document) -> float:
-    """Seconds to wait for more keystrokes before this document runs."""
-    return 0.0 if document.seconds < FAST_RUN else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * document.seconds)
+    """Seconds to wait for more keystrokes before this document runs. The first one after a pause does not wait."""
+    return 0.0 if document.seconds_between_edits > document.seconds else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * document.seconds)
 
 
 class Schedule:

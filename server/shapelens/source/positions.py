@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 
 from shapelens import protocol
 
@@ -58,8 +59,10 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.starts = [0]
-        self.starts.extend(match.end() for match in LINE_END.finditer(text))
+        if "\r" in text:
+            self.starts = [0, *(match.end() for match in LINE_END.finditer(text))]
+        else:  # Nearly always; three times as fast.
+            self.starts = list(accumulate(text.split("\n")[:-1], lambda start, line: start + len(line) + 1, initial=0))
 
     @property
     def count(self) -> int:

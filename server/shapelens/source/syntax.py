@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -84,15 +86,23 @@ def parse_statement(text: str, line: LogicalLine, line_number: int, base: int = 
     A logical line is a small piece of text, so that positions cost little, and it parses although the class around it may not.
     """
     piece = text[line.start - base : line.end - base]
-    column = line.start - line.line_start
+    parsed = _parsed_piece(piece, line.deepest)
+    if parsed is None:
+        return None
+    tree, ranges, before = parsed
+    added = before.count("\n")
+    column = line.start - line.line_start - len(before.rpartition("\n")[2])
+    return Statement(tree, ranges, line_number - added - 1, added + 1, column)
+
+
+@lru_cache(maxsize=256)
+def _parsed_piece(piece: str, deepest: int) -> tuple[cst.Module, dict[cst.CSTNode, CodeRange], str] | None:
+    """The tree of a logical line, the positions in it, and what was put before it: most lines are the same after the next edit."""
+    line = LogicalLine(0, 0, len(piece), len(piece), deepest, closed=True)
     for before, after in _surroundings(piece):
-        try:
-            tree = parse(before + piece + after, (line._replace(line_start=0, start=0, end=len(piece)),))
-            ranges = MetadataWrapper(tree, unsafe_skip_copy=True).resolve(PositionProvider)
-        except (Unparsable, RecursionError):
-            continue
-        added = before.count("\n")
-        return Statement(tree, dict(ranges), line_number - added - 1, added + 1, column - len(before.rpartition("\n")[2]))
+        with suppress(Unparsable, RecursionError):
+            tree = parse(before + piece + after, (line,))
+            return tree, dict(MetadataWrapper(tree, unsafe_skip_copy=True).resolve(PositionProvider)), before
     return None
 
 
