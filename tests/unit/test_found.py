@@ -101,6 +101,39 @@ def test_a_line_that_is_named_is_followed_when_it_moves() -> None:
     assert moved.where == "line 20"
 
 
+FUNCTIONS = '''"""A net, small and Wide."""
+
+from torch import nn
+
+__all__ = ["make", "double"]
+
+
+def double(batch):
+    """Wide."""
+    return batch * 2
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return double(x)
+
+
+def make():
+    return Net()
+
+
+def test():
+    batch = 4
+    return make()(torch.zeros(batch, 3))
+'''
+
+
+def test_a_function_that_only_shares_words_with_the_example_is_no_evidence() -> None:
+    found = kept(ExampleRun("Net", "make()(f32[B:4, 3])", evidence="usage", where="test()", seconds=0.1), FUNCTIONS)
+    assert known(found, FUNCTIONS.replace("batch * 2", "batch * 3").replace("A net", "The net"))
+    assert not known(found, FUNCTIONS.replace("return Net()", "return Net().eval()"))
+
+
 def test_what_failed_is_not_searched_for_again_until_something_changes() -> None:
     failed = replace(INFERRED, error="RuntimeError: no", error_kind="exception", doubtful=True, tried=12)
     found = kept(failed)

@@ -14,7 +14,8 @@ from shapelens.protocol import Alternative, ExampleRun, Known, Trace
 from shapelens.source.module import Module
 
 _WORD = re.compile(r"[^\W\d]\w*")
-_IMPORT = re.compile(r"\s*(?:from|import)\b")
+# Statements that say nothing of how a class is used: imports, the docstring of the file, what it exports.
+_SILENT = re.compile(r"""\s*(?:from\b|import\b|__all__\b|[rRbBuU]?["'])""")
 # Comments, docstrings and signatures: where annotations stand.
 _SAYING = re.compile(r"""#.*|\"{3}(?s:.*?)\"{3}|'{3}(?s:.*?)'{3}|\bdef \w+\((?s:.*?)\)[^:\n]*:""")
 _LINE = re.compile(r"line (\d+)\Z")
@@ -25,6 +26,7 @@ _COMMON = frozenset({*keyword.kwlist, *dir(builtins), *SHORTHANDS, "torch", "nn"
 # `net = Net()`, `x = torch.randn(2, 3)`, `net(x)`: from the class to what it is called with there are this many steps.
 _STEPS = 2
 _LONGEST_STEP = 400  # characters of a statement whose names are followed further
+_DEFINITION = re.compile(r"(?:@.*\n)*(?:async\s+)?(?:def|class)\s+(\w+)")
 
 
 @dataclass(frozen=True)
@@ -126,16 +128,19 @@ def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> obj
     """What of a file speaks for or against an example of a class: the statements outside of module classes that have to do with the class
     or with what the example names. An annotation speaks in the class itself, but not in the code of its methods."""
     outer = run.target.partition(".")[0]
-    spoken = {run.target.rpartition(".")[2], *_CONVENTIONS, *_WORD.findall(f"{run.expression} {run.where}")} - _COMMON
+    # What a function calls its own variables has nothing to do with what others call theirs.
     module_classes = {cls.qualname for cls in (*module.classes, *module.maybe_modules)}
     statements = [item.statement for item in module.statements.placed]
     inside = {number for number, each in enumerate(statements) if any(cls.qualname in module_classes for cls in each.classes)}
-    outside = [(number, each.text) for number, each in enumerate(statements) if number not in inside and not _IMPORT.match(each.text)]
+    outside = [(number, each.text) for number, each in enumerate(statements) if number not in inside and not _SILENT.match(each.text)]
+    names = frozenset().union(*(_names_at_module_level(text) for _, text in outside), (cls.partition(".")[0] for cls in module_classes))
+    # What a function calls its own variables has nothing to do with what others call theirs.
+    spoken = ({*_WORD.findall(f"{run.expression} {run.where}")} & names) | {run.target.rpartition(".")[2], *_CONVENTIONS}
     kept: set[int] = set()
     for _ in range(_STEPS + 1):
         reached = {number: text for number, text in outside if number not in kept and not spoken.isdisjoint(_words(text))}
         kept.update(reached)
-        spoken |= {word for text in reached.values() if len(text) < _LONGEST_STEP for word in _words(text)}
+        spoken |= {word for text in reached.values() if len(text) < _LONGEST_STEP for word in _words(text)} & names
     said: list[list[str]] = []
     if run.evidence == "annotation":
         own = [number for number in inside if any(cls.qualname.partition(".")[0] == outer for cls in statements[number].classes)]
@@ -146,6 +151,13 @@ def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> obj
 @lru_cache(maxsize=4096)
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text)) - _COMMON
+
+
+@lru_cache(maxsize=4096)
+def _names_at_module_level(statement: str) -> frozenset[str]:
+    """The names that a statement may bind in its module: that of a function or class, any of another statement's."""
+    definition = _DEFINITION.match(statement)
+    return _words(statement) if definition is None else frozenset({definition[1]}) - _COMMON
 
 
 def _line_of(module: Module, where: str) -> str:

@@ -38,7 +38,7 @@ from .probing import Sight, named_calls, probes, what
 from .progress import Progress
 from .recorder import Recorder, Seen
 from .remarks import Remarks, name_remarks
-from .search.search import find_examples
+from .search.runs import find_examples
 
 Send = Callable[[Any], None]
 

@@ -90,3 +90,46 @@ def test_a_batch_of_another_size_hides_nothing(forking: WorkerProcess, tmp_path:
     (run,) = trace.examples
     assert run.expression == FOUND
     assert [found.code for found in trace.mismatches][:1] == ["matmul"]
+
+
+TWO_WAYS = dedent(
+    """
+    import torch.nn as nn
+
+    class Net(nn.Module):
+        def __init__(self, channels, deep=True):
+            super().__init__()
+            self.conv = nn.Conv2d(3, channels, 3)
+            self.deep = nn.Conv2d(channels, channels, 3) if deep else None
+
+        def forward(self, x):
+            x = self.conv(x)
+            if self.deep is not None:
+                x = self.deep(x).permute(0, 2, 3, 1)
+            return x
+
+    def small():
+        return Net(8, deep=False)
+
+    def large():
+        return Net(16)
+    """
+)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        Known(
+            "Net", "large()(f32[B:2, 3, 32, 32])", "factory", proven=True
+        ),  # The other function's network does not come by what is wrong.
+        Known("Net", "Net(16)(f32[B:2, 3, 32, 32])", "inferred", proven=True),
+    ],
+)
+def test_another_way_through_the_code_avoids_nothing(forking: WorkerProcess, tmp_path: Path, known: Known):
+    assert "0, 2, 3, 1" in TWO_WAYS
+    trace, _ = forking.run(tmp_path / "net.py", TWO_WAYS.replace("0, 2, 3, 1", "0, 2, 1"), search=Search([known], seconds=20), deadline=60)
+    assert trace is not None
+    (run,) = trace.examples
+    assert (run.expression, run.doubtful) == (known.expression, False)
+    assert trace.mismatches[0].code == "dim"

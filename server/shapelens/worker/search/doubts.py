@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
-from ...protocol import Mismatch
+from ...protocol import Mismatch, Span
 from .demands import demands
 from .evidence import filled
 from .solving import Sizes, are_even, difference_to, sizes_for, sizes_that_matter, step_of
@@ -35,6 +35,31 @@ def is_given(evidence: str, where: str) -> bool:
 def is_mismatch(trial: Trial) -> bool:
     """Whether an attempt failed as tensors did not fit, in the file's own code."""
     return trial.found is not None and trial.found.code not in NOT_OF_TENSORS and bool(trial.found.trail)
+
+
+def places_of(bench: Bench, trial: Trial) -> List[Span]:
+    """Where the last attempt failed: the expression, and the places where the layer and the module were made that this happened in."""
+    found, made = trial.found, bench.job.calls.spans
+    if found is None or found.span is None:
+        return []
+    running = [index for index in [found.layer, *found.inside[:1]] if index is not None and index < len(made)]
+    return [found.span] + [place for place in (made[index] for index in running) if place is not None]
+
+
+def comes_by(bench: Bench, expression: str, places: Sequence[Span]) -> bool:
+    """Whether an example that runs does what another one failed at. One that takes another way says nothing of what failed."""
+    if bench.is_over or attempt(bench, expression).error is not None or bench.seen is None:
+        return True  # It ran before, so that this is no ground to think otherwise.
+    left = {(place.file, place.line, place.column, place.end_line, place.end_column) for place in places}
+    recorder = bench.job.recorder
+    for number in bench.seen:
+        site, file = recorder.sites[number], recorder.file_of(number)
+        left.discard((file, *site.place))
+        if site.statement is not None:
+            left.discard((file, *site.statement))
+        if not left:
+            return True
+    return not left
 
 
 def is_one_mistake(mismatches: Sequence[Mismatch], error: Optional[str]) -> bool:
@@ -178,6 +203,12 @@ def _parts(expression: str) -> Optional[Tuple[str, str]]:
         return None
     constructor, arguments = expression[:at], expression[at + 1 : -1]
     return (constructor, arguments) if _is_expression(constructor) and _is_expression("f(%s)" % arguments) else None
+
+
+def constructor_of(expression: str) -> str:
+    """`Net(10)` of `Net(10)(f32[2, 3])`; "" of any other expression."""
+    parts = _parts(expression)
+    return "" if parts is None else parts[0]
 
 
 def _is_expression(text: str) -> bool:

@@ -10,25 +10,34 @@ import ast
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 import torch
 
-from ...protocol import Alternative, ExampleRequest, ExampleRun, Known, Search, Traced
-from ..confine import DeadlineReached, TooLong, within
-from ..probing import Sight
+from ...protocol import Alternative, Known, Search
+from ..confine import TooLong
 from .abstract import is_abstract
 from .adjusting import adjusted
 from .annotations import input_shapes
 from .choices import Node
 from .constructing import constructions
-from .doubts import asks_for_another_form, attempt, depends_on_choice, is_given, is_mismatch, is_one_mistake, is_strange, with_other_sizes
+from .doubts import (
+    asks_for_another_form,
+    attempt,
+    comes_by,
+    constructor_of,
+    depends_on_choice,
+    is_given,
+    is_mismatch,
+    is_strange,
+    places_of,
+    with_other_sizes,
+)
 from .evidence import Candidate, Construction, InputShape, filled
 from .factories import factories
 from .inputs import Inputs
-from .marks import Marks
 from .missing import is_known, lacks_parts
-from .trials import Bench, sources_first
+from .trials import Bench
 from .usages import usages
 from .users import usages_elsewhere
 
@@ -42,7 +51,6 @@ MOST_CALLS = 8  # of a class in the project that are tried besides the one that 
 MOST_OTHERS = 4  # of them that the user may choose from
 SHARE = 0.6  # of the time that is left, for one class
 LEAST_SECONDS = 0.4  # for one class
-LONGEST_RUN = 2.0  # seconds that an example which was found may run, past its mismatches
 
 
 @dataclass
@@ -69,8 +77,10 @@ class Way(NamedTuple):
 class Finder:
     """The search for the examples of a document that is loaded."""
 
-    def __init__(self, job: "Job", names: Mapping[str, Any], search: Search) -> None:
+    def __init__(self, job: "Job", names: Mapping[str, Any], search: Search, first: Callable[[Found], None] = lambda found: None) -> None:
+        """first: told of what runs for a class, before what else it may be given is looked for; `bench.seen` has what it saw."""
         self.job = job
+        self.first = first
         self.names = names
         self.search = search
         self.tree = ast.parse(job.run.text.lstrip("\ufeff"), job.run.file)
@@ -146,7 +156,7 @@ class Finder:
         known: Optional[Known] = self._known.get(name)
         if known is not None and (known.chosen or known.proven):  # Its run will tell whether it still fits.
             return Found(name, known.expression, known.evidence or "inferred", known.where, untried=True)
-        return self._searched(name, cls, lambda: self._by_evidence(name, cls))
+        return self._searched(name, cls, lambda: self._by_evidence(name, cls, self._ways(name, cls)))
 
     def again(self, found: Found) -> Optional[Found]:
         """What to show for a class whose known example did not run to its end: the same, where the text is to blame, or another one."""
@@ -173,28 +183,35 @@ class Finder:
         trial = attempt(self.bench, known.expression)
         if trial.error is None or is_given(known.evidence, known.where):
             return found
+        places = places_of(self.bench, trial) if is_mismatch(trial) else []
         if not asks_for_another_form(self.bench, trial):
             other = with_other_sizes(self.bench, known.expression, trial, ran_before=True)
             if other is not None and is_strange(other, known.expression):
                 # It may fit by chance: no ground to change to it, and none to call the code wrong.
                 return replace(found, doubtful=True)
-            return found if other is None else replace(found, expression=other)
-        another = self._by_evidence(known.target, cls, MOST_TRIES_AFTER_EDIT)
-        blames_edit = another.doubtful and trial.found is not None and bool(trial.found.trail)
-        return found if blames_edit else another
+            avoids = other is not None and comes_by(self.bench, other, places)
+            return replace(found, expression=other) if other is not None and avoids else found
+        # That the file's own way to build it still fits something is what matters; that there are others does not.
+        own = constructor_of(known.expression) if known.evidence in ("factory", "usage") and is_mismatch(trial) else ""
+        ways = [Way(Construction(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
+        another = self._by_evidence(known.target, cls, ways, MOST_TRIES_AFTER_EDIT)
+        if another.doubtful:
+            return found if trial.found is not None and trial.found.trail else another
+        return another if comes_by(self.bench, another.expression, places) else found
 
-    def _by_evidence(self, name: str, cls: type, most: int = MOST_TRIES) -> Found:
+    def _by_evidence(self, name: str, cls: type, ways: Iterable[Way], most: int = MOST_TRIES) -> Found:
         inputs = Inputs(self.bench, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
         best: Optional[Tuple[int, Node]] = None
         given: Optional[Found] = None
         first = ""
-        for way in self._ways(name, cls):
+        for way in ways:
             if way.arguments is not None and not self.bench.is_over:
                 expression = "%s(%s)" % (way.construction.text(), way.arguments)
                 trial = self.bench.whole(expression)
-                if trial.error is None and (cls in trial.classes or not trial.classes):
-                    return Found(name, expression, way.construction.evidence, way.construction.where)
                 found = Found(name, expression, way.construction.evidence, way.construction.where)
+                if trial.error is None and (cls in trial.classes or not trial.classes):
+                    self.first(found)
+                    return found
                 counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self.job.run.file)
                 if given is None and is_given(found.evidence, found.where) and counts:
                     given = found
@@ -205,6 +222,7 @@ class Finder:
             for construction, model in self._built(way.construction, cls):
                 node = inputs.search(construction, model)
                 if node is not None:
+                    self.first(self._found(name, node, inputs))
                     return self._found(name, inputs.completed(node), inputs)
                 reached = inputs.best.trial.reached if inputs.best is not None and inputs.best.trial is not None else -1
                 if inputs.best is not None and (best is None or reached > best[0]):
@@ -299,97 +317,3 @@ class Finder:
 
 def _given(candidate: Candidate) -> Optional[str]:
     return None if candidate.arguments is None else filled(candidate.arguments, candidate.sizes)
-
-
-def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: List[Any]) -> bool:
-    """Find and run examples for the classes that those that were run do not reach. What they saw is added to `sights` and to the trace.
-
-    Returns whether that was done before the run's deadline; what was seen until then is in the trace.
-    """
-    try:
-        _find_all(job, names, search, sights)
-    except DeadlineReached:  # Nobody asked for these examples: that there is no time for all of them is no mistake of the file.
-        for example in job.trace.examples[len(job.run.examples) :]:
-            if not example.seconds:
-                example.evidence, example.doubtful, example.error_kind = example.evidence or "inferred", True, "deadline"
-        return False
-    return True
-
-
-def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[Any]) -> None:
-    finder = Finder(job, names, search)
-    told: List[Tuple[Found, ExampleRun]] = []
-    finder.given = {request.target for request in job.run.examples}
-    for _, _, calls, _ in sights:  # Where an example that was given fails, what it did not come to has no other one either.
-        finder.reached.update(type(module) for module in calls.modules)
-    for found in finder.examples():
-        before = Marks(job.trace)
-        if not job.trace.observations:
-            _show_attempt(job, found, finder.bench)
-            before.restore(job.trace)
-        run = _run(job, found, names, finder.bench)
-        if found.untried and (run.example.error is not None or job.calls.mismatches):
-            other = finder.again(found)
-            if other is not None and other.expression != found.expression:
-                before.restore(job.trace)
-                run = _run(job, other, names, finder.bench)
-            elif other is not None:
-                job.calls = run.calls
-                _describe(run.example, other, run.calls)
-            found = other or found
-        told.append((found, run.example))
-        if run.sight is not None:
-            job.record(run.sight, [], run.number, run.first_layer)
-            sights.append((run.code, run.sight, run.calls, run.first_layer))
-            finder.reached.update(run.calls.called_classes())
-            job.send(Traced(job.run.run_id, "partial", job.trace))
-    for found, example in told:  # When all classes have one.
-        example.others = finder.others(found)
-    job.calls = job.next_calls()
-
-
-class _Run(NamedTuple):
-    """What became of one example."""
-
-    example: ExampleRun
-    number: int
-    first_layer: int
-    code: Any
-    sight: Any  # None for an expression that does not compile
-    calls: Any
-
-
-def _run(job: "Job", found: Found, names: Dict[str, Any], bench: Bench) -> _Run:
-    request = ExampleRequest(found.target, found.expression)
-    code = job.compiled(request, sources_first(bench, found.where))
-    example, index, first_layer = job.trace.examples[-1], len(job.trace.examples) - 1, len(job.trace.layers)
-    job.calls = job.next_calls()
-    # What is known before the end, which a deadline may keep it from reaching.
-    example.evidence, example.where, example.doubtful = found.evidence, found.where, found.doubtful
-    sight = None
-    try:
-        with within(LONGEST_RUN):
-            sight = job.evaluate(index, request, code, names) if code is not None else None
-    except TooLong:  # The other classes are to have examples too. It has no dims to be named by more such runs.
-        sight = Sight(job.recorder.seen, job.calls.seen, {})
-        job.trace.mismatches += job.calls.mismatches
-        example.error, example.error_kind = "it takes too long to run it to its end", "exception"
-    _describe(example, found, job.calls)
-    return _Run(example, index, first_layer, code, sight, job.calls)
-
-
-def _show_attempt(job: "Job", found: Found, bench: Bench) -> None:
-    """Send what the attempt saw that led to an example, so that something shows before the example itself has run."""
-    if bench.seen is None or found.untried:
-        return
-    job.trace.examples.append(
-        ExampleRun(found.target, found.expression, evidence=found.evidence, where=found.where, doubtful=found.doubtful)
-    )
-    job.record(Sight(bench.seen, job.calls.seen, {}), [], len(job.trace.examples) - 1, len(job.trace.layers))
-    job.send(Traced(job.run.run_id, "partial", job.trace))
-
-
-def _describe(example: ExampleRun, found: Found, calls: Any) -> None:
-    example.evidence, example.where, example.tried, example.doubtful = found.evidence, found.where, found.tried, found.doubtful
-    if found.doubtful and found.exhausted and is_one_mistake(calls.mismatches, example.error):
-        example.doubtful = False
