@@ -329,6 +329,7 @@ class Hello:
     fork: bool  # runs happen in forked children
     torch: Optional[str]  # its version; None where it cannot be imported
     error: Optional[str] = None  # why torch cannot be imported, one line
+    path: List[str] = field(default_factory=list)  # its `sys.path`
 
 
 @dataclass
@@ -363,6 +364,7 @@ class Finished:
     outcome: str
     detail: str = ""  # one line for the user
     seconds: float = 0.0
+    read: List[str] = field(default_factory=list)  # by absolute path, files that are no library's: the run depends on them
 
 
 MESSAGES = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Imported, Hello, Ready, Output, Traced, Finished)}

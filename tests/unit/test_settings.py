@@ -30,7 +30,8 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         ignore = ["missing-import"]
         lints = { unused-layer = false }
         deadline = 2.5
-        memory-limit = 100
+        cache = false
+            memory-limit = 100
         server-interpreter = "python3"
         examples = { "models/gpt.py" = ["GPT(n=2)(i64[B:2, T:64])"], "one.py" = "One()" }
         log = { level = "debug" }

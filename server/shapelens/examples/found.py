@@ -100,6 +100,14 @@ class Found:
             examples.append(run)
         return replace(trace, examples=examples)
 
+    def completed(self, path: str, trace: Trace) -> Trace:
+        """A trace with all that is known of its examples, for another process to go on from."""
+        examples = []
+        for run in trace.examples:
+            found = self._by_class.get((path, run.target))
+            examples.append(found.run if found is not None and found.run.expression == run.expression else run)
+        return replace(trace, examples=examples)
+
     def choose(self, path: str, class_name: str, expression: str) -> bool:
         """Have a class run with one of the examples that were found for it from now on. Returns whether there is such a one."""
         found = self._by_class.get((path, class_name))

@@ -66,6 +66,7 @@ SETTINGS = (
     Setting("lints", "lints", "switches", LINTS, 'Which lints are on: `{"unused-layer": false}`.', tuple(LINTS)),
     Setting("deadline", "deadline", "number", 10, "The seconds after which a run is stopped."),
     Setting("memoryLimit", "memory_limit", "number", 4096, "The memory that a run may take, in MiB.", factor=1 << 20),
+    Setting("cache", "cache", "boolean", True, "Keep on disk what runs saw, so that an unchanged file is shown without running again."),
     Setting("serverInterpreter", "server_interpreter", "string", "", "The Python that runs the language server, 3.10 or newer."),
     Setting("log.level", "log_level", "string", "info", "How much the log holds.", ("debug", "info", "warning", "error")),
 )
@@ -87,6 +88,7 @@ class Settings:
     lints: dict[str, bool] = field(default_factory=lambda: dict(LINTS))  # by code
     deadline: float = 10.0  # seconds
     memory_limit: int = 4096 << 20  # bytes
+    cache: bool = True
     server_interpreter: str | None = None
     log_level: str = "info"
     folder: str = ""  # of the pyproject.toml that was read, else the one that was asked for

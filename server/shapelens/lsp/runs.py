@@ -8,6 +8,7 @@ import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -26,6 +27,7 @@ from shapelens.lsp.configuration import Configuration
 from shapelens.lsp.document import Analysis, Document
 from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.modules import OtherModules
+from shapelens.lsp.reopened import Reopened
 from shapelens.lsp.repairs import Repairs
 from shapelens.lsp.visits import Ran, moved_trace
 from shapelens.lsp.workers import Workers
@@ -51,12 +53,14 @@ class Runs:
         configuration: Configuration,
         workers: Workers,
         client: Client,
+        reopened: Reopened,
         place: Callable[[Document], tuple[str, Worker]],
     ) -> None:
         self._documents = documents
         self._configuration = configuration
         self._workers = workers
         self._client = client
+        self._reopened = reopened
         self._place = place  # the workspace folder of a document, and the worker that runs it
         self._other_modules = OtherModules(documents)
         self._users = Users()
@@ -264,7 +268,9 @@ class Runs:
         self.repairs.expect(asked)
         watch = asyncio.create_task(self._watch(run, worker))
         try:
-            finished = await worker.submit(run, arrival.take)
+            lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
+            complete = partial(self._found.completed, document.path)
+            finished = await self._reopened.run(run, worker, arrival.take, lasting=lasting, complete=complete)
         finally:
             watch.cancel()
             del self._under_way[asked]

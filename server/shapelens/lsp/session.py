@@ -17,6 +17,7 @@ from shapelens.lsp.configuration import Configuration
 from shapelens.lsp.document import Change, Document
 from shapelens.lsp.mapping import moved_lenses
 from shapelens.lsp.modules import depends_on
+from shapelens.lsp.reopened import Reopened
 from shapelens.lsp.runs import Runs
 from shapelens.lsp.schedule import Schedule, debounce
 from shapelens.lsp.workers import Workers
@@ -40,7 +41,8 @@ class Session:
         self._interpreter: str | None = None  # what the editor found, for projects that don't say which
         self._configuration = Configuration(self.root)
         self._workers = Workers(self._tell_state)
-        self._runs = Runs(self.documents, self._configuration, self._workers, client, self._place)
+        self._reopened = Reopened()
+        self._runs = Runs(self.documents, self._configuration, self._workers, client, self._reopened, self._place)
         self._schedule = Schedule(self._runs.run, self._runs.cancel, self._runs.repairs)
 
     # --- documents ---
@@ -239,6 +241,8 @@ class Session:
         return self._workers.of(interpreter.find(root, setting), root)
 
     def _tell_state(self, worker: Worker, state: State) -> None:
+        if state.name in ("ready", "running"):
+            self._reopened.learn(worker)
         if state.name == "starting":
             self._client.status("starting", "Loading PyTorch", worker.interpreter)
             self._client.progress("Loading PyTorch")
@@ -261,6 +265,7 @@ class Session:
         for document in self.documents.values():
             self._schedule.forget(document)
         await self._workers.stop()
+        await self._reopened.written()
 
     def kill(self) -> None:
         """The server ends, and so does every process that it has started."""

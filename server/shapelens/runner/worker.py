@@ -80,6 +80,16 @@ class Worker:
         """The process id of the worker while one lives."""
         return self._process.pid if self._process is not None else None
 
+    @property
+    def hello(self) -> protocol.Hello | None:
+        """What the worker has said of itself, while one lives."""
+        return self._process.hello.result() if self._process is not None else None
+
+    def begin(self) -> None:
+        """Start the worker unless it runs, without waiting for it."""
+        if self._process is None and not self._stopping:
+            self._watch(self._begun())
+
     async def start(self) -> protocol.Hello | Failure:
         """Start the worker unless it runs, and return what it says of itself, or why there is none."""
         process = await self._started()
@@ -186,6 +196,9 @@ class Worker:
         process, self._process = self._process, None
         if process is not None:
             await process.stop()
+
+    async def _begun(self) -> None:
+        await self._started()
 
     def _watch(self, coroutine: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(coroutine)

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, Optional, Set, Tuple
 
 GRACE = 1.0  # seconds that a run has to end by itself after its deadline
 
@@ -34,6 +34,8 @@ class _State:
     scratch: Optional[str] = None  # set: the guard is up
     real_scratch = ""
 
+
+opened: Set[str] = set()  # what was opened for reading since the guard is up, under the names that were given
 
 NETWORK = {
     "socket.connect",
@@ -146,7 +148,11 @@ def clean_up_after_the_dead() -> None:
 def _audit(event: str, args: Tuple[Any, ...]) -> None:
     if event == "open":
         path, _, flags = args
-        if isinstance(flags, int) and flags & WRITES and isinstance(path, (str, bytes)) and not _is_scratch(path):
+        if not isinstance(path, (str, bytes)):
+            return
+        if not (isinstance(flags, int) and flags & WRITES):
+            opened.add(os.fsdecode(path))
+        elif not _is_scratch(path):
             raise PermissionError("ShapeLens: files are not written while a model is looked at (%s)" % os.fsdecode(path))
     elif event in CHANGES:
         for index in CHANGES[event]:

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set
 import torch
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced
-from . import constants, data, files, outcomes, remembered, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
+from . import constants, data, files, outcomes, reading, remembered, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
 from .arguments import Arguments
 from .calls import Calls, shift, watching
 from .conditions import LONGEST, Place, branches, gave_up
@@ -84,7 +84,7 @@ class Job:
                     "the file called %s" % ("sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt"),
                 )
                 self._stopped(outcome, detail, error)
-        return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start)
+        return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, reading.files())
 
     @contextlib.contextmanager
     def _environment(self) -> Iterator[None]:

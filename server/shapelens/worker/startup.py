@@ -22,7 +22,7 @@ def start(fork: bool) -> None:
     os.close(nothing)
     started = time.perf_counter()
     torch, error = load_torch()
-    hello = Hello(VERSION, platform.python_version(), sys.executable, os.getpid(), fork, torch, error)
+    hello = Hello(VERSION, platform.python_version(), sys.executable, os.getpid(), fork, torch, error, list(sys.path))
     _write(outgoing, encode(hello))
     if error is not None:
         return

@@ -1,0 +1,119 @@
+"""Runs that need not be done again: kept with all that they read, found as long as none of it has changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shapelens.cache.environments import Environments
+from shapelens.cache.inputs import Inputs, digest, version
+from shapelens.cache.store import Store
+from shapelens.plain import build, plain
+from shapelens.protocol import Finished, Hello, Run, Trace, Traced
+
+
+@dataclass
+class Kept:
+    """How a run went."""
+
+    traced: Traced
+    finished: Finished
+
+
+@dataclass
+class RunCache:
+    """A run is the same if its texts, its examples and its interpreter are.
+
+    What was known of the examples of classes, which files use these, and which others are to be shown are compared when a run is looked up:
+    they differ with what else is open, and need not matter.
+    """
+
+    store: Store
+    inputs: Inputs = field(default_factory=Inputs)
+    environments: Environments = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.environments = Environments(self.store)
+
+    def learn(self, interpreter: str, hello: Hello) -> None:
+        """A worker has begun under an interpreter: what it sees from now on may be kept."""
+        self.environments.learn(interpreter, hello)
+
+    def find(self, run: Run, interpreter: str) -> Kept | None:
+        """What came out of a run before, as an answer to this one."""
+        environment = self.environments.identity(interpreter)
+        value = self.store.get(_key(run, environment)) if environment is not None else None
+        if not isinstance(value, dict):
+            return None
+        try:
+            traced, finished = build(Traced, value["traced"]), build(Finished, value["finished"])
+            same = self._same(value, run, traced.trace)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None  # Not of our making.
+        traced.run_id = finished.run_id = run.run_id
+        return Kept(traced, finished) if same else None
+
+    def keep(self, run: Run, interpreter: str, kept: Kept) -> None:
+        """Remember how a run went, if it came to an end of its own."""
+        environment = self.environments.worked_in(interpreter)
+        if environment is None or kept.finished.outcome != "ok" or _was_cut_short(run, kept):
+            return
+        trace, users = kept.traced.trace, run.search.users if run.search is not None else []
+        files = {*trace.files, *kept.finished.read, *users} - {run.file, *run.overlays}
+        value = {
+            "files": self.inputs.states(sorted(files)),
+            "folders": {folder: self.inputs.names(folder) for folder in folders_of_missing(trace, run.root)},
+            "users": sorted(users),
+            "observe": sorted(run.observe),
+            "traced": plain(kept.traced),
+            "finished": plain(kept.finished),
+        }
+        self.store.put(_key(run, environment), value)
+
+    def _same(self, value: dict[str, Any], run: Run, trace: Trace) -> bool:
+        if not self.inputs.same(value["files"]) or any(self.inputs.names(folder) != names for folder, names in value["folders"].items()):
+            return False
+        if not set(run.observe).intersection(trace.files).issubset(value["observe"]):
+            return False
+        if run.search is None:
+            return True
+        found = {(example.target, example.expression) for example in trace.examples}
+        known = all((known.target, known.expression) in found for known in run.search.known)
+        return known and (not run.search.users or sorted(run.search.users) == value["users"])
+
+
+def _was_cut_short(run: Run, kept: Kept) -> bool:
+    """Whether a search might have found more on another day, with less to do for the machine."""
+    if run.search is None or kept.finished.seconds < run.search.seconds:
+        return False
+    return any(not example.expression or example.doubtful for example in kept.traced.trace.examples)
+
+
+def folders_of_missing(trace: Trace, root: str) -> list[str]:
+    """The folders in which modules were looked for that were not there: once they are, a run is another one."""
+    if not any(note.code == "missing-import" for note in trace.notes):
+        return []
+    return search_folders([trace.file, *trace.files], root)
+
+
+def search_folders(files: Iterable[str], root: str) -> list[str]:
+    """The folders that imports of files of a project look into."""
+    folders = {root, str(Path(root, "src"))} if root else set()
+    for file in files:
+        place = os.path.dirname(file)  # noqa: PTH120
+        while place and place not in folders:
+            folders.add(place)
+            if not root or not place.startswith(root + os.sep):
+                break
+            place = os.path.dirname(place)  # noqa: PTH120
+    return sorted(folders)
+
+
+def _key(run: Run, environment: str) -> str:
+    search = [run.search.classes, run.search.seconds] if run.search is not None else None
+    examples = [[example.target, example.expression] for example in run.examples]
+    limits = [run.deadline, run.memory_limit, run.named]
+    return digest("run", version(), environment, run.file, run.text, run.root, examples, run.overlays, limits, search)

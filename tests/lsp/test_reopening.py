@@ -1,0 +1,141 @@
+"""A file that is as it was when it last ran is shown at once by the next server, before its worker has said a word."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lsp.editor import Editor
+from lsp.test_found_examples import TWO_SIZES, lenses_when, titles, without_directive
+
+PYTHON = """#!/bin/sh
+[ -e "$(dirname "$0")/hold" ] && exec sleep 600
+exec {python} "$@"
+"""
+LAYERS = """\
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+MODEL = """\
+from torch import nn
+
+from layers import Block
+
+
+# shapelens: Net()(f32[B:2, 8])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, x):
+        return self.block(x)
+"""
+
+
+class Place:
+    """A workspace, a cache, and an interpreter that can be made to hang at its start."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "env").mkdir()
+        (folder / "workspace").mkdir()
+        self.python = folder / "env" / "python"
+        self.python.write_text(PYTHON.format(python=sys.executable))
+        self.python.chmod(0o755)
+        self.cache = folder / "cache"
+
+    def kept(self) -> list[Path]:
+        """The entries of the cache."""
+        return list(self.cache.glob("*/*"))
+
+    async def editor(self, *, torch: bool) -> Editor:
+        """An editor with a server of its own; without `torch` its worker never answers."""
+        hold = self.folder / "env" / "hold"
+        hold.unlink(missing_ok=True) if torch else hold.touch()
+        editor = Editor(self.folder / "workspace")
+        await editor.start("--interpreter", str(self.python), env={"SHAPELENS_CACHE_DIR": str(self.cache)})
+        return editor
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+async def test_an_unchanged_file_has_its_hints_and_findings_without_a_worker(place: Place, broken: str) -> None:
+    first = await place.editor(torch=True)
+    uri = first.open("net.py", broken)
+    hints = await first.hints_when(uri)
+    [finding] = await first.diagnostics(uri)
+    assert await first.actions(uri, finding), "these come when the run is over"
+    assert await first.stop() == 0
+    second = await place.editor(torch=False)
+    assert second.open("net.py", broken) == uri
+    assert await second.hints_when(uri) == hints
+    assert await second.diagnostics(uri) == [finding]
+    assert await second.stop() == 0
+
+
+async def test_an_example_that_was_found_or_chosen_is_still_there(place: Place) -> None:
+    first = await place.editor(torch=True)
+    uri = first.open("stem.py", TWO_SIZES)
+    await lenses_when(first, uri, "1 more")
+    await first.execute("shapelens.useExample", uri, "Stem", "Stem()(f32[B:2, 3, 48, 48])")
+    shown = titles(await lenses_when(first, uri, "from test_large()"))
+    assert await first.execute("shapelens.tryExample", uri, "Stem", "Stem()(f32[1, 3, 8, 8])"), "this waits for the end of the run"
+    assert await first.stop() == 0
+    second = await place.editor(torch=False)
+    second.open("stem.py", TWO_SIZES)
+    assert titles(await lenses_when(second, uri, "from test_large()")) == shown
+    assert await second.stop() == 0
+
+
+async def test_a_changed_import_runs_again(place: Place) -> None:
+    first = await place.editor(torch=True)
+    (first.root / "layers.py").write_text(LAYERS)
+    uri = first.open("net.py", MODEL)
+    assert "→ [B, 4]" in (await first.hints_when(uri)).values()
+    assert await first.execute("shapelens.tryExample", uri, "Net", "Net()(f32[1, 8])"), "this waits for the end of the run"
+    assert await first.stop() == 0
+    (first.root / "layers.py").write_text(LAYERS.replace("4", "5"))
+    second = await place.editor(torch=True)
+    second.open("net.py", MODEL)
+    assert "→ [B, 5]" in (await second.hints_when(uri)).values()
+    assert await second.stop() == 0
+
+
+async def test_what_is_typed_is_not_kept_until_it_is_saved(place: Place, broken: str) -> None:
+    editor = await place.editor(torch=True)
+    uri = editor.open("net.py", broken, saved=False)
+    for typed in ("6 * 6", "7 * 7", "8 * 8"):
+        if typed != "6 * 6":
+            editor.replace(uri, "16 * 6 * 6" if typed == "7 * 7" else "16 * 7 * 7", f"16 * {typed}")
+        [finding] = await editor.diagnostics(uri)
+        assert await editor.actions(uri, finding)
+    assert len(place.kept()) == 1, "only what Python the interpreter is"
+    shown = len(editor.publications)
+    editor.save(uri)
+    await editor.until(lambda: len(editor.publications) > shown)
+    assert await editor.actions(uri, finding)
+    assert await editor.stop() == 0
+    assert len(place.kept()) > 1
+
+
+async def test_no_cache_no_files(place: Place, recipe: str) -> None:
+    editor = Editor(place.folder / "workspace")
+    (editor.root / "pyproject.toml").write_text("[tool.shapelens]\ncache = false\n")
+    await editor.start("--interpreter", str(place.python), env={"SHAPELENS_CACHE_DIR": str(place.cache)})
+    await editor.hints_when(editor.open("net.py", without_directive(recipe)))
+    assert await editor.stop() == 0
+    assert len(place.kept()) <= 1, "only what Python the interpreter is"
