@@ -275,6 +275,35 @@ def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) ->
     assert (clean.returncode, clean.stdout) == (0, "1 file checked: nothing is wrong\n")
 
 
+def test_what_has_not_changed_is_said_again_without_running(tmp_path: Path) -> None:
+    project, cache = tmp_path / "project", tmp_path / "cache"
+    project.mkdir()
+    (project / "layers.py").write_text(f"from torch import nn\n\n\n{HEAD}")
+    uses = "import torch\nfrom torch import nn\n\nfrom layers import Head\n\n\n# shapelens: Net()(f32[B:2, {}])\nclass Net(nn.Module):\n"
+    body = "    def __init__(self):\n        super().__init__()\n        self.head = Head()\n"
+    body += "\n    def forward(self, x):\n        return self.head(x)\n"
+    (project / "right.py").write_text(uses.format(24) + body)
+    (project / "wrong.py").write_text(uses.format(25) + body)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n[ -e "{tmp_path}/hold" ] && exit 7\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+
+    def checked(*options: str) -> tuple[int, str, str]:
+        done = run("check", project, "--interpreter", python, *options, SHAPELENS_CACHE_DIR=str(cache))
+        return done.returncode, done.stdout, done.stderr
+
+    first = checked()
+    assert first[0] == 1 and "wrong.py" in first[1] and "3 files checked" in first[1] and not first[2]
+    (tmp_path / "hold").touch()
+    assert checked() == first
+    assert checked("--no-cache")[0] == 2, "there is no worker, and one is needed"
+    (tmp_path / "hold").unlink()
+    (project / "layers.py").write_text(f"from torch import nn\n\n\n{HEAD.replace('24', '25')}")
+    after = checked()
+    assert "right.py" in after[1] and "wrong.py" not in after[1]
+    assert run("clean", SHAPELENS_CACHE_DIR=str(cache)).stdout.endswith(f" MB removed from {cache}\n") and not cache.exists()
+
+
 # --- doctor, lsp, the rest ---
 
 

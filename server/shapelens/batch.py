@@ -29,6 +29,8 @@ from shapelens.source.module import Module, parse
 # Nobody types meanwhile, so there is time to try what is less likely.
 SEARCH_SECONDS = 10.0
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
+# Outcomes of a run that it will have again; the others may be the machine's.
+LASTING = ("ok", "exit", "memory")
 # What marks the folder that a project's own imports start from, and whose settings hold.
 PROJECT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg")
 
@@ -56,6 +58,8 @@ class Analysed:
     trace: protocol.Trace
     hints: list[Hint] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)  # files, by absolute path, that its runs depended on
+    complete: bool = True  # each run came to an end that it will come to again
 
 
 def read(path: Path) -> str:
@@ -89,13 +93,15 @@ def project_root(path: Path) -> Path:
 class Batch:
     """One worker for any number of texts. Used as `async with Batch(...) as batch`."""
 
-    def __init__(self, python: str | None = None, *, root: Path, fork: bool | None = None) -> None:
-        """`python`: the interpreter that has torch, None to find it; `root`: the folder that it is found for."""
+    def __init__(self, python: str | None = None, *, root: Path, fork: bool | None = None, users: Users | None = None) -> None:
+        """`python`: the interpreter that has torch, None to find it; `root`: the folder that it is found for; `users`: may be shared."""
         self.root = root
         self.output: list[str] = []  # what user code printed and the worker logged
         self.interpreter = interpreter.find(str(root), python or Settings.from_pyproject(str(root)).interpreter)
         self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
-        self._users = Users(unchanging=True)
+        self._users = users or Users(unchanging=True)
+        self._read: set[str] = set()
+        self._complete = True
         self._run_ids = itertools.count(1)
 
     async def __aenter__(self) -> Batch:
@@ -120,17 +126,26 @@ class Batch:
         only: str | None = None,
         users: bool = True,
         fixes: bool = True,
+        brief: bool = False,
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
         A class that no example belongs to is run with one that is found for it. `users`: before that, it is seen from the examples of files
         that import the text's.
-        `fixes`: findings come with those fixes that were tried and work.
+        `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
         """
+        self._read, self._complete = set(), True
+        analysed = await self._analyse(path, text, examples or [], only, users=users, fixes=fixes and not brief, brief=brief)
+        analysed.read, analysed.complete = self._read, self._complete
+        return analysed
+
+    async def _analyse(
+        self, path: Path, text: str, examples: list[str], only: str | None, *, users: bool, fixes: bool, brief: bool
+    ) -> Analysed:
         file = str(path.absolute())
         settings = Settings.from_pyproject(str(path.absolute().parent))
         module = parse(text)
-        choice = choose(module, file, settings, examples or [])
+        choice = choose(module, file, settings, examples)
         if only is not None and not examples:
             choice.examples[:] = [example for example in choice.examples if example.target == only]
         analysed = Analysed(file, module, settings, choice, protocol.Trace(file), findings=_of_text(file, module, choice))
@@ -145,7 +160,7 @@ class Batch:
         own = protocol.Trace(file)
         if choice.examples or lacking:
             wanted = protocol.Search([], self._importers(file, settings, module), lacking, SEARCH_SECONDS) if lacking else None
-            own, finished = await self._run(file, module, _requests(choice), settings, search=wanted)
+            own, finished = await self._run(file, module, _requests(choice), settings, search=wanted, brief=brief)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
                 failed = failure(module, file, finished.outcome, finished.detail, settings)
                 # Nobody has said that a file without an example can be run.
@@ -154,7 +169,7 @@ class Batch:
             views = await self._seen_from_users(file, {file: text}, settings)
         analysed.trace = merged(file, [own, *views])
         if analysed.trace.examples:
-            analysed.hints = hints(module, analysed.trace, settings)
+            analysed.hints = hints(module, analysed.trace, settings) if not brief else []
             found = findings(module, analysed.trace, settings, _parsed)
             if fixes and not analysed.findings:
                 # What other files' examples show cannot be run by their number.
@@ -206,6 +221,7 @@ class Batch:
         overlays: Mapping[str, str] | None = None,
         *,
         named: bool = True,
+        brief: bool = False,
         search: protocol.Search | None = None,
     ) -> tuple[protocol.Trace, protocol.Finished]:
         await self.start()
@@ -226,6 +242,7 @@ class Batch:
             overlays=dict(overlays or {}),
             observe=list(overlays or {}),
             named=named,
+            brief=brief,
             deadline=settings.deadline,
             memory_limit=settings.memory_limit,
             search=search,
@@ -233,6 +250,8 @@ class Batch:
         finished = await self.worker.submit(run, keep)
         if finished.outcome == "unavailable":
             raise Unavailable(finished.detail, "")
+        self._read.update(newest.files, finished.read, [file], search.users if search is not None else [])
+        self._complete = self._complete and finished.outcome in LASTING
         return newest, finished
 
 

@@ -1,4 +1,4 @@
-"""The command line: `shapelens show`, `check`, `doctor` and `lsp`.
+"""The command line: `shapelens show`, `check`, `clean`, `doctor` and `lsp`.
 
 Exit codes: 0 nothing is wrong; 1 errors were found, or, for `doctor`, ShapeLens cannot work; 2 the request or the environment is wrong.
 Heavy packages are imported by the commands that need them, so that `--help` and `--version` answer at once.
@@ -97,11 +97,20 @@ def show(
 def check(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.", show_default=False)],
     interpreter: Interpreter = None,
+    cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Whether files that have not changed are left out.")] = True,
 ) -> None:
     """Print what is wrong, a line each: `file:line:column: severity code: message`. Exits with 1 if there are errors."""
     from shapelens.commands import check as command
 
-    _run(lambda: command.check(paths, interpreter))
+    _run(lambda: command.check(paths, interpreter, use_cache=cache))
+
+
+@app.command()
+def clean() -> None:
+    """Remove what was kept on disk of earlier runs."""
+    from shapelens.commands import clean as command
+
+    command.clean()
 
 
 @app.command()

@@ -278,6 +278,7 @@ class Run:
     deadline: float = 10.0  # seconds, without those of the search
     memory_limit: int = 4 << 30  # bytes that the run may add
     named: bool = True  # probe for named dims after the run
+    brief: bool = False  # but only where something is to be said of the code
     search: Optional[Search] = None  # None: only `examples` are run
 
     @property

@@ -103,5 +103,5 @@ def test_summary() -> None:
         return Finding("view", severity, "", Span(1, 0, 1, 1), "/m.py")
 
     assert summary([]) == ""
-    assert summary([finding("error")]) == "1 error"
-    assert summary([finding("warning"), finding("error"), finding("error"), finding("information")]) == "2 errors, 1 warning, 1 note"
+    assert summary(["error"]) == "1 error"
+    assert summary(["warning", "error", "error", "information"]) == "2 errors, 1 warning, 1 note"

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import aclosing
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from shapelens.analysis.findings import Finding
-from shapelens.batch import Analysed, Batch, Unreadable, project_root, read
+from shapelens import cache
+from shapelens.checking import Checked, Checker, Said
 from shapelens.commands import Refused
 from shapelens.examples.users import is_skipped
 from shapelens.report.text import SEVERITY_STYLES, summary
 
 
-async def check(paths: list[Path], python: str | None) -> int:
+async def check(paths: list[Path], python: str | None, *, use_cache: bool) -> int:
     """Print the findings of files and folders; 1 if any is an error. Raises Refused, batch.Unreadable and batch.Unavailable."""
     if missing := [path for path in paths if not path.exists()]:
         raise Refused(f"{missing[0]}: no such file or folder")
     files = list(_files(paths))
     console = Console(highlight=False)
     tally = _Tally()
-    batches: dict[Path, Batch] = {}
     progress = Progress(
         TextColumn("[dim]{task.description}"),
         BarColumn(),
@@ -32,20 +32,16 @@ async def check(paths: list[Path], python: str | None) -> int:
         transient=True,
         disable=not console.is_terminal,
     )
-    try:
-        with progress:
-            task = progress.add_task("", total=len(files))
-            for path, named in files:
-                progress.update(task, description=str(path))
-                analysed = await _analysed(path, named, python, batches)
-                if analysed is not None:
-                    tally.add(analysed)
-                    for finding in analysed.findings:
-                        _print(console, path, finding)
+    checker = Checker(python, cache.opened() if use_cache else None)
+    with progress:
+        task = progress.add_task("", total=len(files))
+        async with aclosing(checker.check(files, lambda path: progress.update(task, description=str(path)))) as results:
+            async for path, checked in results:
+                if checked is not None:
+                    tally.add(checked)
+                    for said in checked.findings:
+                        _print(console, path, said)
                 progress.advance(task)
-    finally:
-        for batch in batches.values():
-            await batch.worker.stop()
     console.print(tally.closing(), soft_wrap=True, markup=False)
     return 1 if tally.has_errors else 0
 
@@ -55,23 +51,23 @@ class _Tally:
 
     def __init__(self) -> None:
         self.run = self.found = self.without_example = 0
-        self.findings: list[Finding] = []
+        self.severities: list[str] = []
 
-    def add(self, analysed: Analysed) -> None:
-        self.findings += analysed.findings
-        if analysed.choice.examples or analysed.trace.examples:
+    def add(self, checked: Checked) -> None:
+        self.severities += [said.severity for said in checked.findings]
+        if checked.ran:
             self.run += 1
-            self.found += any(run.evidence and run.error is None for run in analysed.trace.examples)
-        elif analysed.module.classes:
+            self.found += checked.found
+        elif checked.has_classes:
             self.without_example += 1
 
     @property
     def has_errors(self) -> bool:
-        return any(finding.severity == "error" for finding in self.findings)
+        return "error" in self.severities
 
     def closing(self) -> str:
         nothing = "nothing is wrong" if self.run else "there was nothing to run"
-        parts = [f"{_files_text(self.run)} checked: {summary(self.findings) or nothing}"]
+        parts = [f"{_files_text(self.run)} checked: {summary(self.severities) or nothing}"]
         if self.found:
             parts.append(
                 f"{_files_text(self.found)} {'was' if self.found == 1 else 'were'} run with examples that were found rather than given"
@@ -86,30 +82,11 @@ def _files_text(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
 
 
-async def _analysed(path: Path, named: bool, python: str | None, batches: dict[Path, Batch]) -> Analysed | None:
-    """The analysis of one file; None for a file of a folder that is not about torch, or that is no text at all."""
-    try:
-        text = read(path)
-    except Unreadable:
-        if named:
-            raise
-        return None
-    if not named and "torch" not in text and "shapelens:" not in text:
-        return None
-    root = project_root(path.absolute())
-    if root not in batches:
-        # Projects that have the same interpreter share its worker; a run says which project it belongs to.
-        batch = Batch(python, root=root)
-        batches[root] = next((other for other in batches.values() if other.interpreter == batch.interpreter), batch)
-    return await batches[root].analyse(path, text, users=named)
-
-
-def _print(console: Console, path: Path, finding: Finding) -> None:
-    style = SEVERITY_STYLES.get(finding.severity, "bold")
-    place = f"{path}:{finding.span.line}:{finding.span.column + 1}"
-    console.print(f"{place}: ", end="", soft_wrap=True, markup=False)
-    console.print(finding.severity, style=style, end=" ", markup=False)
-    console.print(f"{finding.code}: {' '.join(finding.message.split())}", soft_wrap=True, markup=False)
+def _print(console: Console, path: Path, said: Said) -> None:
+    style = SEVERITY_STYLES.get(said.severity, "bold")
+    console.print(f"{path}:{said.line}:{said.column + 1}: ", end="", soft_wrap=True, markup=False)
+    console.print(said.severity, style=style, end=" ", markup=False)
+    console.print(f"{said.code}: {said.message}", soft_wrap=True, markup=False)
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:

@@ -57,7 +57,7 @@ def _refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) 
 def _print_text(analysed: Analysed) -> None:
     console = Console(highlight=False)
     Listing(analysed, console).print()
-    closing = summary(analysed.findings)
+    closing = summary([finding.severity for finding in analysed.findings])
     if not analysed.trace.examples and not analysed.findings:
         names = [each.name for each in analysed.module.classes]
         closing = (

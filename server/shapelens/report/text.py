@@ -142,8 +142,8 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     return textwrap.wrap(text, max(width, 20)) or [""] if width is not None else [text]
 
 
-def summary(findings: Sequence[Finding]) -> str:
-    """`2 errors, 1 warning`; "" where there is nothing."""
-    counts = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITY_STYLES}
+def summary(severities: Sequence[str]) -> str:
+    """`2 errors, 1 warning` for findings of these severities; "" where there is nothing."""
+    counts = {severity: severities.count(severity) for severity in SEVERITY_STYLES}
     words = {"information": "note", "hint": "hint"}
     return ", ".join(f"{count} {words.get(severity, severity)}{'' if count == 1 else 's'}" for severity, count in counts.items() if count)

@@ -79,10 +79,8 @@ class Job:
                 outcome, detail = "memory", "the run needed more than its memory limit of %d MB" % (self.run.memory_limit >> 20)
                 self._stopped(outcome, detail)
             except (SystemExit, KeyboardInterrupt) as error:
-                outcome, detail = (
-                    "exit",
-                    "the file called %s" % ("sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt"),
-                )
+                outcome = "exit"
+                detail = "the file called %s" % ("sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt")
                 self._stopped(outcome, detail, error)
         return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, reading.files())
 
@@ -162,7 +160,8 @@ class Job:
                 self.send(Traced(self.run.run_id, "run", self.trace))
             in_time = find_examples(self, names, search, sights)
         # Remarks come with the last trace: they can wait, and the names of dims help to judge them.
-        to_be_named = self.run.named and in_time and any(sight.sizes for _, sight, _, _ in sights)
+        said = not self.run.brief or self.trace.mismatches or any(sight.remarks for _, sight, _, _ in sights)
+        to_be_named = self.run.named and in_time and said and any(sight.sizes for _, sight, _, _ in sights)
         if not to_be_named:
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
         self.send(Traced(self.run.run_id, "run", self.trace))

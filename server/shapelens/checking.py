@@ -1,0 +1,202 @@
+"""What `check` says of many files: each that has changed is analysed by one of several workers, the others are as they were."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shapelens.batch import Analysed, Batch, Unreadable, project_root, read
+from shapelens.cache import Inputs, RunCache, Store
+from shapelens.cache.inputs import digest, version
+from shapelens.cache.runs import folders_of_missing
+from shapelens.examples.settings import Settings
+from shapelens.examples.users import Users
+from shapelens.plain import build, plain
+from shapelens.runner import interpreter
+
+MEMORY_OF_A_WORKER = 1 << 30  # bytes that torch and an ordinary run take
+
+
+@dataclass
+class Said:
+    """A finding, as it is printed: lines from 1, columns from 0."""
+
+    line: int
+    column: int
+    severity: str
+    code: str
+    message: str
+
+
+@dataclass
+class Checked:
+    """What there is to say of a file."""
+
+    findings: list[Said] = field(default_factory=list)
+    ran: bool = False
+    found: bool = False  # it ran to its end with an example that was found for it
+    has_classes: bool = False
+
+
+def workers_at_once() -> int:
+    """As many as there are processors, as far as memory goes."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return processors
+    return max(1, min(processors, memory // MEMORY_OF_A_WORKER))
+
+
+class Checker:
+    """Goes through files in their order. What it says of one does not depend on how many are analysed side by side."""
+
+    def __init__(self, python: str | None, store: Store | None) -> None:
+        """`python`: the interpreter that has torch, None to find it for each project; `store`: None to analyse all files anew."""
+        self._python = python
+        self._cache = RunCache(store) if store is not None else None
+        self._inputs = self._cache.inputs if self._cache is not None else Inputs()
+        self._users = Users(unchanging=True)
+        self._roots: dict[Path, Path] = {}  # by folder
+        self._interpreters: dict[Path, str] = {}  # by root
+
+    async def check(
+        self, files: Sequence[tuple[Path, bool]], began: Callable[[Path], None]
+    ) -> AsyncGenerator[tuple[Path, Checked | None], None]:
+        """Each file with what there is to say of it, in their order; None for one of a folder that is not about torch, or no text at all.
+
+        `files`: with each whether it was named itself, rather than its folder; such a one is also seen from the files that import it.
+        `began` is called as a file's turn comes. Raises batch.Unreadable for a file that was named, and batch.Unavailable.
+        """
+        results: list[asyncio.Future[Checked | None]] = [asyncio.get_running_loop().create_future() for _ in files]
+        turns = iter(range(len(files)))
+        slots = [asyncio.create_task(self._go_through(files, turns, results, began)) for _ in range(min(workers_at_once(), len(files)))]
+        try:
+            for (path, _), result in zip(files, results, strict=True):
+                yield path, await result
+        finally:
+            for slot in slots:
+                slot.cancel()
+            await asyncio.gather(*slots, return_exceptions=True)
+            for result in results:
+                if not result.cancel() and not result.cancelled():
+                    result.exception()  # One is enough.
+
+    async def _go_through(
+        self,
+        files: Sequence[tuple[Path, bool]],
+        turns: Iterator[int],
+        results: Sequence[asyncio.Future[Checked | None]],
+        began: Callable[[Path], None],
+    ) -> None:
+        """Take files, one after the other, as long as there are any left that nobody has taken."""
+        batch: Batch | None = None
+        try:
+            for turn in turns:
+                path, named = files[turn]
+                began(path)
+                await asyncio.sleep(0)
+                try:
+                    text = _text_of(path, named)
+                    checked = self._known(path, text, named) if text is not None else None
+                    if text is not None and checked is None:
+                        batch = await self._batch_for(path, batch)
+                        checked = await self._analysed(batch, path, text, named)
+                    results[turn].set_result(checked)
+                except Exception as error:
+                    results[turn].set_exception(error)
+        finally:
+            if batch is not None:
+                await batch.worker.stop()
+
+    async def _batch_for(self, path: Path, batch: Batch | None) -> Batch:
+        """The batch of a slot: projects that have the same interpreter share its worker, and there is never more than one."""
+        root = self._root(path)
+        python = self._interpreter(root)
+        if batch is not None and batch.interpreter == python:
+            return batch
+        if batch is not None:
+            await batch.worker.stop()
+        return Batch(python, root=root, users=self._users)
+
+    async def _analysed(self, batch: Batch, path: Path, text: str, named: bool) -> Checked:
+        if self._cache is not None:
+            self._cache.learn(batch.interpreter, await batch.start())
+        analysed = await batch.analyse(path, text, users=named, brief=True)
+        checked = _checked(analysed)
+        if self._cache is not None and analysed.complete:
+            await asyncio.to_thread(self._keep, batch.interpreter, path, text, named, analysed, checked)
+        return checked
+
+    # --- what is known from before ---
+
+    def _known(self, path: Path, text: str, named: bool) -> Checked | None:
+        key = self._key(path, text, named)
+        value = self._cache.store.get(key) if self._cache is not None and key is not None else None
+        if not isinstance(value, dict):
+            return None
+        try:
+            same = self._inputs.same(value["files"]) and all(
+                self._inputs.names(folder) == names for folder, names in value["folders"].items()
+            )
+            checked: Checked = build(Checked, value["checked"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None  # Not of our making.
+        return checked if same else None
+
+    def _keep(self, python: str, path: Path, text: str, named: bool, analysed: Analysed, checked: Checked) -> None:
+        key = self._key(path, text, named)
+        if self._cache is None or key is None or self._cache.environments.worked_in(python) is None:
+            return
+        value = {
+            "files": self._inputs.states(sorted(analysed.read - {analysed.path})),
+            "folders": {folder: self._inputs.names(folder) for folder in folders_of_missing(analysed.trace, str(self._root(path)))},
+            "checked": plain(checked),
+        }
+        self._cache.store.put(key, value)
+
+    def _key(self, path: Path, text: str, named: bool) -> str | None:
+        """What the findings of a file depend on, besides the files that its runs read."""
+        root = self._root(path)
+        identity = self._cache.environments.identity(self._interpreter(root)) if self._cache is not None else None
+        if identity is None:
+            return None
+        file = str(path.absolute())
+        settings = Settings.from_pyproject(str(path.absolute().parent))
+        if not settings.cache:
+            return None
+        users = [user.path for user in self._users.of(file, str(root), settings, {})]
+        return digest("check", version(), identity, file, text, str(root), plain(settings), users, named)
+
+    def _root(self, path: Path) -> Path:
+        folder = path.absolute().parent
+        if folder not in self._roots:
+            self._roots[folder] = project_root(path.absolute())
+        return self._roots[folder]
+
+    def _interpreter(self, root: Path) -> str:
+        if root not in self._interpreters:
+            self._interpreters[root] = interpreter.find(str(root), self._python or Settings.from_pyproject(str(root)).interpreter)
+        return self._interpreters[root]
+
+
+def _text_of(path: Path, named: bool) -> str | None:
+    try:
+        text = read(path)
+    except Unreadable:
+        if named:
+            raise
+        return None
+    return text if named or "torch" in text or "shapelens:" in text else None
+
+
+def _checked(analysed: Analysed) -> Checked:
+    findings = [
+        Said(each.span.line, each.span.column, each.severity, each.code, " ".join(each.message.split())) for each in analysed.findings
+    ]
+    ran = bool(analysed.choice.examples or analysed.trace.examples)
+    found = any(run.evidence and run.error is None for run in analysed.trace.examples)
+    return Checked(findings, ran, found, bool(analysed.module.classes))
