@@ -14,6 +14,7 @@ import torch
 from ..protocol import Mismatch
 from . import results, unknown
 from .caught import would_be_caught
+from .clashes import known_sizes_clash
 from .failures import mismatch_of
 from .frames import Frames
 from .keys import HALF_BUILT, LAYER, STAND_IN, VAGUE, key_of, value_of
@@ -48,7 +49,7 @@ class Recovery:
             changed = _changed(function, args, kwargs)
             shapes = None if self._is_vague(args, kwargs) else results.shapes_of(function, args, kwargs)
             # That there is no meta kernel says nothing about the code; it is said only where nothing is known of the result.
-            if not (is_unable(error) and (changed is not None or shapes is not None)) and not self._follows(args, kwargs):
+            if not (is_unable(error) and (changed is not None or shapes is not None)) and not self._follows(args, kwargs, function):
                 self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))
             if changed is not None:
                 return changed[0]
@@ -57,7 +58,7 @@ class Recovery:
     def unable(self, function: Callable[..., Any], args: Args, kwargs: Kwargs, error: Exception) -> Any:
         """As `operation`, but only where the failure says nothing about the code: an attempt ends at any other. Raises NotRecovered."""
         with _plainly():
-            follows = is_unable(error) or self._follows(args, kwargs)
+            follows = is_unable(error) or self._follows(args, kwargs, function)
         if not follows:
             raise NotRecovered
         return self.operation(function, args, kwargs, error)
@@ -135,11 +136,11 @@ class Recovery:
             raise NotRecovered  # The example's own expression failed.
         return trail
 
-    def _follows(self, args: Args, kwargs: Kwargs) -> bool:
-        """Whether a failure says nothing about the code, as something that the operation was given is unknown."""
+    def _follows(self, args: Args, kwargs: Kwargs, function: Optional[Callable[..., Any]] = None) -> bool:
+        """Whether a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
         if self._is_vague(args, kwargs):
             return True
-        if not unknown.state.met:
+        if not unknown.state.met or (function is not None and known_sizes_clash(function, args, kwargs)):
             return False
         return unknown.any_unknown(_numbers(args)) or unknown.any_unknown(_numbers(tuple(kwargs.values())))
 
