@@ -147,6 +147,14 @@ def test_what_failed_is_not_searched_for_again_until_something_changes() -> None
     assert not edited.chosen
 
 
+def test_what_failed_is_not_searched_for_again_for_an_edit_that_it_does_not_come_by() -> None:
+    text = TEXT.replace("class Other(nn.Module)", "class Base(nn.Module):\n    width = 3\n\n\nclass Other(Base)")
+    found = kept(replace(INFERRED, target="Other", expression="Other()(f32[3])", error="RuntimeError: no", doubtful=True), text)
+    assert known(found, text.replace("return x\n", "return x * 2\n", 1).replace("SEED = 1", "SEED = 2"))[0].chosen
+    assert not known(found, text.replace("width = 3", "width = 4"))[0].chosen
+    assert not known(found, text.replace("from torch import nn", "from torch import nn, jit"))[0].chosen
+
+
 def test_what_failed_is_searched_for_again_when_a_file_that_it_imports_changes() -> None:
     states = dict(STATES)
     found = Found(states.get)

@@ -26,6 +26,9 @@ _COMMON = frozenset({*keyword.kwlist, *dir(builtins), *SHORTHANDS, "torch", "nn"
 # `net = Net()`, `x = torch.randn(2, 3)`, `net(x)`: from the class to what it is called with there are this many steps.
 _STEPS = 2
 _LONGEST_STEP = 400  # characters of a statement whose names are followed further
+_IMPORT = re.compile(r"(?:from|import)\b")
+_BLOCK = re.compile(r"(?:if|try|for|while|with|match)\b")
+_ASSIGNED = re.compile(r"[^=(]+(?==)")  # what stands left of `=`
 _DEFINITION = re.compile(r"(?:@.*\n)*(?:async\s+)?(?:def|class)\s+(\w+)")
 
 
@@ -68,7 +71,7 @@ class Found:
             if not found.chosen and found.evidence_text != _evidence_text(module, run, surroundings):
                 del self._by_class[path, name]
                 continue
-            settled = found.failed and found.text == self._text(module, found.files, surroundings)
+            settled = found.failed and found.text == self._text(module, run, found.files, surroundings)
             where = _moved(module, run.where, found.line)
             known.append(Known(name, run.expression, run.evidence, where, chosen=found.chosen or settled, proven=found.proven))
         return known
@@ -80,11 +83,11 @@ class Found:
         whole: the run has come to its end; else only examples count that did.
         """
         files = tuple(trace.files)
-        text = self._text(module, files, surroundings)
         examples = []
         wrong = {mismatch.example for mismatch in trace.mismatches}
         for index, run in enumerate(trace.examples):
             if run.evidence and not run.file:
+                text = self._text(module, run, files, surroundings)
                 before = self._by_class.get((path, run.target))
                 same = before is not None and before.run.expression == run.expression
                 if before is not None and same and run.tried <= 1 and not run.others:  # It was known, so that nothing else was tried.
@@ -127,16 +130,26 @@ class Found:
         """Everything but the user's own choices: another environment may run what this one did not."""
         self._by_class = {key: found for key, found in self._by_class.items() if found.chosen}
 
-    def _text(self, module: Module, files: Iterable[str], surroundings: object) -> object:
-        """All that a run of the classes of a file may depend on."""
-        return [item.statement.text.strip() for item in module.statements.placed], [self.state_of(file) for file in files], surroundings
+    def _text(self, module: Module, run: ExampleRun, files: Iterable[str], surroundings: object) -> object:
+        """All that the run of an example may depend on: the imports, what its class and its expression name, what that names, and so on."""
+        statements = [item.statement.text.strip() for item in module.statements.placed]
+        binding: dict[str, list[str]] = {}
+        for text in statements:
+            for name in _bound(text):
+                binding.setdefault(name, []).append(text)
+        waiting = {run.target.partition(".")[0], *_WORD.findall(run.expression)} & binding.keys()
+        reached: set[str] = set()
+        while waiting:
+            reached |= waiting
+            waiting = {word for name in waiting for text in binding[name] for word in _words(text) & binding.keys()} - reached
+        kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(_bound(text))]
+        return kept, [self.state_of(file) for file in files], surroundings
 
 
 def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:
     """What of a file speaks for or against an example of a class: the statements outside of module classes that have to do with the class
     or with what the example names. An annotation speaks in the class itself, but not in the code of its methods."""
     outer = run.target.partition(".")[0]
-    # What a function calls its own variables has nothing to do with what others call theirs.
     module_classes = {cls.qualname for cls in (*module.classes, *module.maybe_modules)}
     statements = [item.statement for item in module.statements.placed]
     inside = {number for number, each in enumerate(statements) if any(cls.qualname in module_classes for cls in each.classes)}
@@ -166,6 +179,17 @@ def _names_at_module_level(statement: str) -> frozenset[str]:
     """The names that a statement may bind in its module: that of a function or class, any of another statement's."""
     definition = _DEFINITION.match(statement)
     return _words(statement) if definition is None else frozenset({definition[1]}) - _COMMON
+
+
+@lru_cache(maxsize=4096)
+def _bound(statement: str) -> frozenset[str]:
+    """The names that a statement binds in its module; of an `if` or the like, all that it names."""
+    if definition := _DEFINITION.match(statement):
+        return frozenset({definition[1]})
+    if _BLOCK.match(statement):
+        return _words(statement)
+    target = _ASSIGNED.match(statement)
+    return _words(target[0]) if target else frozenset()
 
 
 def _line_of(module: Module, where: str) -> str:

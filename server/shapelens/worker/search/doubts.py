@@ -72,10 +72,15 @@ def asks_for_another_form(bench: Bench, trial: Trial) -> bool:
     """Whether an attempt failed in a way that other sizes cannot mend, but another kind of input might."""
     if trial.found is None or not trial.found.trail:
         return True
-    owner = _NO_ATTRIBUTE.match(trial.found.message)
-    if owner is not None and _is_module_class(bench, owner[1]):
-        return False  # An attribute of the model itself: no input has it.
+    if lacks_own_attribute(bench, trial):
+        return False
     return any(demand.kind in ("rank", "dtype", "missing", "parts") for demand in demands(trial))
+
+
+def lacks_own_attribute(bench: Bench, trial: Trial) -> bool:
+    """Whether an attempt failed as a module of the file lacks an attribute: no input has it."""
+    owner = _NO_ATTRIBUTE.match(trial.found.message) if trial.found is not None else None
+    return owner is not None and _is_module_class(bench, owner[1])
 
 
 def _is_module_class(bench: Bench, name: str) -> bool:

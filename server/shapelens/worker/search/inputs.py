@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -20,6 +20,7 @@ from . import forms
 from .choices import Argument, Node, Sizes, node_of
 from .contained import Container, container_of
 from .demands import demands
+from .doubts import lacks_own_attribute
 from .evidence import Construction, InputShape
 from .forms import Form
 from .left_out import LeftOut
@@ -29,19 +30,33 @@ from .neighbours import MOST_FORMS, Adjusted, Neighbours
 from .shape_words import is_batch
 from .trials import Bench, Trial, parameters_of
 
+MOST_ALIKE = 20  # attempts that end alike
+
 
 class Inputs:
     """The search for the arguments of one model."""
 
-    def __init__(self, bench: Bench, shapes: Mapping[str, InputShape], most: int, adjusted: Adjusted) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        shapes: Mapping[str, InputShape],
+        most: int,
+        adjusted: Adjusted,
+        failed: Callable[[Node], None] = lambda best: None,
+    ) -> None:
+        """failed: told after each attempt in vain of the choice that came furthest."""
         self.bench = bench
+        self._failed = failed
         self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
         self.most = most  # attempts
         self.best: Optional[Node] = None  # that came furthest, without coming to its end
         self.too_long = False  # whether an attempt was cut off
+        self._hopeless = False  # whether what fails has nothing to do with inputs
+        self._alike: Dict[Tuple[Any, str], int] = {}  # attempts that failed at the same place with the same words
         self._adjusted = adjusted
         self._ran: List[Node] = []  # that ran to its end
         self._parameters: List[inspect.Parameter] = []
+        self._from = Node(Construction(""), (), {})  # whose neighbours are tried
         self._count = itertools.count()
         self._tried: Set[Tuple[str, str]] = set()
         self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
@@ -51,7 +66,7 @@ class Inputs:
     def search(self, construction: Construction, model: Any) -> Optional[Node]:
         """The first choice with which the model runs to its end; None where none was found: then `best` came furthest."""
         self._ran = []
-        self.too_long = False
+        self.too_long = self._hopeless = False
         self._parameters = _called_with(model)
         self._model, self._layer = model, forms.first_layer(model)
         self._built_for = built_for(model, construction.sizes)
@@ -71,6 +86,9 @@ class Inputs:
                 return None
         while heap and not self._is_over():
             _, _, node = heapq.heappop(heap)
+            if self._is_exhausted(node):
+                continue
+            self._from = node
             if node.neighbours is None:
                 node.neighbours = self._neighbours.of(node)
             other = next(node.neighbours, None)
@@ -107,7 +125,11 @@ class Inputs:
         return None
 
     def _is_over(self) -> bool:
-        return self.too_long or len(self._tried) >= self.most or self.bench.is_over
+        return self.too_long or self._hopeless or len(self._tried) >= self.most or self.bench.is_over
+
+    def _is_exhausted(self, node: Node) -> bool:
+        """Whether so many other choices ended as this one did that it depends on none of them."""
+        return node.trial is not None and self._alike.get(_words_of(node.trial), 0) >= MOST_ALIKE
 
     def _push(self, heap: List[Tuple[float, int, Node]], node: Node) -> None:
         heapq.heappush(heap, (-node.worth, next(self._count), node))
@@ -125,12 +147,16 @@ class Inputs:
             self._ran.append(node)
             return True
         self.too_long = self.too_long or isinstance(trial.error, TooLong)
+        self._hopeless = self._hopeless or lacks_own_attribute(self.bench, trial)
+        words = _words_of(trial)
+        self._alike[words] = self._alike.get(words, 0) + 1
         if self.best is None or self.best.trial is None or trial.reached > self.best.trial.reached:
             self.best = node
+        self._failed(self.best)
         return False
 
     def _reach(self, node: Node) -> Optional[Trial]:
-        if self._is_over():
+        if self._is_over() or self._is_exhausted(self._from):
             return None
         self._attempt(node)
         return node.trial
@@ -306,6 +332,11 @@ def with_one_batch(shapes: Mapping[str, InputShape]) -> Dict[str, InputShape]:
         return replace(shape, dims=tuple("B" if dim in batches and type(dim) is str else dim for dim in shape.dims))
 
     return {name: renamed(shape) for name, shape in shapes.items()}
+
+
+def _words_of(trial: Trial) -> Tuple[Any, str]:
+    """Where an attempt failed, and what was said there."""
+    return trial.place, trial.found.message if trial.found is not None else str(trial.error)
 
 
 def _is_new(node: Node, other: Node) -> bool:

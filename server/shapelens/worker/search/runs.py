@@ -34,8 +34,11 @@ def find_examples(job: "Job", names: Dict[str, Any], search: Search, sights: Lis
 
 
 def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[Any]) -> None:
+    shown: List[bool] = []  # whether it was doubtful, of what was shown before the first example ran
+
     def show(found: Found) -> None:
-        if not job.trace.observations:
+        if not job.trace.observations and found.doubtful not in shown and False not in shown:
+            shown.append(found.doubtful)
             _show_attempt(job, found, finder.bench)
 
     finder = Finder(job, names, search, show)
@@ -43,6 +46,7 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
     finder.given = {request.target for request in job.run.examples}
     for _, _, calls, _ in sights:  # Where an example that was given fails, what it did not come to has no other one either.
         finder.reached.update(type(module) for module in calls.modules)
+    finder.has_shown = bool(job.trace.observations)
     for found in finder.examples():
         before = Marks(job.trace)
         run = _run(job, found, names, finder.bench)
@@ -55,6 +59,7 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
                 job.calls = run.calls
                 _describe(run.example, other, run.calls)
             found = other or found
+        finder.has_shown = True
         told.append((found, run.example))
         if run.sight is not None:
             job.record(run.sight, [], run.number, run.first_layer)
@@ -97,14 +102,12 @@ def _run(job: "Job", found: Found, names: Dict[str, Any], bench: Bench) -> _Run:
 
 
 def _show_attempt(job: "Job", found: Found, bench: Bench) -> None:
-    """Send what the attempt saw that led to an example, so that something shows before the example itself has run."""
-    if bench.seen is None:
-        return
+    """Send what an attempt saw, so that something shows before the example itself has run, or before there is one."""
     before = Marks(job.trace)
     job.trace.examples.append(
         ExampleRun(found.target, found.expression, evidence=found.evidence, where=found.where, doubtful=found.doubtful)
     )
-    job.record(Sight(bench.seen, job.calls.seen, {}), [], len(job.trace.examples) - 1, len(job.trace.layers))
+    job.record(Sight(bench.seen_so_far, job.calls.seen, {}), [], len(job.trace.examples) - 1, len(job.trace.layers))
     job.send(Traced(job.run.run_id, "partial", job.trace))
     before.restore(job.trace)
 

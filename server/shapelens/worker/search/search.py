@@ -49,6 +49,7 @@ MOST_TRIES_AFTER_EDIT = 24  # where an example ran before
 MOST_CONSTRUCTIONS = 25  # tried until one can be built
 MOST_CALLS = 8  # of a class in the project that are tried besides the one that was found
 MOST_OTHERS = 4  # of them that the user may choose from
+EARLY = 0.25  # seconds after which what comes furthest shows while the search goes on
 SHARE = 0.6  # of the time that is left, for one class
 LEAST_SECONDS = 0.4  # for one class
 
@@ -78,13 +79,17 @@ class Finder:
     """The search for the examples of a document that is loaded."""
 
     def __init__(self, job: "Job", names: Mapping[str, Any], search: Search, first: Callable[[Found], None] = lambda found: None) -> None:
-        """first: told of what runs for a class, before what else it may be given is looked for; `bench.seen` has what it saw."""
+        """first: told of what runs for a class, before what else it may be given is looked for, and of what comes furthest where none was
+        found that runs in `EARLY` seconds; `bench.seen_so_far` has what it saw.
+        """
         self.job = job
         self.first = first
         self.names = names
         self.search = search
         self.tree = ast.parse(job.run.text.lstrip("\ufeff"), job.run.file)
         self.bench = Bench(job, names, time.perf_counter() + search.seconds)
+        self.has_shown = False  # what comes furthest, or whatever else: it is shown once, while there is nothing better
+        self._shows_at = time.perf_counter() + EARLY
         self.reached: Set[type] = set()  # classes whose `forward` ran to its end
         self.given: Set[str] = set()  # classes that have an example of their own
         self._lines = job.run.text.splitlines()
@@ -200,7 +205,13 @@ class Finder:
         return another if comes_by(self.bench, another.expression, places) else found
 
     def _by_evidence(self, name: str, cls: type, ways: Iterable[Way], most: int = MOST_TRIES) -> Found:
-        inputs = Inputs(self.bench, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
+        def failed(node: Node) -> None:
+            if not self.has_shown and time.perf_counter() > self._shows_at and node.trial is not None and node.trial.classes:
+                self.has_shown = True
+                attempt(self.bench, node.expression)
+                self.first(replace(self._found(name, node, inputs), doubtful=True))
+
+        inputs = Inputs(self.bench, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls), failed)
         best: Optional[Tuple[int, Node]] = None
         given: Optional[Found] = None
         first = ""

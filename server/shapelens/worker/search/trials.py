@@ -65,6 +65,12 @@ class Bench:
         self.seen: Optional[Dict[int, Seen]] = None  # what the last attempt saw, where it was a call that ran to its end
         self._models: Dict[str, Any] = {}
         self._built: Dict[int, Seen] = {}  # what was seen while the last model was built
+        self._before: Dict[int, Seen] = {}  # the same, where that was not part of the last attempt
+
+    @property
+    def seen_so_far(self) -> Dict[int, Seen]:
+        """What the last attempt saw, be it to its end or not, with what was seen while its model was built."""
+        return {**self._before, **self.job.recorder.seen}
 
     @property
     def is_over(self) -> bool:
@@ -78,6 +84,7 @@ class Bench:
         if constructor in self._models:
             return self._models[constructor], Trial(0, None, None)
         self.tried += 1
+        self._before = {}
         trial = self._evaluated(lambda namespace: eval(compile_expression(constructor), namespace))
         if trial.error is None:
             self._models = {constructor: trial.result}  # Only the last one: they may be large.
@@ -87,6 +94,7 @@ class Bench:
     def whole(self, expression: str) -> Trial:
         """Evaluate a whole example."""
         self.tried += 1
+        self._before = {}
         trial = self._evaluated(lambda namespace: eval(compile_expression(expression), namespace))
         self.seen = self.job.recorder.seen if trial.error is None else None
         return trial
@@ -129,8 +137,9 @@ class Bench:
             namespace[MODEL] = model
             return eval(_CALL, namespace)
 
+        self._before = self._built
         trial = self._evaluated(evaluate, turned, keep=True)
-        self.seen = {**self._built, **self.job.recorder.seen} if trial.error is None else None
+        self.seen = self.seen_so_far if trial.error is None else None
         return trial
 
     # --- both ---
