@@ -306,16 +306,6 @@ class Stop:
     """End the worker and its children."""
 
 
-# --- between the worker's own processes ---
-
-
-@dataclass
-class Imported:
-    """What a run has imported of the user's files and would like to find ready the next time. The server never sees it."""
-
-    files: List[str]
-
-
 # --- worker to server ---
 
 
@@ -368,7 +358,7 @@ class Finished:
     read: List[str] = field(default_factory=list)  # by absolute path, files that are no library's: the run depends on them
 
 
-MESSAGES = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Imported, Hello, Ready, Output, Traced, Finished)}
+MESSAGES: Dict[str, Any] = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Output, Traced, Finished)}
 
 
 # --- frames ---

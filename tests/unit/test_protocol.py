@@ -51,7 +51,6 @@ MESSAGES = [
     ),
     protocol.Cancel(7),
     protocol.Preload(["einops", "timm"]),
-    protocol.Imported(["/blocks.py"]),
     protocol.Stop(),
     Hello(1, "3.9.18", "/usr/bin/python", 42, fork=True, torch=None, error="ImportError: libtorch.so"),
     protocol.Ready(1.25),

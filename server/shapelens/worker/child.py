@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import select
 import sys
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Iterator, Optional
 
-from ..protocol import Imported, Run, encode
-from . import confine
+from ..protocol import ExampleRequest, Finished, Run, Trace, Traced, encode
+from . import confine, remembered
+from .between import Imported, Learnt, Outdated, Rehearsal, Unsuited
 from .framing import read_message
 from .prepared import PREPARED
+from .standing import Standing, Unsuitable
+
+LONGEST_REHEARSAL = 2.0  # seconds
 
 
-def serve_one(jobs: int, results: int, output: int) -> None:
-    """Wait for a run on the `jobs` pipe, do it, send its messages to `results`, and end the process. User prints go to `output`."""
+class Interrupted(BaseException):
+    """The job has come: what is rehearsed for it ends here."""
+
+
+def serve_one(jobs: int, results: int, output: int, standing: Optional[Standing], rehearsal: Optional[Run]) -> None:
+    """Wait for a run on the `jobs` pipe, do it, send its messages to `results`, and end the process. User prints go to `output`.
+
+    With what stands loaded, the last run is done once more while the next one is waited for: it takes the page faults of this process, and
+    computes the shapes of operations that will come again.
+    """
     code = 0
     try:
         os.setsid()
-        _redirect(output)
-        from .run import execute  # The parent has imported it; this only names it.
-
-        _touch()
+        gc.disable()  # A short-lived process need not collect, and each collection would copy pages of the parent.
+        if standing is not None and rehearsal is not None:
+            redirect(os.open(os.devnull, os.O_WRONLY))
+            rehearse(rehearsal, standing, jobs)
+            redirect(output)
+        else:
+            redirect(output)
+            _touch()
         with os.fdopen(jobs, "rb") as incoming, os.fdopen(results, "wb") as outgoing:
             run = read_message(incoming)
             if isinstance(run, Run):
-                do(run, outgoing, execute)
+                do(run, outgoing, standing)
     except BaseException:  # Nothing may get past this point: the parent's stack is below.
         import traceback
 
@@ -36,29 +54,78 @@ def serve_one(jobs: int, results: int, output: int) -> None:
         os._exit(code)
 
 
-def do(run: Run, outgoing: BinaryIO, execute: Any) -> None:
+def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing]) -> None:
     """Do a run under its limits and write its messages."""
+    from .run import execute  # The parent has imported it; this only names it.
+
+    newest: Optional[Trace] = None
 
     def send(message: Any) -> None:
+        nonlocal newest
+        if isinstance(message, Traced):
+            newest = message.trace
         outgoing.write(encode(message))
         outgoing.flush()
 
+    finished: Any
+    try:
+        with _limits(run):
+            finished = execute(run, send, standing)
+    except Unsuitable as error:
+        send(Unsuited(run.run_id, str(error)))
+        return
+    if standing is not None and standing.outdated:
+        send(Outdated())
+    if finished.outcome == "ok" and newest is not None:
+        send(Rehearsal(_to_be_rehearsed(run, newest, finished)))
+    send(finished)
+    additions = remembered.additions()
+    if additions:
+        send(Learnt(additions))
+    if PREPARED.unprepared:
+        send(Imported(PREPARED.unprepared))
+
+
+def _to_be_rehearsed(run: Run, trace: Trace, finished: Finished) -> Run:
+    examples = [ExampleRequest(example.target, example.expression) for example in trace.examples]
+    fields = {**run.__dict__, "search": None, "examples": examples if finished.seconds < LONGEST_REHEARSAL else []}
+    return Run(**fields)
+
+
+def rehearse(run: Run, standing: Standing, jobs: int) -> None:
+    """Do a run for its side effects on this process, until there is something to read from `jobs`."""
+    from .run import execute
+
+    def look() -> None:
+        if select.select([jobs], [], [], 0)[0]:
+            raise Interrupted()
+
+    try:
+        look()
+        standing.workspace.progress.watch = look
+        with _limits(run):
+            execute(run, lambda message: None, standing)
+    except (Interrupted, Unsuitable, confine.DeadlineReached):
+        pass
+    finally:
+        standing.workspace.progress.watch = None
+
+
+@contextlib.contextmanager
+def _limits(run: Run) -> Iterator[None]:
     sys.dont_write_bytecode = True
     confine.forbid()
     confine.limit_memory(run.memory_limit)
     confine.limit_time(run.longest)
     try:
-        finished = execute(run, send)
+        yield
     finally:
         confine.no_time_limit()
         _flush()
-    send(finished)
-    if PREPARED.unprepared:
-        send(Imported(PREPARED.unprepared))
 
 
-def _redirect(output: int) -> None:
-    """Standard input is empty; standard output and error, also of C code, go to the pipe for the log."""
+def redirect(output: int) -> None:
+    """Standard input is empty; standard output and error, also of C code, go to `output`."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(output, 1)
@@ -75,7 +142,6 @@ def _touch() -> None:
     """Take the page faults of a first small run now, while nobody waits."""
     import torch
 
-    gc.disable()  # A short-lived process need not collect, and each collection would copy pages of the parent.
     with torch.device("meta"):
         torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(16, 2))(
             torch.empty(1, 3, 4, 4)

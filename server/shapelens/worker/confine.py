@@ -32,6 +32,8 @@ _TEMPORARY = tempfile.gettempdir()  # as it is outside of a run
 
 class _State:
     scratch: Optional[str] = None  # set: the guard is up
+    is_hooked = False
+    trusts = False  # no user code is running
     real_scratch = ""
 
 
@@ -118,13 +120,22 @@ def scratch_of(pid: int) -> str:
 
 
 def forbid() -> None:
-    """Put up the guard, for good: an audit hook cannot be taken away. User code gets PermissionError for what it may not do."""
-    if _State.scratch is None:
+    """Put up the guard of this process: an audit hook cannot be taken away. User code gets PermissionError for what it may not do."""
+    if _State.scratch != scratch_of(os.getpid()):
+        _State.trusts = True
         _State.scratch = scratch_of(os.getpid())
         os.makedirs(_State.scratch, exist_ok=True)
         _State.real_scratch = os.path.realpath(_State.scratch) + os.sep
         tempfile.tempdir = _State.scratch
-        sys.addaudithook(_audit)
+        if not _State.is_hooked:
+            _State.is_hooked = True
+            sys.addaudithook(_audit)
+    _State.trusts = False
+
+
+def trust() -> None:
+    """Let down the guard until `forbid` is called again: from here on our own code runs."""
+    _State.trusts = True
 
 
 def clean_up(pid: int) -> None:
@@ -146,6 +157,8 @@ def clean_up_after_the_dead() -> None:
 
 
 def _audit(event: str, args: Tuple[Any, ...]) -> None:
+    if _State.trusts:
+        return
     if event == "open":
         path, _, flags = args
         if not isinstance(path, (str, bytes)):

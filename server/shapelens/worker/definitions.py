@@ -15,13 +15,13 @@ import importlib.util
 import sys
 import time
 from types import CodeType, ModuleType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from .confine import TooLong, within
 from .standin import StandInModule, absent, cause_of
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
-CODE = "shapelens_code"  # an attribute of statements
+CODE, BOUND, GLOBALS = "shapelens_code", "shapelens_bound", "shapelens_globals"  # attributes of statements: what is known of them
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 LONGEST = 2.0  # seconds that a statement of a module may take that is no definition
@@ -111,7 +111,7 @@ class Definitions:
                 names = _with_parts(name, statements)
                 self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)))  # noqa: B023
         if name not in self._names:
-            self._run_those([node for node in self._branches if name in set(bound_names(node))][:1], lambda node: True)
+            self._run_those([node for node in self._branches if name in bound_names(node)][:1], lambda node: True)
         if name not in self._names and not name.startswith("_"):
             self._take_starred(name)
         if name not in self._names and not name.startswith("__"):
@@ -213,7 +213,7 @@ def is_definition(node: ast.stmt) -> bool:
 
 def _shapes_module(node: ast.stmt) -> bool:
     """Whether a statement decides what the module itself is: where its parts are found, what it exports, or what takes its place."""
-    if MODULE_NAMES & set(bound_names(node)):
+    if MODULE_NAMES.intersection(bound_names(node)):
         return True
     stored = (part for part in ast.walk(node) if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store))
     return any(ast.unparse(part.value) == "sys.modules" for part in stored)
@@ -255,8 +255,15 @@ def is_main_block(node: ast.stmt) -> bool:
     )
 
 
-def bound_names(node: ast.AST) -> Iterator[str]:
+def bound_names(node: ast.AST) -> Tuple[str, ...]:
     """Names that a statement binds, or whose value it changes: `x = …`, `x[…] = …`, `x.append(…)`."""
+    names: Optional[Tuple[str, ...]] = node.__dict__.get(BOUND)
+    if names is None:  # They are asked for again and again.
+        names = node.__dict__[BOUND] = tuple(dict.fromkeys(_bound_names(node)))
+    return names
+
+
+def _bound_names(node: ast.AST) -> Iterator[str]:
     todo: List[ast.AST] = [node]
     trains = isinstance(node, (ast.For, ast.While, ast.With)) and any(map(_is_training, ast.walk(node)))
     while todo:
@@ -310,9 +317,13 @@ def _parts_of(node: ast.stmt, names: Set[str]) -> Iterator[str]:
 
 def _global_assignments(function: ast.AST) -> List[ast.stmt]:
     """The assignments in a function to names that it declares `global`."""
+    known: Optional[List[ast.stmt]] = function.__dict__.get(GLOBALS)
+    if known is not None:
+        return known
     names = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
-    return [
+    found = function.__dict__[GLOBALS] = [
         node
         for node in (ast.walk(function) if names else ())
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and set(bound_names(node)) & names
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and names.intersection(bound_names(node))
     ]
+    return found

@@ -34,11 +34,18 @@ class Frames:
 
     def __init__(self, file: str, root: str, recorder: Recorder) -> None:
         self.recorder = recorder
-        self.file = file
-        self._folders = tuple({os.path.join(folder, "") for folder in (os.path.dirname(file), package_of(file)[0], root) if folder})
         self._libraries = _library_folders()
-        self._known: Dict[str, bool] = {file: True}
         self._places: Dict[CodeType, List[Any]] = {}  # of each instruction
+        self.file = self._root = ""
+        self.adopt(file, root)
+
+    def adopt(self, file: str, root: str) -> None:
+        """The document of the run is this one now."""
+        if (file, root) == (self.file, self._root):
+            return
+        self.file, self._root = file, root
+        self._folders = tuple({os.path.join(folder, "") for folder in (os.path.dirname(file), package_of(file)[0], root) if folder})
+        self._known: Dict[str, bool] = {file: True}
 
     def is_user_file(self, file: str) -> bool:
         """Whether a file belongs to the workspace and is no library."""

@@ -1,4 +1,4 @@
-"""The worker's main loop where the platform can fork: torch is loaded once here, each run happens in a child that was forked ahead of it.
+"""A loop that does each run in a child that was forked ahead of it.
 
 User code never runs in this process. It relays the child's messages, kills it at its deadline, and says how it ended.
 """
@@ -12,11 +12,12 @@ import sys
 import time
 from typing import Any, Callable, List, Optional
 
-from ..protocol import HEADER, Cancel, Finished, Output, Preload, Run, Stop, decode, encode
-from . import child
+from ..protocol import HEADER, Cancel, Finished, Output, Run, Stop, decode, encode
+from . import child, remembered
+from .between import INTERNAL, Learnt, Outdated, Rehearsal
 from .confine import GRACE, clean_up, clean_up_after_the_dead
 from .framing import Splitter
-from .prepared import PREPARED
+from .standing import Standing
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
 READ_SIZE = 1 << 18
@@ -25,7 +26,7 @@ READ_SIZE = 1 << 18
 class Child:
     """A forked process: waiting, or at work on `run`."""
 
-    def __init__(self, inherited: List[int]) -> None:
+    def __init__(self, inherited: List[int], standing: Optional[Standing] = None, rehearsal: Optional[Run] = None) -> None:
         job_out, self.job_in = os.pipe()
         self.results, result_in = os.pipe()
         self.output, output_in = os.pipe()
@@ -37,7 +38,7 @@ class Child:
                 os.close(number)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            child.serve_one(job_out, result_in, output_in)
+            child.serve_one(job_out, result_in, output_in, standing, rehearsal)
         for number in (job_out, result_in, output_in):
             os.close(number)
         os.set_blocking(self.results, False)
@@ -76,17 +77,17 @@ class Child:
 class Host:
     """Reads messages from `incoming`, writes to `outgoing`: file descriptors that nobody else knows."""
 
-    def __init__(self, incoming: int, outgoing: int) -> None:
+    def __init__(self, incoming: int, outgoing: int, standing: Optional[Standing] = None, rehearsal: Optional[Run] = None) -> None:
         self.incoming = incoming
         self.outgoing = outgoing
+        self.standing = standing  # what this process has loaded for the runs of its children
+        self.rehearsal = rehearsal  # what they do while they wait
         self.splitter = Splitter()
         self.selector = selectors.DefaultSelector()
         self.waiting: Optional[Child] = None
         self.working: Optional[Child] = None
         self.queue: List[Run] = []
         self.wake, self.wake_in = os.pipe()
-        self.imported: List[str] = []  # files that are to be prepared for the next runs
-        self.prepared_some = False
         self.stopping = False
 
     def serve(self) -> None:
@@ -103,8 +104,8 @@ class Host:
             while not self.stopping:
                 self._prepare()
                 ready = self.selector.select(self._timeout())
-                if not ready and self.imported:
-                    self._prepare_file()
+                if not ready:
+                    self._while_idle()
                 for key, _ in ready:
                     if key.fileobj in self.selector.get_map():  # An earlier handler of this round may have closed it.
                         key.data()
@@ -148,8 +149,6 @@ class Host:
             self._next()
         elif isinstance(message, Cancel):
             self._cancel(message.run_id)
-        elif isinstance(message, Preload):
-            self._preload(message.modules)
         elif isinstance(message, Stop):
             self.stopping = True
 
@@ -160,12 +159,6 @@ class Host:
         if self.working is not None and self.working.run is not None and self.working.run.run_id == run_id:
             self.working.kill("cancelled")
 
-    def _preload(self, modules: List[str]) -> None:
-        from .preload import preload
-
-        if preload(modules):
-            self._replace_waiting()
-
     def _replace_waiting(self) -> None:
         """The child that waits does not have what has just been loaded; the next one will."""
         if self.waiting is not None:
@@ -174,13 +167,8 @@ class Host:
             self.waiting.close()
             self.waiting = None
 
-    def _prepare_file(self) -> None:
-        """One of the files that runs have imported, while there is nothing else to do."""
-        if self.working is None:
-            self.prepared_some |= PREPARED.prepare(self.imported.pop())
-            if not self.imported and self.prepared_some:
-                self.prepared_some = False
-                self._replace_waiting()
+    def _while_idle(self) -> None:
+        """Nothing has happened for as long as `_timeout` says."""
 
     def _next(self) -> None:
         if self.working is None and self.queue:
@@ -197,34 +185,48 @@ class Host:
                 pass  # It died while it waited: _reap says so.
 
     def _prepare(self) -> None:
-        if self.waiting is None:
-            inherited = [self.incoming, self.outgoing, self.wake, self.wake_in]
-            if self.working is not None:
-                inherited += [self.working.results, self.working.output]
-            self.waiting = Child(inherited)
+        if self.waiting is None and self.working is None:
+            self.waiting = Child(self._open(), self.standing, self.rehearsal)
+
+    def _open(self) -> List[int]:
+        """The files of this process that are not for those that it forks."""
+        return [self.incoming, self.outgoing, self.wake, self.wake_in]
 
     # --- the child's messages ---
 
     def _relay(self) -> None:
         process = self.working
         assert process is not None
-        chunk = _read(process.results)
+        chunk = read(process.results)
         if chunk == b"":
             self.selector.unregister(process.results)
         for frame in process.splitter.feed(chunk or b""):
-            if b'"type":"Imported"' in frame[:64]:
-                self.imported += decode(frame[HEADER.size :]).files
-                continue
-            if b'"type":"Finished"' in frame[:64]:
+            kind = kind_of(frame)
+            if kind in ("Finished", "Unsuited"):
                 process.finished = True
                 # What was printed before belongs in front of it.
                 self._drain(process.output, self._relay_output)
-            self._write(frame)
+            if kind in INTERNAL:
+                self._hear(decode(frame[HEADER.size :]), frame)
+            else:
+                self._write(frame)
+
+    def _hear(self, message: Any, frame: bytes) -> None:
+        """What a child says to this process, or to the one that this one was forked by."""
+        if isinstance(message, Learnt):
+            remembered.learn(message.additions)
+        elif isinstance(message, Rehearsal):
+            if self.rehearsal is None or self.rehearsal.file != message.run.file:
+                self._replace_waiting()
+            self.rehearsal = message.run
+            if self.standing is not None and not self.standing.absorb(message.run):
+                self.send(Outdated())
+        self._write(frame)
 
     def _relay_output(self) -> None:
         process = self.working
         assert process is not None and process.run is not None
-        chunk = _read(process.output)
+        chunk = read(process.output)
         if chunk == b"":
             self.selector.unregister(process.output)
         elif chunk:
@@ -238,7 +240,7 @@ class Host:
 
     def _timeout(self) -> Optional[float]:
         if self.working is None:
-            return 0.0 if self.imported else None
+            return None
         return max(0.0, self.working.kill_at - time.monotonic())
 
     def _watch_deadline(self) -> None:
@@ -247,7 +249,7 @@ class Host:
             self.working.kill_at = time.monotonic() + 60
 
     def _drain_wake(self) -> None:
-        _read(self.wake)
+        read(self.wake)
 
     def _reap(self) -> None:
         while True:
@@ -302,7 +304,13 @@ def how_it_ended(process: Child, status: int) -> Any:
     return "exit", "the file ended its process with exit code %d" % os.WEXITSTATUS(status)
 
 
-def _read(number: int) -> Optional[bytes]:
+def kind_of(frame: bytes) -> str:
+    """The class of the message in a frame."""
+    start = HEADER.size + len(b'{"type":"')
+    return frame[start : frame.index(b'"', start)].decode()
+
+
+def read(number: int) -> Optional[bytes]:
     """What a pipe holds now; b"" at its end, None where there is nothing at the moment."""
     try:
         return os.read(number, READ_SIZE)

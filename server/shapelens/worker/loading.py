@@ -23,11 +23,13 @@ from .missing import MissingFinder
 from .packages import package_of, search_path
 from .prepared import PREPARED, Program
 from .recorder import Recorder
+from .reparse import SITES, Parsed, level_of, reparsed, rewrite_new
 from .rewrite import ASSUMED, TURN, TURNS, rewrite
 from .unknown import turn, turns
 
 OnFailure = Callable[[str, ast.stmt, BaseException], None]
 
+NOBODYS = "__shapelens_document__"  # the name of a document that cannot have the one that its file gives it
 MOST_REWRITTEN = 1 << 18  # bytes of text in a run, open documents not counted: some 400 ms
 MOST_PARSED = 1 << 20  # bytes of text in a run; what is beyond is left to Python, which may have it compiled
 
@@ -85,7 +87,28 @@ class UserFinder(importlib.abc.MetaPathFinder):
         self.asked: Set[str] = set()  # top-level names that the finders behind Python's own were asked for
         self.programs: Dict[str, Optional[Program]] = {}
         self.loaded: List[str] = []  # the user's files, in the order in which they were imported
+        self.last: Optional[Parsed] = None  # the document, once it is rewritten
+        self.standing: Set[str] = set()  # the names of modules that were loaded by an earlier run
         self.rewritten = self.parsed = 0
+
+    def adopt(self, document: str, texts: Dict[str, str], observe: Sequence[str], anew: Set[str]) -> None:
+        """Another run with what is loaded: its document and texts, and the files that are loaded anew."""
+        self.document, self.texts, self.observe = document, texts, {*texts, *observe}
+        self.loaded = [file for file in self.loaded if file not in anew]
+        for file in anew:
+            self.trees.pop(file, None)
+            self.programs.pop(file, None)
+        self.asked.clear()
+        self.rewritten = self.parsed = 0
+
+    def tree_of(self, file: str) -> Optional[ast.Module]:
+        """The syntax tree of a file that was loaded, or would be; None where it has none."""
+        program = self.programs.get(file)
+        tree = program.tree if program is not None else self.trees.get(file)
+        if tree is None:
+            with contextlib.suppress(OSError, SyntaxError, UnicodeDecodeError):
+                tree = parse(self.text_of(file), file)
+        return tree
 
     def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
         if fullname in sys.builtin_module_names:
@@ -136,10 +159,18 @@ class UserFinder(importlib.abc.MetaPathFinder):
         names = module.__dict__
         names.update(self.recorder.reporters())
         names[ASSUMED], names[TURNS], names[TURN] = assumed, turns, turn
+        if self.standing and hasattr(module, "__path__"):  # A package that is loaded again gets those of its modules that are not.
+            for name in [name for name in self.standing if name.rpartition(".")[0] == module.__name__ and name in sys.modules]:
+                names.setdefault(name.rpartition(".")[2], sys.modules[name])
         # The modules of a package are made to be imported: what one does at module level (registering, loading others) the rest relies on.
         all_of_it = file != self.document and (hasattr(module, "__path__") or "." in module.__name__)
         definitions = names[KEPT] = Definitions(module, file, all_of_it, lambda node, error: self.on_failure(file, node, error))
         definitions.run(tree)
+
+    def show(self, file: str) -> None:
+        """Let tracebacks and `inspect` have the editor's text of a file."""
+        text = self.texts[file]
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
 
     def _tree(self, file: str) -> ast.Module:
         program = self._program(file)
@@ -151,16 +182,31 @@ class UserFinder(importlib.abc.MetaPathFinder):
         tree = self.trees.get(file) or parse(text, file)
         self.trees[file] = tree
         if file in self.texts:
-            linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+            self.show(file)
         if file not in self.recorder.rewritten and self._is_worth_rewriting(file, text):
             first = len(self.recorder.sites)
-            self.recorder.add_file(file)
             try:
-                rewrite(tree, self.recorder.sites)
+                if file == self.document:
+                    self.rewrite_document(tree, text)
+                else:
+                    self.recorder.add_file(file)
+                    rewrite(tree, self.recorder.sites)
             except RecursionError:  # Nested deeper than we can follow: the file runs as it is.
                 del self.recorder.sites[first:]
                 tree = self.trees[file] = parse(text, file)
         return tree
+
+    def parse_document(self, file: str, text: str) -> ast.Module:
+        """The syntax tree of the document, with what it has in common with the last one that was loaded. Raises SyntaxError."""
+        before = self.last if file == self.document else None
+        self.last = None
+        return (before and reparsed(before, text, file, self.recorder.sites)) or parse(text, file)
+
+    def rewrite_document(self, tree: ast.Module, text: str) -> None:
+        """Rewrite what is new in the document's tree. Raises RecursionError."""
+        self.recorder.add_file(self.document)
+        self.last = rewrite_new(tree, text, self.recorder.sites)
+        self.recorder.pieces = self.document, [node.__dict__[SITES] for node in tree.body]
 
     def _is_worth_rewriting(self, file: str, text: str) -> bool:
         if file not in self.observe:
@@ -209,7 +255,7 @@ def parse(text: str, file: str) -> ast.Module:
 
 def relative_levels(tree: ast.Module) -> int:
     """How many packages the relative imports of a module climb: 1 for `from . import x`, 2 for `from .. import x`."""
-    return max([node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)] or [0])
+    return max(map(level_of, tree.body), default=0)
 
 
 def load(file: str, root: str, finder: UserFinder) -> ModuleType:
@@ -217,12 +263,12 @@ def load(file: str, root: str, finder: UserFinder) -> ModuleType:
 
     Raises SyntaxError; what definitions raise goes to `on_failure`.
     """
-    tree = finder.trees[file] = parse(finder.texts[file], file)
+    tree = finder.trees[file] = finder.trees.get(file) or parse(finder.texts[file], file)
     levels = relative_levels(tree)
     sys.path[:0] = search_path(file, root, levels)
     name = package_of(file, levels)[1]
     if "." not in name and (not name.isidentifier() or _is_taken(name, file)):
-        name = "__shapelens_document__"
+        name = NOBODYS
     parent = name.rpartition(".")[0]
     if parent:
         _import_package(parent, file)

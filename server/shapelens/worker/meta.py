@@ -92,7 +92,7 @@ class Meta(TorchFunctionMode):
                 result = special(func, args, kwargs)
             else:
                 key = remembered.key_of(func, args, kwargs)
-                result = remembered.known(key) if key is not None else None
+                result = remembered.known(key, args) if key is not None else None
                 if result is None:
                     args, kwargs = together(func, args, kwargs)
                     result = func(*args, **kwargs) if key is None else remembered.call(key, func, args, kwargs)

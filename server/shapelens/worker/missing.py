@@ -39,6 +39,10 @@ class MissingFinder(importlib.abc.MetaPathFinder):
         self._on_missing = on_missing
         self._guards: Dict[str, List[Tuple[int, int]]] = {}
 
+    def forget(self) -> None:
+        """The texts that are imported from may be others now."""
+        self._guards.clear()
+
     def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
         parent = fullname.rpartition(".")[0]
         if parent and not isinstance(sys.modules.get(parent), StandInModule):

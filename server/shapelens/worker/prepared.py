@@ -53,6 +53,11 @@ class Prepared:
             self.files.pop()
         self.unprepared = []
 
+    def keep(self) -> None:
+        """What the run of this process has loaded stays, for those that are forked from it."""
+        self._kept = len(self.sites)
+        self.unprepared = []
+
     def prepare(self, file: str) -> bool:
         """Parse, rewrite and compile a file; whether there is something new. A file that cannot be is left to the run, which reports it."""
         state = _state(file)
@@ -67,7 +72,8 @@ class Prepared:
             first = len(self.sites) if self._rewritten + state[1] <= MOST_REWRITTEN else None
             if first is not None:
                 rewrite(tree, self.sites)
-            _compile(tree, file)
+            compile_all(tree, file)
+            _strip(tree)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             del self.sites[self._kept :]
             return False
@@ -80,11 +86,16 @@ class Prepared:
         return True
 
 
-def _compile(tree: ast.Module, file: str) -> None:
+def compile_all(tree: ast.Module, file: str) -> None:
+    """Compile the statements of a module. Raises SyntaxError, ValueError and RecursionError."""
     flags = future_flags(tree)
     for node in tree.body:
         if not is_main_block(node):
             compiled(node, file, flags)
+
+
+def _strip(tree: ast.Module) -> None:
+    for node in tree.body:
         if isinstance(node, DEFINES):
             for field in ("body", "decorator_list", "bases", "keywords"):
                 if hasattr(node, field):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import Callable
+from typing import Callable, Optional
 
 EVERY = 0.5  # seconds; a trace that takes long to put together is sent more rarely, so that it slows the run by a fifth at most
 _NEVER = float("inf")
@@ -13,8 +13,9 @@ _NEVER = float("inf")
 class Progress:
     """Asked at each call of a module, which costs next to nothing until a trace is due."""
 
-    def __init__(self, send: Callable[[], None]) -> None:
-        self._send = send
+    def __init__(self) -> None:
+        self.send: Callable[[], None] = lambda: None  # of the run under way
+        self.watch: Optional[Callable[[], None]] = None  # asked at each call too: it may raise
         self._due = _NEVER
 
     def begin(self) -> None:
@@ -27,13 +28,15 @@ class Progress:
 
     def tick(self) -> None:
         """Send what there is if it is time."""
+        if self.watch is not None:
+            self.watch()
         start = time.perf_counter()
         if start < self._due:
             return
         self._due = _NEVER  # What is called on the way must not come here again.
         held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM}) if hasattr(signal, "pthread_sigmask") else None
         try:
-            self._send()
+            self.send()
         except Exception:  # A module that is half built, say: what is seen so far is shown the next time.
             pass
         finally:

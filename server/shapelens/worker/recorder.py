@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from typing import Any, Callable, Container, Dict, List, Optional, Tuple
+from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Tuple
 
 import torch
 
@@ -45,6 +45,7 @@ class Recorder:
         self.files: List[Tuple[int, str]] = PREPARED.files  # the first site of each file, and the file
         self.rewritten: Dict[str, int] = {}  # the first site of each file that is in use
         self._first_sites: List[int] = [first for first, _ in self.files]
+        self.pieces: Tuple[str, List[range]] = ("", [])  # a file whose sites are not in one range, and the ranges in the order of its text
         self.seen: Dict[int, Seen] = {}
         self.defined: Dict[int, Seen] = {}  # of the sites that run once, with the definitions
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
@@ -57,6 +58,11 @@ class Recorder:
             return
         self.files.append((len(self.sites), file))
         self._first_sites.append(len(self.sites))
+
+    def forget_files(self, files: Container[str]) -> None:
+        """These files are loaded anew: forget their sites. The numbers of the others stay."""
+        self.rewritten = {file: first for file, first in self.rewritten.items() if file not in files}
+        self.defined = {number: seen for number, seen in self.defined.items() if self.file_of(number) not in files}
 
     def start_example(self) -> None:
         """Forget what the sites held; the sites themselves stay."""
@@ -147,11 +153,25 @@ class Recorder:
         """The file that a site is in."""
         return self.files[bisect.bisect_right(self._first_sites, number) - 1][1]
 
-    def sites_of(self, file: str) -> range:
+    def sites_of(self, file: str) -> Iterable[int]:
         """The sites of a file."""
+        if file == self.pieces[0]:
+            return [number for piece in self.pieces[1] for number in piece]
         first = self.rewritten[file]
         behind = bisect.bisect_right(self._first_sites, first)
         return range(first, self._first_sites[behind] if behind < len(self._first_sites) else len(self.sites))
+
+    def _in_order(self, numbers: Iterable[int]) -> List[int]:
+        """Sites in the order of evaluation, or else of the text."""
+        pieces = sorted((piece.start, place) for place, piece in enumerate(self.pieces[1]) if piece)
+        starts = [start for start, _ in pieces]
+        if [place for _, place in pieces] == sorted(place for _, place in pieces):
+            return sorted(numbers)
+
+        def order(number: int) -> Tuple[int, int]:
+            return (pieces[bisect.bisect_right(starts, number) - 1][1] if number >= starts[0] else -1), number
+
+        return sorted(numbers, key=order)
 
     def span_of(self, number: int) -> Span:
         """Where a site is."""
@@ -166,7 +186,7 @@ class Recorder:
         """
         out = []
         every = {**self.defined, **self.seen} if example == 0 else self.seen
-        for number in sorted(every):
+        for number in self._in_order(every):
             seen, site = every[number], self.sites[number]
             file = self.file_of(number)
             if file not in files:

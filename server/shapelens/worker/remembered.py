@@ -1,11 +1,15 @@
 """Shapes of operations that were computed before: the meta kernels of many are Python, and cost twenty times what looking them up does.
 
-The key is what a result's shape, stride and dtype depend on: the function, the same of each tensor, the numbers. Only functions that make
-new tensors are remembered; what returns a view or its argument runs as it is.
+The key is what a result's shape, stride and dtype depend on: the function, the same of each tensor, the numbers. Functions that make new
+tensors are remembered, and those that change a tensor in place: on the meta device that changes nothing. What returns a view runs as it is.
 """
 
 from __future__ import annotations
 
+import base64
+import builtins
+import io
+import pickle
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -16,7 +20,8 @@ Key = Tuple[Any, ...]
 
 MOST_KEYS = 20_000
 _ON_META = "meta"
-_ALIAS = object()  # the result shares memory with an argument, or is of another kind than a tensor
+_FIRST = "first"  # the result is the first argument, which is as it was
+_ALIAS = "alias"  # the result shares memory with an argument, or is of another kind than a tensor
 _PLAIN = (Tensor, torch.nn.Parameter)
 _VALUES = (int, float, bool, str, type(None), torch.dtype, torch.memory_format)
 
@@ -37,6 +42,12 @@ layer_norm group_norm batch_norm round floor ceil sign eq ne lt le gt ge __eq__ 
 logical_or logical_not __and__ __or__ __invert__ bitwise_and bitwise_or masked_fill argmax argmin gather index_select repeat
 """
 
+_IN_PLACE = """
+add_ sub_ mul_ div_ pow_ neg_ abs_ exp_ log_ sqrt_ rsqrt_ square_ reciprocal_ clamp_ clamp_min_ clamp_max_ fill_ zero_ uniform_ normal_
+exponential_ log_normal_ cauchy_ geometric_ bernoulli_ random_ erf_ erfinv_ relu_ sigmoid_ tanh_ floor_ ceil_ round_ trunc_ masked_fill_
+addcmul_ addcdiv_ lerp_ copy_
+"""
+
 
 def _functions() -> Iterator[Any]:
     for name in _FUNCTIONAL.split():
@@ -44,26 +55,30 @@ def _functions() -> Iterator[Any]:
     for name in _TENSOR.split():
         yield getattr(torch, name, None)
         yield getattr(Tensor, name, None)
+    for name in _IN_PLACE.split():
+        yield getattr(Tensor, name, None)
     yield torch.functional.einsum
     yield torch.functional.norm
 
 
-_REMEMBERED = {function for function in _functions() if function is not None}
+_ORDER = [function for function in dict.fromkeys(_functions()) if function is not None]
+_REMEMBERED = {function: number for number, function in enumerate(_ORDER)}
 _table: Dict[Key, Any] = {}
+_new: List[Key] = []  # what this process has added to what it was forked with
 
 
 def key_of(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
     """What tells this call from others; None for one that is not remembered, as it has real tensors or arguments of other kinds, say."""
     if func not in _REMEMBERED or state.off or torch._C._functorch.peek_interpreter_stack() is not None:
         return None
-    parts: List[Any] = [func, torch.is_grad_enabled(), torch.get_default_dtype()]
+    parts: List[Any] = [_REMEMBERED[func], torch.is_grad_enabled(), torch.get_default_dtype()]
     if not _add(parts, args):
         return None
     for name, value in kwargs.items():
         parts.append(name)
         if not _add(parts, (value,)):
             return None
-    return tuple(parts) if _ON_META in parts else None
+    return tuple(parts) if _ON_META in parts and not (args and type(args[0]) in _PLAIN and not args[0].is_meta) else None
 
 
 def _add(parts: List[Any], values: Any) -> bool:
@@ -90,19 +105,48 @@ def _add(parts: List[Any], values: Any) -> bool:
 
 def call(key: Key, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
     """The result of a call, remembered under its key from now on. Raises whatever the function raises."""
+    looks = _look(args[0]) if args and type(args[0]) in _PLAIN else None
     result = func(*args, **kwargs)
     if len(_table) < MOST_KEYS:
-        _table[key] = _described(result, args, kwargs)
+        in_place = looks is not None and result is args[0] and looks == _look(result)
+        _table[key] = _FIRST if in_place else _described(result, args, kwargs)
+        _new.append(key)
     return result
 
 
-def known(key: Key) -> Optional[Any]:
+def known(key: Key, args: Tuple[Any, ...]) -> Optional[Any]:
     """A new result of a call that was made before; None where it has to be made again."""
     found = _table.get(key)
-    if found is None or found is _ALIAS:
+    if found is None or found == _ALIAS:
         return None
     state.used = True
+    if found == _FIRST:
+        return args[0]
     return _made(found)
+
+
+def additions() -> str:
+    """What this process has learnt, for `learn` of another."""
+    return base64.b64encode(pickle.dumps([(key, _table[key]) for key in _new])).decode() if _new else ""
+
+
+def learn(text: str) -> None:
+    """Take over what another process has learnt. Raises pickle.UnpicklingError for what is no such text."""
+    for key, found in _Unpickler(io.BytesIO(base64.b64decode(text))).load():
+        if len(_table) < MOST_KEYS:
+            _table.setdefault(key, found)
+
+
+class _Unpickler(pickle.Unpickler):
+    """For keys only: it comes from a process that user code ran in."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = getattr(torch if module.startswith("torch") else builtins, name, None)
+        if found is torch.Size or found in (int, float, bool, str) or isinstance(found, (torch.dtype, torch.memory_format)):
+            return found
+        if name == "NoneType" or found is torch.dtype or found is torch.memory_format:
+            return type(None) if name == "NoneType" else found
+        raise pickle.UnpicklingError("%s.%s is no part of a key" % (module, name))
 
 
 class NeedsGraph(BaseException):
@@ -129,8 +173,12 @@ def graph_is_needed() -> None:
         raise NeedsGraph()
 
 
+def _look(tensor: Tensor) -> Any:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad
+
+
 def _described(result: Any, args: Any, kwargs: Any) -> Any:
-    if type(result) is not Tensor or not result.is_meta or result.layout is not torch.strided or result._is_view():
+    if type(result) is not Tensor or not result.is_meta or result.layout is not torch.strided:
         return _ALIAS
     storage = result.untyped_storage()._cdata
     for value in (*args, *kwargs.values()):

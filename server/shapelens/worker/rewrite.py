@@ -249,10 +249,13 @@ def _side_by_side(target: Any, value: Any) -> bool:
 
 def rewrite(tree: ast.Module, sites: List[Site]) -> ast.Module:
     """The tree, rewritten in place, its sites appended to `sites`. Raises RecursionError for code that is nested too deeply."""
-    globals_: Set[str] = set()
-    for targets, value in Survey(tree.body).assignments:
-        if len(targets) == 1 and isinstance(targets[0], ast.Name) and _computes(targets[0], value):
-            globals_.add(targets[0].id)
-    rewriter = Rewriter(sites, globals_)
+    rewriter = Rewriter(sites, computed_names(tree.body))
     tree.body = [rewriter.visit(node) for node in tree.body]
     return tree
+
+
+def computed_names(body: List[ast.stmt]) -> Set[str]:
+    """The names that statements at module level compute, of which functions may read tensors."""
+    assignments = Survey(body).assignments
+    single = [(targets[0], value) for targets, value in assignments if len(targets) == 1 and isinstance(targets[0], ast.Name)]
+    return {target.id for target, value in single if isinstance(target, ast.Name) and _computes(target, value)}

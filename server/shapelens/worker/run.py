@@ -6,39 +6,31 @@ The run itself comes first and its trace is sent at once, as findings need nothi
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import os
 import sys
 import time
 import traceback
 from dataclasses import replace
-from types import CodeType, FrameType
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
+from types import CodeType
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
 import torch
 
-from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Mismatch, Note, Observation, Run, Span, Trace, Traced
+from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Observation, Run, Trace, Traced
 from . import constants, data, files, outcomes, reading, remembered, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
-from .arguments import Arguments
-from .calls import Calls, shift, watching
+from .calls import Calls, shift
 from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached, TooLong
-from .definitions import KEPT
 from .example import compile_expression, evaluate
-from .failures import may_follow, mismatch_of, one_line
-from .frames import Frames
-from .harmless import harmless
-from .loading import UserFinder, load, once
-from .meta import Meta
-from .missing import MissingFinder
+from .failures import mismatch_of, one_line
 from .naming import Sizes, distinct, name_shape
 from .other_paths import look_again
 from .probing import Sight, named_calls, probes, what
-from .progress import Progress
-from .recorder import Recorder, Seen
-from .remarks import Remarks, name_remarks
+from .recorder import Seen
+from .remarks import name_remarks
 from .search.runs import find_examples
+from .standing import Standing, Unsuitable
+from .workspace import Workspace
 
 Send = Callable[[Any], None]
 
@@ -48,98 +40,66 @@ MOST_NAMED_DIMS = 6  # each costs a probe
 class Job:
     """A run under way."""
 
-    def __init__(self, run: Run, send: Send) -> None:
+    def __init__(self, run: Run, send: Send, workspace: Optional[Workspace] = None) -> None:
         self.run = run
         self.send = send
+        self.workspace = workspace or Workspace(run)
         self.trace = Trace(run.file)
-        remembered.state.off = False
-        self.recorder = Recorder(lambda module, site: self.calls.reported(module, site))
-        self.meta = Meta()
-        self.frames = Frames(run.file, run.root, self.recorder)
-        self.calls = Calls(self.recorder, self.meta, self.frames)
-        self.progress = Progress(self._send_so_far)
-        self.remarks = self.meta.remarks = Remarks(self.frames, self.recorder)
-        texts = {**run.overlays, run.file: run.text}
-        self.finder = UserFinder(run.file, texts, run.observe, self.frames.is_user_file, self.recorder, self._definition_failed)
-        self.missing = MissingFinder(self._missing)
+        self.recorder, self.meta, self.frames = self.workspace.recorder, self.workspace.meta, self.workspace.frames
+        self.finder, self.progress, self.remarks = self.workspace.finder, self.workspace.progress, self.workspace.remarks
+        self.progress.send = self._send_so_far
+
+    @property
+    def trace(self) -> Trace:
+        """What is sent."""
+        return self.workspace.trace
+
+    @trace.setter
+    def trace(self, trace: Trace) -> None:
+        self.workspace.trace = trace
+
+    @property
+    def calls(self) -> Calls:
+        """What watches the modules of the evaluation under way."""
+        return self.workspace.calls
+
+    @calls.setter
+    def calls(self, calls: Calls) -> None:
+        self.workspace.calls = calls
 
     def execute(self) -> Finished:
-        """Do the run; returns how it ended. `BaseException`s that are no ordinary errors of user code (exit, the deadline) end it early."""
+        """Do the run in an environment of its own, which ends with it."""
+        with self.workspace.environment():
+            return self.finish(self.workspace.load)
+
+    def finish(self, load: Callable[[], Dict[str, Any]]) -> Finished:
+        """Load the document and evaluate its examples; returns how that ended. `BaseException`s that are no ordinary errors of user code
+        (exit, the deadline) end it early."""
         start = time.perf_counter()
         outcome, detail = "ok", ""
-        with self._environment():
-            try:
-                names = self._load()
-                if names is not None:
-                    self._examples(names)
-            except DeadlineReached:
-                outcome, detail = "deadline", "the run took longer than its deadline of %g s" % self.run.deadline
-                self._stopped(outcome, detail)
-            except MemoryError:
-                outcome, detail = "memory", "the run needed more than its memory limit of %d MB" % (self.run.memory_limit >> 20)
-                self._stopped(outcome, detail)
-            except (SystemExit, KeyboardInterrupt) as error:
-                outcome = "exit"
-                detail = "the file called %s" % ("sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt")
-                self._stopped(outcome, detail, error)
+        try:
+            names = self._load(load)
+            if names is not None:
+                self._examples(names)
+        except DeadlineReached:
+            outcome, detail = "deadline", "the run took longer than its deadline of %g s" % self.run.deadline
+            self._stopped(outcome, detail)
+        except MemoryError:
+            outcome, detail = "memory", "the run needed more than its memory limit of %d MB" % (self.run.memory_limit >> 20)
+            self._stopped(outcome, detail)
+        except (SystemExit, KeyboardInterrupt) as error:
+            called = "sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt"
+            outcome, detail = "exit", "the file called %s" % called
+            self._stopped(outcome, detail, error)
         return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, reading.files())
 
-    @contextlib.contextmanager
-    def _environment(self) -> Iterator[None]:
-        run = self.run
-        before = list(sys.path), list(sys.argv)
-        sys.argv = Arguments([run.file])
-        sys.meta_path.insert(0, self.finder)
-        sys.meta_path.append(self.missing)
-        folder = run.root or os.path.dirname(run.file)
-        if os.path.isdir(folder):
-            os.chdir(folder)
+    def _load(self, load: Callable[[], Dict[str, Any]]) -> Optional[Dict[str, Any]]:
         try:
-            with once(), harmless(self.meta), self.meta, watching(lambda: self.calls, self.progress.tick):
-                yield
-        finally:
-            sys.path[:], sys.argv = before[0], before[1]
-            sys.meta_path.remove(self.finder)
-            sys.meta_path.remove(self.missing)
-
-    # --- definitions ---
-
-    def _load(self) -> Optional[Dict[str, Any]]:
-        try:
-            module = load(self.run.file, self.run.root, self.finder)
+            return load()
         except SyntaxError as error:
             # The server knows better where; a run of such a text happens only in a race.
             self._all_failed("syntax", "%s (line %s)" % (error.msg, error.lineno))
             return None
-        self.calls.definitions_ended()
-        names: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
-        return names
-
-    def _missing(self, name: str, frames: List[FrameType]) -> None:
-        """A package is not installed: said at the line of the document that wants it, directly or not."""
-        wants = [frame for frame in frames if frame.f_code.co_filename == self.run.file]
-        span = self.frames.line(self.run.file, wants[-1].f_lineno) if wants else None
-        message = "ModuleNotFoundError: No module named %r" % name
-        self.trace.notes.append(Note("missing-import", message, span))
-        if frames[0].f_code.co_filename in self.finder.loaded:
-            self.trace.notes.append(Note("missing-import", message, self.frames.line(frames[0].f_code.co_filename, frames[0].f_lineno)))
-
-    def _definition_failed(self, file: str, node: ast.stmt, error: BaseException) -> None:
-        span = Span(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
-        if file != self.run.file and self.missing.is_guarded():
-            raise error  # Whoever imports this file is prepared for that.
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
-        elif standin.cause_of(error) is not None:
-            code, message = standin.cause_of(error) or ("", "")
-            if code == "missing-file" and isinstance(error, FileNotFoundError):  # What follows from it is not said again.
-                self.trace.notes.append(Note(code, message, span))
-            standin.called.clear()
-        elif not may_follow(self.trace, file, node):
-            trail = self.frames.trail_of(error.__traceback__)
-            place = trail[-1] if trail else span
-            found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)
-            self.trace.mismatches.append(found)
 
     # --- examples ---
 
@@ -388,10 +348,17 @@ class Job:
         self.send(Traced(self.run.run_id, "run", self.trace))
 
 
-def execute(run: Run, send: Send) -> Finished:
-    """Do a run, sending `Traced` messages; returns the `Finished` that ends it. A bug of ours is called one, its traceback in the log."""
+def execute(run: Run, send: Send, standing: Optional[Standing] = None) -> Finished:
+    """Do a run, sending `Traced` messages; returns the `Finished` that ends it. A bug of ours is called one, its traceback in the log.
+
+    Raises Unsuitable where it cannot be done with what is `standing`.
+    """
     try:
-        return Job(run, send).execute()
+        if standing is None:
+            return Job(run, send).execute()
+        return Job(run, send, standing.workspace).finish(lambda: standing.again(run))
+    except Unsuitable:
+        raise
     except (DeadlineReached, MemoryError) as error:
         return Finished(run.run_id, "deadline" if isinstance(error, DeadlineReached) else "memory", "the run was stopped")
     except Exception as error:

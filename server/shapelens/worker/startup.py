@@ -32,9 +32,9 @@ def start(fork: bool) -> None:
     initialisers.make_free()
     _write(outgoing, encode(Ready(time.perf_counter() - started)))
     if fork:
-        from .host import Host
+        from .main import Main
 
-        Host(incoming, outgoing).serve()
+        Main(incoming, outgoing).serve()
     else:
         from .disposable import Disposable
 

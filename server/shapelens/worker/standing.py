@@ -1,0 +1,262 @@
+"""A run's modules that stay loaded, so that a later run of the project loads only what has changed since.
+
+What has to be loaded anew are the document, the files whose text is another one, and all that took values from these at its import. Where
+the document itself needs none of the latter, they stay as well, and only get the document's new classes under the names that they know
+(`monai/networks/nets/__init__.py` imports all networks, but none of them needs it).
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import warnings
+from types import ModuleType
+from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple, Union
+
+from ..protocol import Mismatch, Note, Run
+from . import files, remembered
+from .arguments import Arguments
+from .definitions import KEPT
+from .imports import Imports
+from .loading import NOBODYS, load, relative_levels
+from .packages import search_path
+from .prepared import compile_all
+from .workspace import Workspace
+
+State = Union[str, Tuple[int, int], None]  # a file's text in the editor; its time of change and size on disk; None where it is not there
+
+
+MOST_NEW_SITES = 50_000  # of versions of statements that are no more: each takes some 300 bytes
+
+
+class Unsuitable(Exception):
+    """A run cannot be done with what stands loaded: it needs a process that has loaded nothing."""
+
+
+class Standing:
+    """The modules that a run loaded, in an environment that holds on, and what they were loaded from. To be made before they are loaded."""
+
+    def __init__(self, run: Run) -> None:
+        self.workspace = Workspace(run)
+        self._path = list(sys.path)
+        self._before = set(sys.modules)
+        self._root = run.root
+        self._states: Dict[str, State] = {}
+        self._files: Dict[str, str] = {}  # of the user's modules, by their names
+        self._takes: Dict[str, Set[str]] = {}  # by name of a module: the modules that it takes values from, as far as they are the user's
+        self._imports: Dict[str, Imports] = {}  # of these modules
+        self._known: Set[str] = set()  # the names of all modules that were there when this was last noted
+        self._notes: List[Tuple[Note, str]] = []  # what loading said, with the text of the line that it is about
+        self._mismatches: List[Mismatch] = []  # of definitions that failed
+        self._folders: Dict[str, FrozenSet[str]] = {}  # that imports are looked for in, and what is in them
+        self._most_sites = 0
+        self.outdated = False  # more than the document had to be loaded anew
+
+    def load(self) -> None:
+        """Load the document and all that it imports. Raises what loading a document raises."""
+        workspace, run = self.workspace, self.workspace.run
+        workspace.load()
+        self._note_states(run)
+        self._note_imports()
+        self._most_sites = 2 * len(workspace.recorder.sites) + MOST_NEW_SITES
+        self._notes = [(note, _line(workspace, note)) for note in workspace.trace.notes]
+        self._mismatches = workspace.trace.mismatches
+        self._folders = {folder: _names_in(folder) for folder in _folders(run, relative_levels(workspace.finder.trees[run.file]))}
+
+    def absorb(self, run: Run) -> bool:
+        """Parse, rewrite and compile what a later document has anew, so that those who follow have it; nothing of it is executed.
+
+        Returns whether that may go on: what is no longer used is not given back.
+        """
+        finder, recorder = self.workspace.finder, self.workspace.recorder
+        try:
+            tree = finder.parse_document(run.file, run.text)
+            finder.document = run.file
+            finder.rewrite_document(tree, run.text)
+            compile_all(tree, run.file)
+        except (SyntaxError, ValueError, RecursionError):
+            finder.last = None
+        return len(recorder.sites) < self._most_sites
+
+    def _note_states(self, run: Run) -> None:
+        finder = self.workspace.finder
+        for file in {run.file, *finder.loaded}:
+            self._states[file] = finder.texts.get(file) if file in finder.texts else _state(file)
+
+    def _note_imports(self) -> None:
+        """Only modules that are new, or were loaded anew, are looked at: there are thousands."""
+        new = [name for name in sys.modules if name not in self._known]
+        for name in new:
+            module = sys.modules[name]
+            file = getattr(module, "__file__", None)
+            if file in self._states:
+                self._files[name] = file
+                self._imports[name] = self._imports_of(file, name)
+        for name in new:
+            if name in self._imports:
+                self._takes[name] = self._imports[name].modules(self._imports)
+        self._known = set(sys.modules)
+
+    def _imports_of(self, file: str, name: str) -> Imports:
+        tree = self.workspace.finder.tree_of(file)
+        return Imports(tree or ast.Module([], []), name, hasattr(sys.modules[name], "__path__"))
+
+    def again(self, run: Run) -> Dict[str, Any]:
+        """Load the document of another run, and what has changed; the document's names. Raises Unsuitable, and SyntaxError."""
+        workspace, finder = self.workspace, self.workspace.finder
+        if run.root != self._root:
+            raise Unsuitable("another workspace folder")
+        tree = finder.parse_document(run.file, run.text)
+        self._check_folders(run, relative_levels(tree))
+        changed = {file for file in self._states if file != run.file and self._has_changed(file, run)}
+        documents = {name for name, file in self._files.items() if file == run.file or name == NOBODYS}
+        stale = self._users_of(documents | {name for name, file in self._files.items() if file in changed})
+        needs = set().union(*(self._needs(tree, name) for name in documents - {NOBODYS}))
+        more = bool(changed) or not needs.isdisjoint(stale - documents)
+        self._adopt(run, changed)
+        self.outdated = more
+        old = [sys.modules[name] for name in documents]
+        for name in stale if more else documents:
+            if more and KEPT not in sys.modules[name].__dict__:
+                raise Unsuitable("a module that is not ours has to be loaded again: %s" % name)
+            self._forget(name)
+        finder.standing = set(self._takes)
+        finder.trees[run.file] = tree
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # What registers itself is registered twice.
+            module = load(run.file, run.root, finder)
+        for before in old:
+            _put_in_place(before, module, [] if more else [sys.modules[name] for name in stale - documents if name in sys.modules])
+        if not _messages(workspace.trace.mismatches) <= _messages(self._mismatches):
+            raise Unsuitable("a definition fails that did not fail the first time")
+        workspace.calls.definitions_ended()
+        self._note_states(run)
+        self._note_imports()
+        kept: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
+        return kept
+
+    def _needs(self, tree: ast.Module, name: str) -> Set[str]:
+        return Imports(tree, name, hasattr(sys.modules[name], "__path__")).modules(self._imports)
+
+    def _forget(self, name: str) -> None:
+        """A module is to be loaded anew."""
+        del sys.modules[name]
+        self._known.discard(name)
+        for known in (self._files, self._imports, self._takes):
+            known.pop(name)
+
+    def _adopt(self, run: Run, changed: Set[str]) -> None:
+        """Make everything that watches ready for another run."""
+        workspace, finder = self.workspace, self.workspace.finder
+        anew = changed | {run.file}
+        workspace.run = run
+        workspace.trace.mismatches += [found for found in self._mismatches if found.span is None or found.span.file not in anew]
+        workspace.recorder.forget_files(anew)
+        workspace.calls.defined = [(module, span) for module, span in workspace.calls.defined if span is None or span.file not in anew]
+        workspace.calls.start_example(0)
+        workspace.frames.adopt(run.file, run.root)
+        workspace.missing.forget()
+        finder.adopt(run.file, {**run.overlays, run.file: run.text}, run.observe, anew)
+        files.missing[:] = [entry for entry in files.missing if entry[0] not in anew]
+        remembered.state.off = False
+        sys.path[:] = self._path
+        sys.argv = Arguments([run.file])
+        lines = run.text.splitlines()
+        for note, text in self._notes:
+            span = note.span
+            if span is not None and span.file == run.file:
+                places = [number for number, line in enumerate(lines, 1) if line.strip() == text] if text else []
+                if not places:
+                    continue
+                finder.show(run.file)
+                span = workspace.frames.line(run.file, places[0])
+            workspace.trace.notes.append(Note(note.code, note.message, span))
+
+    def _has_changed(self, file: str, run: Run) -> bool:
+        """Whether a file has another text than it was loaded with, or is to be watched and was not."""
+        state, text = self._states[file], run.overlays.get(file)
+        if (file in run.observe or text is not None) and file not in self.workspace.recorder.rewritten:
+            return True
+        if isinstance(state, str):
+            return state != (_on_disk(file) if text is None else text)
+        return state != _state(file) or (text is not None and text != _on_disk(file))
+
+    def _users_of(self, roots: Set[str]) -> Set[str]:
+        """These modules, and those that took values from them, directly or not."""
+        found = set(roots)
+        while True:
+            more = {name for name, taken in self._takes.items() if name not in found and not taken.isdisjoint(found)}
+            if not more:
+                return found
+            found |= more
+
+    def _check_folders(self, run: Run, levels: int) -> None:
+        """Raises Unsuitable where imports might find something else than they did."""
+        folders = _folders(run, levels)
+        for folder in folders:
+            if folder in self._folders and self._folders[folder] != _names_in(folder):
+                raise Unsuitable("a folder that imports are looked for in has changed")
+        others = set(folders) ^ set(self._folders)
+        loaded = {name.partition(".")[0] for name in sys.modules.keys() - self._before} if others else set()
+        for folder in others:
+            if not loaded.isdisjoint(_names_in(folder)):
+                raise Unsuitable("an import might be found in another folder")
+
+
+def _put_in_place(old: ModuleType, new: ModuleType, users: List[ModuleType]) -> None:
+    """Let the modules that imported something from a module have what its new version gives under the same name."""
+    instead = {id(value): new.__dict__[name] for name, value in old.__dict__.items() if name in new.__dict__ and _is_of(value, old)}
+    instead[id(old)] = new
+    parent = sys.modules.get(old.__name__.rpartition(".")[0])
+    for module in users if parent is None else [parent, *users]:
+        for name, value in list(module.__dict__.items()):
+            if id(value) in instead:
+                module.__dict__[name] = instead[id(value)]
+
+
+def _is_of(value: Any, module: ModuleType) -> bool:
+    try:
+        return bool(value.__module__ == module.__name__)
+    except Exception:  # Whatever an object of the user's raises when it is asked.
+        return False
+
+
+def _messages(mismatches: List[Mismatch]) -> Set[str]:
+    return {found.message for found in mismatches}
+
+
+def _line(workspace: Workspace, note: Note) -> str:
+    """The text of the line that a note is about."""
+    if note.span is None or note.span.file != workspace.run.file:
+        return ""
+    lines = workspace.run.text.splitlines()
+    return lines[note.span.line - 1].strip() if note.span.line <= len(lines) else ""
+
+
+def _folders(run: Run, levels: int) -> List[str]:
+    return search_path(run.file, run.root, levels)
+
+
+def _names_in(folder: str) -> FrozenSet[str]:
+    """What a folder offers to imports: modules and folders, without the endings of their names."""
+    try:
+        return frozenset(name.partition(".")[0] for name in os.listdir(folder) if name.endswith(".py") or "." not in name)
+    except OSError:
+        return frozenset()
+
+
+def _state(file: str) -> Optional[Tuple[int, int]]:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _on_disk(file: str) -> Optional[str]:
+    try:
+        with open(file, encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,102 @@
+"""A process that has loaded what a run loaded, and forks the processes of the runs that follow from there.
+
+It is named after Android's, which does the same for apps. To the worker's main loop it is a pipe that takes runs and gives their messages;
+within, it has such a loop of its own. User code has run in it, so that it does not hold the server's pipes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any, List
+
+from ..protocol import Ready, Run, encode
+from . import confine
+from .child import redirect
+from .framing import Splitter
+from .prepared import PREPARED
+from .standing import Standing
+
+LONGEST_LOAD = 120.0  # seconds
+PATIENCE = 0.3  # seconds that it has to end its children
+
+
+class Zygote:
+    """The process, as the one that forked it sees it. It takes runs once it is `ready`."""
+
+    def __init__(self, run: Run, inherited: List[int]) -> None:
+        self.root = run.root
+        self.ready = False
+        self.splitter = Splitter()
+        jobs, self.jobs = os.pipe()
+        self.results, results_in = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            for number in inherited + [self.jobs, self.results]:
+                os.close(number)
+            _serve(run, jobs, results_in)
+        os.close(jobs)
+        os.close(results_in)
+        os.set_blocking(self.results, False)
+
+    def send(self, message: Any) -> None:
+        """Write a message to it. One that has gone is not an error here: the end of its results says so."""
+        view = memoryview(encode(message))
+        try:
+            while view:
+                view = view[os.write(self.jobs, view) :]
+        except BrokenPipeError:
+            pass
+
+    def stop(self) -> None:
+        """End it and its children, and close its pipes."""
+        os.close(self.jobs)
+        end = time.monotonic() + (PATIENCE if self.ready else 0)
+        while time.monotonic() < end and not self._has_ended():
+            time.sleep(0.005)
+        self.kill()
+        self._has_ended(wait=True)
+        os.close(self.results)
+        confine.clean_up(self.pid)
+
+    def kill(self) -> None:
+        """End it at once; a child of it that is at work ends by its own time limit."""
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def _has_ended(self, wait: bool = False) -> bool:
+        try:
+            return os.waitpid(self.pid, 0 if wait else os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            return True
+
+
+def _serve(run: Run, incoming: int, outgoing: int) -> None:
+    """Load what the run needs, and serve from there. Ends the process."""
+    code = 0
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        redirect(os.open(os.devnull, os.O_WRONLY))
+        started = time.perf_counter()
+        confine.forbid()
+        confine.limit_memory(run.memory_limit)
+        confine.limit_time(LONGEST_LOAD)
+        standing = Standing(run)
+        with standing.workspace.environment():
+            standing.load()
+            confine.no_time_limit()
+            confine.trust()
+            PREPARED.keep()
+            os.write(outgoing, encode(Ready(time.perf_counter() - started)))
+            from .host import Host
+
+            Host(incoming, outgoing, standing, run).serve()
+    except BaseException:  # Nothing may get past this point: the parent's stack is below. Without a zygote runs take longer, that is all.
+        code = 70
+    finally:
+        os._exit(code)

@@ -1,0 +1,66 @@
+"""Results of operations that were computed before: what comes of them, and how one process learns them from another."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from shapelens.worker import remembered
+
+X = torch.empty(2, 3, 8, 8, device="meta")
+CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
+    (F.conv2d, (X, torch.empty(4, 3, 3, 3, device="meta")), {"padding": 1}),
+    (F.linear, (torch.empty(2, 5, 4, device="meta"), torch.empty(6, 4, device="meta")), {}),
+    (torch.Tensor.clamp_, (X, 0.0, 1.0), {}),
+    (torch.Tensor.mean, (X, (1, 2)), {"keepdim": True}),
+    (torch.Tensor.sum, (X,), {"dtype": torch.float64}),
+]
+
+
+@pytest.fixture(autouse=True)
+def empty_table() -> Any:
+    held = dict(remembered._table), list(remembered._new)
+    remembered._table.clear()
+    remembered._new.clear()
+    yield
+    remembered._table.clear()
+    remembered._table.update(held[0])
+    remembered._new[:] = held[1]
+
+
+@pytest.mark.parametrize(("function", "args", "kwargs"), CALLS)
+def test_a_known_result_is_like_a_computed_one(function: Any, args: Any, kwargs: Any) -> None:
+    key = remembered.key_of(function, args, kwargs)
+    assert key is not None and remembered.known(key, args) is None
+    computed = remembered.call(key, function, args, kwargs)
+    known = remembered.known(key, args)
+    assert known is not None and known.is_meta
+    assert (known.shape, known.stride(), known.dtype) == (computed.shape, computed.stride(), computed.dtype)
+    assert (known is args[0]) == (computed is args[0])
+
+
+def test_a_view_is_made_each_time() -> None:
+    args = (X, (2, 3, 64))
+    assert remembered.key_of(torch.Tensor.view, args, {}) is None
+
+
+def test_another_process_can_learn_what_this_one_has() -> None:
+    for function, args, kwargs in CALLS:
+        key = remembered.key_of(function, args, kwargs)
+        assert key is not None
+        remembered.call(key, function, args, kwargs)
+    text, table = remembered.additions(), dict(remembered._table)
+    remembered._table.clear()
+    remembered.learn(text)
+    assert remembered._table == table and len(table) == len(CALLS)
+
+
+def test_nothing_is_learnt_that_could_run_code() -> None:
+    text = base64.b64encode(pickle.dumps([(("key",), print)])).decode()
+    with pytest.raises(pickle.UnpicklingError):
+        remembered.learn(text)

@@ -1,0 +1,165 @@
+"""Runs that follow on what an earlier one has loaded: they see what a run sees that loads everything, and load only what has changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shapelens.protocol import Trace
+from worker.process import WorkerProcess, shapes
+
+BLOCKS = """
+import torch
+from torch import nn
+print("blocks are loaded")
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.fc = nn.Linear(size, 6)
+    def forward(self, x):
+        h = self.fc(x)
+        return h
+"""
+NET = """import torch
+from torch import nn
+from zoo.blocks import Block
+
+SCALE = torch.ones(3)
+
+
+def twice(x):
+    y = x + x
+    return y
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block(4)
+        self.head = nn.Linear(6, 2)
+
+    def forward(self, x):
+        a = twice(x)
+        b = self.block(a)
+        return self.head(b)
+
+
+@torch.no_grad()
+def last(x):
+    z = x.sum(0)
+    return z
+"""
+EXAMPLE = "Net()(f32[B:5, 4])"
+
+
+@pytest.fixture
+def zoo(tmp_path: Path) -> Path:
+    """A package whose `__init__` imports the document, which imports a module of the package."""
+    folder = tmp_path / "zoo"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from .net import Net\nfrom .derived import Wide\n")
+    (folder / "blocks.py").write_text(BLOCKS)
+    (folder / "net.py").write_text(NET)
+    (folder / "derived.py").write_text("from .net import Net\nclass Wide(Net):\n    pass\n")
+    return folder
+
+
+def settle(worker: WorkerProcess, file: Path, text: str) -> None:
+    """Run until what the document imports is loaded no more."""
+    for _ in range(50):
+        worker.run(file, text, EXAMPLE)
+        if "loaded" not in worker.output:
+            return
+        time.sleep(0.2)
+    raise AssertionError("each run loads all of its imports")
+
+
+def comparable(trace: Trace | None) -> Any:
+    """A trace without what differs from run to run."""
+    assert trace is not None
+    for example in trace.examples:
+        example.seconds = 0.0
+    return dataclasses.asdict(trace)
+
+
+def test_imports_are_loaded_once(forking: WorkerProcess, zoo: Path) -> None:
+    file = zoo / "net.py"
+    trace, _ = forking.run(file, NET, EXAMPLE)
+    assert "blocks are loaded" in forking.output and trace is not None and shapes(trace, "b") == [[[5, 6]]]
+    settle(forking, file, NET)
+    trace, _ = forking.run(file, NET.replace("Block(4)", "Block(3)"), EXAMPLE)
+    assert "loaded" not in forking.output and trace is not None
+    assert [found.code for found in trace.mismatches] == ["linear-in-features"]
+
+
+EDITS = [
+    ("self.head = nn.Linear(6, 2)", "self.head = nn.Linear(7, 2)"),
+    ("\n\n\nclass Net", "\n\n\nADDED = torch.zeros(2, 3)\n\n\nclass Net"),
+    ("    y = x + x\n", "    # a comment\n    y = x + x\n    w = y.t()\n"),
+    ("SCALE = torch.ones(3)\n", ""),
+    ("    z = x.sum(0)\n", "    z = x.mean(0)\n"),
+    ("import torch\n", "import torch; import math\n"),
+    ("        a = twice(x)\n", "        a = thrice(x)\n"),
+    ("def twice(x):\n", "\n\ndef thrice(x):\n    return x @ x\n\n\ndef twice(x):\n"),
+    ("from zoo.blocks import Block\n", 'from zoo.blocks import Block\n"""a text\nof two lines"""\n'),
+    ("        return self.head(b)\n", "        return self.head(b)[:, :1]\n"),
+]
+
+
+def test_what_an_edited_document_shows_is_what_a_fresh_process_sees(forking: WorkerProcess, unforked: WorkerProcess, zoo: Path) -> None:
+    file, text = zoo / "net.py", NET
+    settle(forking, file, NET)
+    for old, new in EDITS:
+        assert old in text
+        text = text.replace(old, new, 1)
+        quick, _ = forking.run(file, text, EXAMPLE)
+        assert "loaded" not in forking.output
+        fresh, _ = unforked.run(file, text, EXAMPLE)
+        assert comparable(quick) == comparable(fresh), (old, new)
+
+
+def test_a_changed_import_is_loaded_again(forking: WorkerProcess, zoo: Path) -> None:
+    file, blocks = zoo / "net.py", zoo / "blocks.py"
+    settle(forking, file, NET)
+    for size in (7, 8):
+        blocks.write_text(BLOCKS.replace("6", str(size)))
+        os.utime(blocks, ns=(size * 10**9, size * 10**9))
+        trace, _ = forking.run(file, NET, EXAMPLE)
+        assert trace is not None and shapes(trace, "b") == [[[5, size]]]
+    unsaved = BLOCKS.replace("6", "9")
+    trace, _ = forking.run(file, NET, EXAMPLE, overlays={str(blocks): unsaved})
+    assert trace is not None and shapes(trace, "b") == [[[5, 9]]]
+    trace, _ = forking.run(file, NET, EXAMPLE)
+    assert trace is not None and shapes(trace, "b") == [[[5, 8]]]
+
+
+def test_another_document_of_the_project_is_run_with_what_the_first_has_loaded(forking: WorkerProcess, zoo: Path) -> None:
+    settle(forking, zoo / "net.py", NET)
+    text = (zoo / "derived.py").read_text() + "    def forward(self, x):\n        c = super().forward(x)\n        return c\n"
+    trace, finished = forking.run(zoo / "derived.py", text, "Wide()(f32[B:5, 4])")
+    assert finished.outcome == "ok" and "loaded" not in forking.output
+    assert trace is not None and shapes(trace, "c") == [[[5, 2]]]
+
+
+def test_what_a_module_that_imports_the_document_knows_is_its_newest_class(forking: WorkerProcess, zoo: Path) -> None:
+    file = zoo / "net.py"
+    text = NET + "\n\ndef build():\n    import zoo\n    return zoo.Net()\n"
+    settle(forking, file, text)
+    trace, _ = forking.run(file, text.replace("nn.Linear(6, 2)", "nn.Linear(6, 3)") + "\n", "build()(f32[B:5, 4])")
+    assert trace is not None and "loaded" not in forking.output
+    assert [5, 3] in [value.shape for item in trace.observations if item.function == "Net.forward" for value in item.values]
+
+
+def test_a_definition_that_fails_only_the_second_time_does_not_fail(forking: WorkerProcess, zoo: Path) -> None:
+    (zoo / "blocks.py").write_text(BLOCKS + "\nregistry = {}\ndef register(cls):\n    assert cls.__name__ not in registry\n"
+                                   "    registry[cls.__name__] = cls\n    return cls\n")  # fmt: skip
+    text = NET.replace("import Block", "import Block, register").replace("class Net", "@register\nclass Net")
+    for _ in range(4):
+        trace, finished = forking.run(zoo / "net.py", text, EXAMPLE)
+        assert trace is not None and finished.outcome == "ok" and trace.mismatches == []
+        time.sleep(0.3)
