@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
 from typing import Any, List, Optional, Set, Tuple
 
-from .scopes import is_size, targets_in
-from .sites import BOUND, SCALAR, TURNS, VALUE, Place, Site, place_of
+from .scopes import is_size, numbers_of, targets_in
+from .sites import BOUND, PLAIN, SCALAR, TURNS, VALUE, Place, Site, place_of
 
 LONGEST_CHAIN = 100  # operators in a row that report themselves
 # Functions that look at the frame that calls them, or whose results hold no tensors.
@@ -26,6 +27,7 @@ class Expressions(ast.NodeTransformer):
         self.names = names  # that hold values which are known to change or to be computed: those of the functions around
         self.sizes: Set[str] = set()  # those of them that are given sizes
         self.statement: Optional[Place] = None
+        self.numbers = False  # inside of a comprehension of numbers
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         place, size = place_of(node), is_size(node, self.sizes)
@@ -105,6 +107,21 @@ class Expressions(ast.NodeTransformer):
         return self._wrap(self.visit(value), place, "return", name, reporter=SCALAR, size=size)
 
     def _comprehension(self, node: Any) -> Any:
+        """With reports; where it is made of known numbers alone, without: a table may have millions of them."""
+        numbers = numbers_of(node, self.names) if self.functions and self.inside != "class" and not self.numbers else None
+        if numbers is None or self.sizes.intersection(numbers):
+            return self._observed(node)
+        plain, place, self.numbers = copy.deepcopy(node), place_of(node), True
+        names = ast.Tuple([ast.Name(name, ast.Load()) for name in numbers], ast.Load())
+        empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        chosen = ast.IfExp(ast.Call(ast.Name(PLAIN, ast.Load()), [ast.Lambda(empty, names)], []), plain, self._observed(node))
+        self.numbers = False
+        for part in (chosen, *ast.walk(chosen.test)):
+            if isinstance(part, (ast.expr, ast.arg)):
+                part.lineno, part.col_offset, part.end_lineno, part.end_col_offset = place
+        return chosen
+
+    def _observed(self, node: Any) -> Any:
         outer = self.names, self.sizes
         for generator in node.generators:
             generator.iter = self.visit(generator.iter)

@@ -10,10 +10,11 @@ import torch
 from ..protocol import Observation, Span
 from .keys import KINDS, ORIGIN, Key, key_of, kind_of, number_key, tensor_key, value_of
 from .prepared import PREPARED
-from .sites import BOUND, NAMES, READ, SCALAR, VALUE, Site
+from .sites import BOUND, NAMES, PLAIN, READ, SCALAR, VALUE, Site
 
 MOST_PARTS = 64  # of a tuple or list of tensors that came from one place
 LONGEST_SEQUENCE = 512  # occurrences of a site that are kept in order, for the comparison with a probe
+LARGEST_NUMBER = 1 << 18  # what is computed from a size that is not known is larger
 MOST_NUMBERS = 16  # distinct ones of a site
 
 _plainly = torch._C.DisableTorchFunction
@@ -71,7 +72,7 @@ class Recorder:
 
     def reporters(self) -> Dict[str, Any]:
         """The functions that rewritten code calls, by name."""
-        return {VALUE: self.value, SCALAR: self.scalar, NAMES: self.names, BOUND: self.bound, READ: self.read}
+        return {VALUE: self.value, SCALAR: self.scalar, NAMES: self.names, BOUND: self.bound, READ: self.read, PLAIN: self.plain}
 
     # The reporters are called from rewritten code. They are on the path of every expression that runs.
 
@@ -139,6 +140,14 @@ class Recorder:
         except Exception:  # A property without a getter, an index that only data says.
             return
         self.scalar(number, value)
+
+    def plain(self, function: Callable[[], Tuple[Any, ...]]) -> bool:
+        """Whether these are numbers that are known: what is computed of them alone needs no report."""
+        try:
+            values = function()
+        except NameError:  # It may never be read.
+            return False
+        return all(type(value) is float or (type(value) is int and -LARGEST_NUMBER < value < LARGEST_NUMBER) for value in values)
 
     def _add(self, number: int, key: Key) -> None:
         seen = self.seen.get(number)

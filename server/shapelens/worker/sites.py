@@ -13,6 +13,7 @@ BOUND = "__shapelens_bound__"  # (k, *values) -> True: like NAMES, where numbers
 READ = "__shapelens_read__"  # (k, function): the value of site k is what the function returns, if it can be had
 ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
 TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length depends on data
+PLAIN = "__shapelens_plain__"  # (function) -> whether what the function returns is a tuple of plain numbers that are known
 TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition
 
 Place = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes

@@ -224,6 +224,55 @@ class Net(nn.Module):
 """,
         "Net(depth=2, heads=4)",
     ),
+    "all that two parts require, each under its prefix": (
+        """
+def of(prefix, settings): return {key[len(prefix):]: value for key, value in settings.items() if key.startswith(prefix)}
+class Part(nn.Module):
+    def __init__(self, *, depth, heads): super().__init__()
+class Net(nn.Module):
+    def __init__(self, dim, **settings):
+        super().__init__()
+        self.encoder, self.decoder = Part(**of("enc_", settings)), Part(**of("dec_", settings))
+""",
+        "Net(dim=64, enc_depth=2, enc_heads=4, dec_depth=2, dec_heads=4)",
+    ),
+    "a mode that the message names": (
+        """
+def joined(width, mode):
+    if mode.lower() == "soft-gate":
+        return Gate(width, 2 * width)
+    elif mode.lower() == "linear":
+        return nn.Linear(width, 2 * width)
+class Gate(nn.Module):
+    def __init__(self, ins, outs):
+        super().__init__()
+        if ins != outs:
+            raise ValueError(f"{ins} and {outs} must be the same for soft-gate")
+class Block(nn.Module):
+    def __init__(self, width, mode="soft-gate"):
+        super().__init__()
+        self.skip = joined(width, mode=mode)
+class Net(nn.Module):
+    def __init__(self, width, mode="soft-gate", block=Block):
+        super().__init__()
+        self.block = block(width, mode=mode)
+""",
+        "Net(width=32, mode='linear')",
+    ),
+    "the one of several lists that are walked side by side": (
+        """
+class Part(nn.Module):
+    def __init__(self, dim, depth):
+        super().__init__()
+        for _ in range(depth): pass
+class Net(nn.Module):
+    def __init__(self, dims=(8, 16), depths=([2], [2])):
+        super().__init__()
+        for dim, depth in zip(dims, depths):
+            self.part = Part(dim, depth)
+""",
+        "Net(depths=[2, 2, 2])",
+    ),
     "a list of objects with the attributes that are read": (
         """
 class Net(nn.Module):

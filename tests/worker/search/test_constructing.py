@@ -168,6 +168,42 @@ class Net(nn.Module):
 """,
         "Net(part={'depth': 2, 'heads': 4}, dim=64)",
     ),
+    "a tuple where the code asks for one": (
+        """
+def spread(value, count):
+    value = value if isinstance(value, tuple) else (value,)
+    return (*value, *((value[-1],) * max(count - len(value), 0)))
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.depths = spread(depth, 3)
+        assert sum(self.depths)
+""",
+        "Net(depth=(2, 2, 2))",
+    ),
+    "objects that a part tells apart by their type": (
+        """
+class Sparse:
+    def __init__(self, name, vocab_size, dim=4): self.name, self.vocab_size, self.dim = name, vocab_size, dim
+class Dense:
+    def __init__(self, name): self.name = name
+class Joined:
+    def __init__(self, column, parts): self.column = column
+class Embeddings(nn.Module):
+    def forward(self, x, columns):
+        for column in columns:
+            if isinstance(column, (Sparse, Joined)): return column.name
+class Net(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = columns
+        self.sparse = list(filter(lambda column: isinstance(column, Sparse), columns))
+        self.dense = [column.name for column in columns if isinstance(column, Dense)]
+        self.embeddings = Embeddings()
+    def forward(self, x): return self.embeddings(x, self.columns)
+""",
+        "Net(columns=[Sparse(name='name', vocab_size=1000), Dense(name='name_1'), Sparse(name='name_2', vocab_size=1000)])",
+    ),
     "no weights to be fetched": (
         """
 class Net(nn.Module):

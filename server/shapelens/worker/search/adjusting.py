@@ -6,22 +6,20 @@ import ast
 import math
 import re
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 import torch
 
 from ..confine import TooLong
 from .configs import READS_BOTH_WAYS
-from .constructing import Building, is_whole, parameter_of, required_parameters, unset_sizes, uses_of
-from .drafts import Argument, Draft, called
+from .constructing import parameter_of, unset_sizes, uses_of
+from .drafts import Argument, Draft, called, prefixes_in
 from .evidence import Construction, places
-from .refusals import agreeing, unequal
-from .scenes import Scene
+from .mending import Mending
+from .refusals import agreeing, spoken_of, unequal
 from .scope import Scope
 from .shallower import shallower
 from .uses import Uses
-from .values import Values
-from .wanted import NOTHING, Wanted
 from .wrong_types import LISTS, WRONG_TYPES
 
 MOST = 8
@@ -51,18 +49,8 @@ def adjusted(construction: Construction, error: BaseException, cls: type, names:
     return found
 
 
-class _Adjusting:
-    def __init__(self, draft: Draft, error: BaseException, cls: type, scope: Scope) -> None:
-        self.draft = draft
-        # What ends an attempt is no Exception; what raised is its cause.
-        self.error = error.__cause__ if error.__cause__ is not None and not isinstance(error, Exception) else error
-        self.message = str(error)
-        self.cls = cls
-        self.scope = scope
-        self.scene = Scene(draft, error)
-        self.values = Values(scope, lambda *asked: None, is_whole(cls, scope.tree), cls)
-        self.values.build = Building(self.values).build
-        self.values.sizes = dict(draft.sizes)
+class _Adjusting(Mending):
+    """The rules, each of which knows one kind of failure."""
 
     def proposals(self) -> Iterator[Tuple[Argument, str, Dict[str, int]]]:
         """(argument, its new template, the sizes that this needs)"""
@@ -72,13 +60,13 @@ class _Adjusting:
             self._missing_key,
             self._none,
             self._unset,
+            self._named_in_message,
             self._equal,
             self._refused,
             self._not_positive,
             self._lengths,
             self._added,
             self._wrong_type,
-            self._named_in_message,
             self._divisible,
             self._rank,
             self._other_class,
@@ -86,26 +74,6 @@ class _Adjusting:
         for rule in rules:
             for argument, template in rule():
                 yield argument, template, self.values.sizes
-
-    def _value(self, name: str, kind: str = "", uses: Optional[Uses] = None, owner: Optional[type] = None) -> List[str]:
-        """Values for something of this name, by what the class does with it."""
-        asked = Wanted(kind) if kind else NOTHING
-        if uses is None:
-            known = parameter_of(owner or self.cls, name)
-            if known is not None:
-                asked, uses = (asked if kind else known[0]), known[1]
-        return self.values.values(name, asked, uses or self._uses_of_part(name) or Uses())
-
-    def _uses_of_part(self, name: str) -> Optional[Uses]:
-        """What is done with a setting of this name, of whatever config object the class takes."""
-        waiting = [uses for _, _, uses, _ in required_parameters(self.cls)]
-        for uses in waiting:
-            if name in uses.parts:
-                return uses.parts[name]
-            waiting.extend(uses.parts.values())
-            if len(waiting) > 500:
-                break
-        return None
 
     # --- what is missing ---
 
@@ -116,14 +84,18 @@ class _Adjusting:
         calls = self.draft.calls(match[1] or "") or ([self.draft.tree] if isinstance(self.draft.tree, ast.Call) else [])
         for call in calls[:1]:
             names = re.findall(r"'(\w+)'", match[2])
+            if {keyword.arg for keyword in call.keywords}.issuperset(names):  # They did not get there under their own names.
+                prefixes = prefixes_in(self.scope.tree)
+                call.keywords = [keyword for keyword in call.keywords if keyword.arg not in names]
+                names = [prefix + name for prefix in prefixes for name in names] if prefixes else []
             yield from self._together(call, names)
 
     def _together(self, call: ast.Call, names: List[str]) -> Iterator[Proposal]:
         """Several arguments that a call lacks, all at once: what raises next is something else."""
-        values = {name: self._value(name, owner=self.scope.class_of(call)) for name in names}
+        values = {name: self.value(name, owner=self.scope.class_of(call)) for name in names}
         for name in names[:-1]:
             call.keywords.append(ast.keyword(name, self.draft.parse(values[name][0])))
-        for template in values[names[-1]][:2]:
+        for template in values[names[-1]][:2] if names else ():
             yield Argument(self.draft, call, names[-1]), template
 
     def _unset(self) -> Iterator[Proposal]:
@@ -143,12 +115,12 @@ class _Adjusting:
             return
         for argument, value, _ in self.scene.suspects():
             if type(value) is int and value <= 0:
-                for template in self._value(argument.name, "int", owner=self._owner(argument))[:1]:
+                for template in self.value(argument.name, "int", owner=self.owner(argument))[:1]:
                     yield argument, template
         for argument, _, _ in self.scene.suspects() if isinstance(self.error, ZeroDivisionError) else ():
-            size = self.draft.sizes.get(self._size_name(argument), 0)
+            size = self.draft.sizes.get(self.size_name(argument), 0)
             for times in (4, 16) if 1 < size <= 256 else ():  # A fraction of it came to nothing: `heads = dim // 64`.
-                yield argument, self._written(argument, size * times)
+                yield argument, self.written(argument, size * times)
 
     def _missing_part(self) -> Iterator[Proposal]:
         match = re.search(r"'(?:types\.)?(SimpleNamespace|Config|dict)' object has no attribute '(\w+)'", self.message)
@@ -156,7 +128,7 @@ class _Adjusting:
             for holder in self._holders(match[1]):
                 if match[1] == "dict":
                     continue
-                for template in self._value(match[2])[:2]:
+                for template in self.value(match[2])[:2]:
                     yield Argument(self.draft, holder, match[2]), template
         yield from self._missing_in_class()
         if re.search(NOT_A_DICT, self.message):
@@ -181,7 +153,7 @@ class _Adjusting:
         for argument in self.draft.arguments():
             value = argument.value
             if isinstance(value, ast.Call) and called(value) == match[1] == type(there).__name__:
-                uses = uses_of(self._owner(argument) or self.cls, argument.name)
+                uses = uses_of(self.owner(argument) or self.cls, argument.name)
                 if uses is not None:
                     uses.part(match[2])
                     uses.add("object")
@@ -210,7 +182,7 @@ class _Adjusting:
             holders = [part for part in ast.walk(self.draft.tree) if isinstance(part, ast.Dict)]
             calls = self.draft.calls("dict") + [call for call in self.draft.calls() if isinstance(call.func, ast.Call)]
             for holder in [*holders, *(calls if key.isidentifier() else [])][:2]:
-                yield Argument(self.draft, holder, key), self._value(key)[0]
+                yield Argument(self.draft, holder, key), self.value(key)[0]
 
     def _keys_of_tables(self) -> List[Any]:
         """The keys of what the failing statement looks up in."""
@@ -233,28 +205,25 @@ class _Adjusting:
         kind = "tensor" if match is not None and match[1] in OF_TENSORS else kind
         for argument, value, _ in self.scene.suspects():
             if value is None:
-                templates = self._value(argument.name, owner=self._owner(argument))
+                templates = self.value(argument.name, owner=self.owner(argument))
                 if kind and not templates[0].startswith(("[", "(")):
-                    templates = self._value(argument.name, kind, Uses())
+                    templates = self.value(argument.name, kind, Uses())
                 for template in templates[:2]:
                     yield argument, template
-
-    def _owner(self, argument: Argument) -> Optional[type]:
-        return self.scope.class_of(argument.holder) if isinstance(argument.holder, ast.Call) else None
 
     # --- what was refused ---
 
     def _refused(self) -> Iterator[Proposal]:
         for argument, value in agreeing(self.scene, isinstance(self.error, NameError)):
             if isinstance(value, type):
-                text = self._built(value)
+                text = self.built(value)
                 if text is not None:
                     yield argument, text
             elif value is None:
-                for template in self._value(argument.name, owner=self._owner(argument))[:2]:
+                for template in self.value(argument.name, owner=self.owner(argument))[:2]:
                     yield argument, template
             else:
-                yield argument, self._written(argument, value)
+                yield argument, self.written(argument, value)
 
     def _equal(self) -> Iterator[Proposal]:
         """Two widths that have to be the same: all that are as large as the one become as large as the other."""
@@ -268,41 +237,13 @@ class _Adjusting:
                     yield argument, argument.text
                     self.values.sizes = before
 
-    def _built(self, cls: type) -> Optional[str]:
-        if cls in (int, float, bool, str, list, tuple, dict):
-            return {int: "4", float: "0.5", bool: "True", str: "'none'", list: "[16, 32]", tuple: "(16, 32)", dict: "{}"}[cls]
-        subclasses = [other for other in self.scope.classes.values() if issubclass(other, cls) and other is not self.cls]
-        for candidate in [cls] + subclasses:
-            text = self.values.build(candidate, "", 1)
-            if text is not None:
-                return text
-        return None
-
-    def _written(self, argument: Argument, value: Any) -> str:
-        """A number is a guess that may be changed again."""
-        if isinstance(value, int) and not isinstance(value, bool):
-            name = self._size_name(argument)
-            self.values.sizes[name] = value
-            return "⟨%s⟩" % name
-        if isinstance(value, LISTS) and value and all(isinstance(item, int) for item in value):
-            base = argument.name or "size"
-            for place, item in enumerate(value):
-                self.values.sizes["%s[%d]" % (base, place)] = item
-            inner = ", ".join("⟨%s[%d]⟩" % (base, place) for place in range(len(value)))
-            return ("[%s]" if isinstance(value, list) else "(%s,)" if len(value) == 1 else "(%s)") % inner
-        return repr(value)
-
-    def _size_name(self, argument: Argument) -> str:
-        match = re.fullmatch("⟨([^⟩]*)⟩", argument.text or "")
-        return match[1] if match is not None else argument.name or "size"
-
     def _rank(self) -> Iterator[Proposal]:
         """`getattr(nn, "Conv{}d".format(rank))`"""
         match = re.search(r"has no attribute '\D+(\d+)d'", self.message)
         for argument, value, _ in self.scene.suspects() if match is not None else ():
             if match is not None and str(value) == match[1]:
                 for rank in (2, 1, 3):
-                    yield argument, self._written(argument, rank)
+                    yield argument, self.written(argument, rank)
 
     def _divisible(self) -> Iterator[Proposal]:
         """`out_channels must be divisible by groups`, of torch's own layers: the sizes that reach them are made to."""
@@ -315,13 +256,13 @@ class _Adjusting:
         if type(total) is int and type(part) is int and part > 0:
             for argument, value in numbers:
                 if value != part:
-                    yield argument, self._written(argument, value * (part // math.gcd(total, part)))
+                    yield argument, self.written(argument, value * (part // math.gcd(total, part)))
                 else:
-                    yield argument, self._written(argument, math.gcd(total, part))
+                    yield argument, self.written(argument, math.gcd(total, part))
         for argument, value in numbers:
             for other_argument, other in numbers:
                 if other_argument is not argument and value % other and value > other:
-                    yield argument, self._written(argument, -(-value // other) * other)
+                    yield argument, self.written(argument, -(-value // other) * other)
 
     # --- what was of the wrong type ---
 
@@ -345,9 +286,9 @@ class _Adjusting:
                 lengths = [int(match[1])] if match is not None else [len(value) + 1, len(value) + 2, len(value) * 2, len(value) - 1]
                 for length in lengths:
                     if length != len(value) and length > 0:
-                        yield argument, self._written(argument, type(value)((list(value) + [value[-1]] * length)[:length]))
+                        yield argument, self.written(argument, type(value)((list(value) + [value[-1]] * length)[:length]))
             elif isinstance(value, str) and match is not None:
-                yield argument, self._value(argument.name, "list", Uses(exactly=int(match[1])))[0]
+                yield argument, self.value(argument.name, "list", Uses(exactly=int(match[1])))[0]
 
     def _wrong_type(self) -> Iterator[Proposal]:
         for pattern, types, kind in WRONG_TYPES:
@@ -358,9 +299,9 @@ class _Adjusting:
                     continue
                 if kind == "list":
                     for length in (3, 2, 4):
-                        yield argument, self._written(argument, [value] * length) if isinstance(value, int) else repr([value] * length)
+                        yield argument, self.written(argument, [value] * length) if isinstance(value, int) else repr([value] * length)
                 elif kind == "int" and isinstance(value, LISTS) and value and isinstance(value[0], int):
-                    yield argument, self._written(argument, value[0])
+                    yield argument, self.written(argument, value[0])
                 else:
                     uses = Uses()
                     match = re.search(r"has no attribute '(\w+)'", self.message)
@@ -368,7 +309,7 @@ class _Adjusting:
                         uses.part(match[1])
                         uses.add("object")
                     kind = "tensor" if kind == "object" and match is not None and match[1] in OF_TENSORS else kind
-                    for template in self._value(argument.name, kind, uses)[:3]:
+                    for template in self.value(argument.name, kind, uses)[:3]:
                         given = argument.value
                         if isinstance(given, (ast.List, ast.Tuple)) and not isinstance(value, LISTS):  # It was an item.
                             template = "[%s]" % ", ".join([template] * len(given.elts))
@@ -386,9 +327,13 @@ class _Adjusting:
         texts = [(argument, value) for argument, value, _ in self.scene.suspects() if isinstance(value, str)]
         given = [(argument, argument.value) for argument in self.draft.arguments()]
         texts += [(argument, node.value) for argument, node in given if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        for argument, other in spoken_of(self.scene, self.message):
+            yield argument, repr(other)
         for argument, current in texts:
             if current in quoted or re.search(r"\b%s\b" % re.escape(current), self.message) or argument.name in self.message.split():
-                for other in quoted:
+                asked = parameter_of(self.owner(argument) or self.cls, argument.name)
+                known = [choice for choice in asked[1].choices if isinstance(choice, str)] if asked is not None else []
+                for other in dict.fromkeys([*quoted, *known]):
                     if other not in (current, argument.name):
                         yield argument, repr(other)
 
@@ -396,5 +341,5 @@ class _Adjusting:
         """A class or module that was chosen for a parameter does not do: the next one."""
         for argument, value, _ in self.scene.suspects():
             if (isinstance(value, type) and issubclass(value, torch.nn.Module)) or isinstance(value, torch.nn.Module):
-                for template in self._value(argument.name, owner=self._owner(argument))[:4]:
+                for template in self.value(argument.name, owner=self.owner(argument))[:4]:
                     yield argument, template

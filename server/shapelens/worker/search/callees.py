@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-from .sources import Index, dotted, initialiser, is_torch, look_up
+from .sources import Index, dotted, index_of, initialiser, is_torch, look_up, methods
 
 
 def callee(function: ast.expr, within: Any, cls: Optional[type], owner: Optional[type]) -> Tuple[Any, int, Optional[type], Optional[type]]:
@@ -30,6 +30,10 @@ def callee(function: ast.expr, within: Any, cls: Optional[type], owner: Optional
                 if function.attr in vars(base):
                     method = vars(base)[function.attr]
                     return method, 0 if isinstance(method, staticmethod) else 1, cls, base
+            part = _kept_as(function.attr, cls)
+            if part is not None and not is_torch(part):
+                owner = next((base for base in part.__mro__ if "forward" in vars(base)), part)
+                return getattr(part, "forward", None), 1, part, owner
             return None, 0, None, None
         if function.attr == "__init__":
             base = look_up(inner, within)
@@ -41,6 +45,19 @@ def callee(function: ast.expr, within: Any, cls: Optional[type], owner: Optional
         init = initialiser(found)
         return (init[1], 1, found, init[0]) if init is not None else (None, 0, None, None)
     return (found, 0, None, None) if callable(found) else (None, 0, None, None)
+
+
+def _kept_as(attribute: str, cls: type) -> Optional[type]:
+    """The class of the module that a class's methods assign to an attribute of `self`; None where they do not say."""
+    for function, node in methods(cls):
+        index = index_of(node)
+        for stored in index.stored.get("self." + attribute, ()):
+            assigned = index.parents.get(stored)
+            if isinstance(assigned, ast.Assign) and isinstance(assigned.value, ast.Call):
+                found = look_up(assigned.value.func, function)
+                if isinstance(found, type) and issubclass(found, torch.nn.Module):
+                    return found
+    return None
 
 
 RECURRENT = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")

@@ -284,7 +284,7 @@ def _of_test(test: ast.expr, names: Any, local: Any) -> Iterator[Demand]:
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right = _value(node.left, names, local), _value(node.comparators[0], names, local)
             if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Mod):
-                yield from _multiple(node.left, names, local)
+                yield from _multiple(node.left.left, node.left.right, names, local)
             elif _about_rank(node.left):
                 if type(right) is int and type(left) is int:
                     yield Demand("rank", left, right)
@@ -299,11 +299,13 @@ def _of_test(test: ast.expr, names: Any, local: Any) -> Iterator[Demand]:
                 yield from _equal(left, right)
                 yield from _equal(right, left)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-            yield from _multiple(node, names, local)
+            yield from _multiple(node.left, node.right, names, local)
+        elif isinstance(node, ast.Call) and len(node.args) == 2 and re.search("divis|multiple", ast.unparse(node.func)):
+            yield from _multiple(node.args[0], node.args[1], names, local)
 
 
-def _multiple(node: ast.BinOp, names: Any, local: Any) -> Iterator[Demand]:
-    left, right = _value(node.left, names, local), _value(node.right, names, local)
+def _multiple(number: ast.expr, divisor: ast.expr, names: Any, local: Any) -> Iterator[Demand]:
+    left, right = _value(number, names, local), _value(divisor, names, local)
     if type(left) is int and type(right) is int and right > 1 and left % right:
         yield Demand("multiple", left, right)
 

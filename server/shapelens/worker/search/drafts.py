@@ -136,3 +136,9 @@ def _give(call: ast.Call, name: str, value: ast.expr) -> None:
 def called(call: ast.Call) -> str:
     """The last part of what a call calls."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def prefixes_in(tree: ast.Module) -> List[str]:
+    """The texts of a document that may be prefixes of keywords: `enc_`, `decoder_`."""
+    texts = [part.value for part in ast.walk(tree) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return list(dict.fromkeys(text for text in texts if re.fullmatch("[a-z]+_", text)))[:3]

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, Optional, Set, Tuple
 
 from .callees import callee, keys_of, parameters_of
-from .sources import dotted, function_node, function_of, index_of, is_torch, methods
+from .sources import dotted, function_node, function_of, index_of, is_torch, look_up, methods, number_in
 from .uses import (
     COPIES,
     DICT_METHODS,
@@ -223,7 +223,7 @@ class _Function:
             uses.add("list")
             self.node_used(node, uses)
         else:
-            number = _number(key)
+            number = number_in(key)
             if number is not None:
                 uses.least = max(uses.least, number + 1 if number >= 0 else -number)
             uses.add("list")
@@ -239,6 +239,8 @@ class _Function:
             uses.add("text")
         elif isinstance(node.op, ast.Mod) and node.left is not used and isinstance(other, ast.Constant) and isinstance(other.value, str):
             uses.add("text", 0)
+        elif isinstance(node.op, ast.Add) and uses.kinds.get("list") and isinstance(self.index.parents.get(node), (ast.Call, ast.keyword)):
+            self.node_used(node, uses)  # Two lists, one behind the other.
         else:
             uses.add("int" if isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.LShift)) else "number")
 
@@ -287,6 +289,8 @@ class _Function:
         if name == "isinstance":
             if position == 0:
                 uses.guarded.update(part.id for part in ast.walk(call.args[1]) if isinstance(part, ast.Name))
+                asked = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else call.args[1:2]
+                uses.types += [kind for kind in (look_up(part, self.function) for part in asked) if isinstance(kind, type)]
             return
         if name in ("getattr", "hasattr") and position == 0:
             key = call.args[1] if len(call.args) > 1 else None
@@ -320,6 +324,15 @@ class _Function:
                     uses.items()
             elif name in ("sum", "prod", "max", "min"):
                 uses.items().add("number")
+        elif name in ("filter", "map") and position == 1 and isinstance(call.args[0], ast.Lambda):
+            uses.add("list")
+            inside = set(ast.walk(call.args[0].body))
+            for argument in call.args[0].args.args[:1]:
+                for load in self.index.loads.get(argument.arg, ()):
+                    if load in inside:
+                        self.node_used(load, uses.items())
+            if name == "filter":
+                self.node_used(call, uses)
         elif name in COPIES and position == 0:
             if name in ("list", "tuple", "reversed", "sorted", "set"):
                 uses.add("list")
@@ -377,13 +390,6 @@ class _Function:
             uses.add(kind)
         building = self.building or getattr(target, "__name__", "") == "__init__"
         self.follower.parameter(target, keyword, uses, cls, owner, self.depth + 1, building)
-
-
-def _number(node: ast.AST) -> Optional[int]:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _number(node.operand)
-        return None if inner is None else -inner
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
 
 
 def _is_table(node: ast.AST) -> bool:

@@ -192,7 +192,7 @@ class Inputs:
         number = number_for(name)
         if number is not None and not first and said is None:
             found.insert(0 if not named else 3, Form(str(number)))
-        return forms.distinct(found, name)
+        return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct(found, name)]
 
     def options(self, argument: Argument) -> List[Form]:
         """The forms that an argument may have, or a part of a container, the likelier first."""
@@ -233,19 +233,21 @@ class Inputs:
         if any(argument.container for argument in chosen[0]):
             chosen[1:1] = [self._arguments({each.name: self.forms_of(each)[0] for each in required}, count) for count in (4, 3, 1)]
         for arguments in chosen:
-            yield node_of(construction, arguments, self._sizes(arguments))
+            sizes: Sizes = {}
+            for argument in arguments:
+                sizes.update(self._sizes(argument.form) if argument.form is not None else {})
+            yield node_of(construction, arguments, sizes)
 
-    def _sizes(self, arguments: Sequence[Argument]) -> Sizes:
+    def _sizes(self, form: Form) -> Sizes:
         """The sizes of pictures and sequences that the model remembers to have been built for."""
         picture, steps = self._built_for
         found: Sizes = {}
-        for argument in arguments:
-            for name in argument.form.sizes if argument.form is not None else ():
-                role = name.rpartition(".")[2]
-                if role in ("P", "H", "W") and picture:
-                    found[name] = picture[1 if role == "W" else 0]
-                elif role == "#T" and steps:
-                    found[name] = steps
+        for name in form.sizes:
+            role = name.rpartition(".")[2]
+            if picture and (role in _HEIGHT or role in _WIDTH or (form.rank == 4 and role in ("U2", "U3"))):
+                found[name] = picture[1 if role in _WIDTH or role == "U3" else 0]
+            elif role == "#T" and steps:
+                found[name] = steps
         return found
 
     def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[Argument, ...]:
@@ -291,6 +293,7 @@ class Inputs:
 
 
 _PICTURE = re.compile(r"_?(in_|input_|image_?|img_?|pic_?|full_)?(size|res|resolution|hw)|_?image_shape|_?img_dim")
+_HEIGHT, _WIDTH = {"P", "H", "@h", "@H", "@height"}, {"W", "@w", "@W", "@width"}  # what a picture's dims are called
 _STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window_len|input_len(gth)?|n_?frames|num_frames|chunk_size)")
 MOST_MODULES = 16  # that are looked at, the outermost ones
 

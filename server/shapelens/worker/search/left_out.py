@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 from dataclasses import replace
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -40,7 +39,7 @@ class LeftOut:
         model, built = self.bench.build(node.constructor)
         if built.error is not None or node.trial is None:
             return node
-        until = min(time.perf_counter() + LONGEST, self.bench.until)
+        until = min(self.bench.clock() + LONGEST, self.bench.until)
         best, was_last = node, True
         for parameter, most in self._candidates(node, model):
             for other in self._tried(best, parameter, model, most, until):
@@ -85,7 +84,7 @@ class LeftOut:
         forms = [form for form in self._forms_of(parameter) if form.rank >= 0][:MOST_FORMS]
         left = [same for form in forms for same in _along(form, node)]
         for _ in range(most):
-            if not left or time.perf_counter() > until:
+            if not left or self.bench.clock() > until:
                 return
             other = self._with(node, parameter.name, left.pop(0))
             yield self._attempt(other, model)
@@ -99,7 +98,7 @@ class LeftOut:
         """Sizes of the new argument alone: the others fit without it."""
 
         def reaches(sizes: Dict[str, int]) -> Optional[Trial]:
-            if time.perf_counter() > until:
+            if self.bench.clock() > until:
                 return None
             return self._attempt(node_of(other.construction, other.arguments, {**other.sizes, **sizes}), model).trial
 

@@ -16,6 +16,7 @@ from .solving import sizes_for
 from .trials import Refused, Trial
 
 MOST_FORMS = 14  # of one parameter
+_EXTENT = {"P", "H", "W", "V"}  # roles of dims of pictures and volumes
 
 
 # (construction, what a call of its model raised) -> what to build instead
@@ -189,6 +190,10 @@ class Neighbours:
     def _with(self, node: Node, changed: Argument, form: Form) -> Node:
         arguments = tuple([argument._replace(form=form) if argument == changed else argument for argument in node.arguments])
         kept = {size: value for size, value in node.sizes.items() if not size.startswith(changed.path + ".")}
+        before = changed.form.sizes if changed.form is not None else {}
+        found = [node.sizes[name] for name in before if name.rpartition(".")[2] in _EXTENT and node.sizes[name] != before[name]]
+        if found:  # How large a picture has to be does not depend on what else it has.
+            kept.update((name, found[-1]) for name in form.sizes if name.rpartition(".")[2] in _EXTENT)
         return node_of(node.construction, arguments, kept)
 
 

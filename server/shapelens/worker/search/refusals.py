@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from types import CodeType
 from typing import Any, Iterator, List, Optional, Tuple
 
@@ -47,6 +48,23 @@ def unequal(scene: Scene) -> Iterator[Tuple[int, int]]:
                     continue
                 if type(first) is int and type(second) is int and first != second and min(first, second) >= LEAST_WIDTH:
                     yield first, second
+
+
+def spoken_of(scene: Scene, message: str) -> Iterator[Tuple[Argument, str]]:
+    """(argument, another text for it) where what was raised names a text that the code compares the argument with on its way there."""
+    for depth in range(len(scene.levels) - 1, -1, -1):
+        level = scene.levels[depth]
+        compared: List[Tuple[ast.expr, str]] = []
+        for part in ast.walk(level.function):
+            if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq):
+                right = part.comparators[0]
+                if isinstance(right, ast.Constant) and isinstance(right.value, str) and right.value:
+                    compared += [(node, right.value) for node in mentioned(part.left)[:1]]
+        for node, text in compared:
+            if re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(text), message):
+                same = ast.dump(node)
+                others = [other for known, other in compared if ast.dump(known) == same and other != text]
+                yield from ((argument, other) for argument in scene.origins(node, depth) for other in others)
 
 
 def conditions(level: Level, elsewhere: bool = False) -> List[Condition]:

@@ -173,11 +173,18 @@ class Scene:
         place = level.parameters().index(name) - 1
         return place if 0 <= place < len(call.args) else None
 
+    def _builds(self, call: ast.Call, level: Level, caller: Level) -> bool:
+        """Whether a call of what a name of the caller's holds builds the object that `self` is: `self.block(dim)`."""
+        try:
+            return level.code.co_name == "__init__" and caller.evaluate(call.func) is type(level.owner)
+        except Exception:  # It cannot be asked again.
+            return False
+
     def _given(self, name: str, level: Level, caller: Level) -> Optional[ast.expr]:
         """The expression that the caller passes as a parameter."""
         names = {level.code.co_name, type(level.owner).__name__}
         for call in ast.walk(caller.statement):
-            if isinstance(call, ast.Call) and called(call) in names:
+            if isinstance(call, ast.Call) and (called(call) in names or self._builds(call, level, caller)):
                 for keyword in call.keywords:
                     if keyword.arg == name:
                         return keyword.value
@@ -213,12 +220,17 @@ def mentioned(node: ast.AST) -> List[ast.expr]:
 def _sources(stored: ast.AST, parents: Dict[ast.AST, ast.AST]) -> Iterator[ast.expr]:
     """The expressions that a name gets its value from where it is bound."""
     parent: Optional[ast.AST] = parents.get(stored)
+    place = -1
     while isinstance(parent, (ast.Tuple, ast.List, ast.Starred)):
+        place = parent.elts.index(stored) if isinstance(parent, (ast.Tuple, ast.List)) and stored in parent.elts else place
         parent = parents.get(parent)
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and parent.value is not None:
         yield parent.value
     elif isinstance(parent, (ast.For, ast.comprehension)):
-        yield parent.iter
+        walked = parent.iter
+        if isinstance(walked, ast.Call) and called(walked) == "zip" and 0 <= place < len(walked.args):
+            walked = walked.args[place]
+        yield walked
 
 
 def _statement(function: Any, line: int) -> ast.AST:

@@ -87,7 +87,7 @@ class Finder:
         self.names = names
         self.search = search
         self.tree = ast.parse(job.run.text.lstrip("\ufeff"), job.run.file)
-        self.bench = Bench(job, names, time.perf_counter() + search.seconds)
+        self.bench = Bench(job, names, search.seconds)
         self.has_shown = False  # what comes furthest, or whatever else: it is shown once, while there is nothing better
         self._shows_at = time.perf_counter() + EARLY
         self.reached: Set[type] = set()  # classes whose `forward` ran to its end
@@ -172,8 +172,8 @@ class Finder:
 
     def _searched(self, name: str, cls: type, find: Callable[[], Found]) -> Optional[Found]:
         before = self.bench.tried
-        left = self.bench.until - time.perf_counter()
-        until, self.bench.until = self.bench.until, time.perf_counter() + max(LEAST_SECONDS, SHARE * left)
+        left = self.bench.until - self.bench.clock()
+        until, self.bench.until = self.bench.until, self.bench.clock() + max(LEAST_SECONDS, SHARE * left)
         try:
             found = find()
         finally:

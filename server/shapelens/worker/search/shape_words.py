@@ -119,6 +119,8 @@ def read_dim(text: str, lenient: bool = True) -> Dim:
         return text
     if re.fullmatch(r"(?:self|config|cfg|args|opt|hparams)(?:\.\w+)+", text):
         return text.rsplit(".", 1)[1]
+    if re.fullmatch(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", text) and is_dim_word(text.rsplit(".", 1)[1]):
+        return text.replace(".", "_")  # decoder.hidden_size
     if re.fullmatch(r"[A-Za-z]{2,}(?:-[A-Za-z]{2,})+", text):
         return read_dim(text.replace("-", "_"), lenient)
     if re.search(r"[+*/^·×|%-]|\*\*|//|\\", text) and re.fullmatch(r"[\w\s.+*/^·×|%(){}\[\]\\-]+", text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from .demands import Demand, demands
@@ -15,7 +16,7 @@ LARGEST = 1 << 22
 LARGEST_BATCH = 16
 # Sizes that are common for pictures, signals and sequences, for what no equation tells.
 LADDER = (224, 128, 256, 96, 32, 28, 299, 512, 48, 112, 16, 160, 192, 227, 384, 331, 320, 84, 40, 1024, 8, 2048, 16000)
-MULTIPLES = 4
+MOST_GROWTH = 8  # of a size that is large already
 
 
 def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
@@ -44,9 +45,15 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         yield together
     for demand in equal:
         yield from _same(demand, free, inputs)
+    squares = _squares(free, inputs)
     for demand in wanted:
         if demand.kind == "multiple" and demand.need > 1:
+            for group in squares:
+                for change in _multiples(demand, {group[0]: free[group[0]]}, [group[0]]):
+                    yield dict.fromkeys(group, change[group[0]])
             yield from _multiples(demand, free, inputs)
+    for group in squares:
+        yield from (dict.fromkeys(group, size) for size in LADDER[:3] if size != free[group[0]])
     if any(demand.kind == "larger" for demand in wanted):
         for name in sorted(inputs, key=lambda name: _role(name) not in _SPATIAL):
             if free[name] >= 8:
@@ -59,6 +66,8 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         yield from _in_proportion(demand, free, inputs)
         if free.get("#B") == demand.got and demand.need <= LARGEST_BATCH:  # A larger one is features that were taken for a batch.
             yield {"#B": demand.need}
+    for group in squares:
+        yield from (dict.fromkeys(group, size) for size in LADDER if size != free[group[0]])
     for name in inputs:
         if _role(name) in _SPATIAL:
             for size in LADDER:
@@ -106,6 +115,7 @@ def _role(name: str) -> str:
     return name.rpartition(".")[2].lstrip("#")
 
 
+_PLANE = {"H", "W", "U2", "U3", "@h", "@w", "@H", "@W", "@height", "@width"}
 _SPATIAL = {"P", "H", "W", "L", "V", "T", "S", "F"}
 
 
@@ -123,7 +133,7 @@ def _in_proportion(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Si
     got, need = demand.got, demand.need
     for name in names:
         size = free[name]
-        if size in (0, 1, got) or got <= 0:
+        if size in (0, 1, got) or got <= 0 or (size >= 16 and need > MOST_GROWTH * got):
             continue
         if got % size == 0 and got // size <= 64 and need % (got // size) == 0:
             yield {name: need // (got // size)}
@@ -138,12 +148,24 @@ def _multiples(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]
     order = sorted(names, key=lambda name: free[name] != demand.got)
     for name in order:
         size = free[name]
+        scale = 1 << max(0, round(math.log2(size / demand.got))) if 1 < demand.got < size else 1
+        if scale > 1 and demand.got % need:  # What arrived was halved some times.
+            yield {name: -(-size // (need * scale)) * need * scale}
         if size % need and (demand.got == -1 or size == demand.got or demand.got % size == 0 or len(order) == 1 or size > 4):
             up = -(-size // need) * need
             yield {name: up}
             if need < size:
                 yield {name: size // need * need}
             yield {name: 2 * up}
+
+
+def _squares(free: Sizes, names: List[str]) -> List[Group]:
+    """Height and width, where they are free each for itself: most networks take squares only, or fit them best."""
+    by_size: Dict[int, List[str]] = {}
+    for name in names:
+        if _role(name) in _PLANE and free[name] >= 8:
+            by_size.setdefault(free[name], []).append(name)
+    return [tuple(group) for group in by_size.values() if len(group) > 1]
 
 
 def _groups(free: Sizes, guessed: Set[str]) -> List[Group]:

@@ -45,6 +45,14 @@ def dotted(node: ast.AST) -> Optional[str]:
     return None
 
 
+def number_in(node: ast.AST) -> Optional[int]:
+    """The number that an expression writes down, `-1` too; None where it is none."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = number_in(node.operand)
+        return None if inner is None else -inner
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
+
+
 def index_of(node: ast.AST) -> Index:
     """The index of a function; it is made once."""
     found: Optional[Index] = node.__dict__.get(_KEPT)

@@ -40,6 +40,7 @@ class Uses:
     annotations: List[Any] = field(default_factory=list)  # what those are annotated with
     calls: List[Tuple[int, Tuple[str, ...]]] = field(default_factory=list)  # (positional arguments, keywords) of calls of it
     guarded: Set[str] = field(default_factory=set)  # types that the code asks whether it is of
+    types: List[type] = field(default_factory=list)  # those of them that are known
 
     def add(self, kind: str, weight: int = 1) -> None:
         """One more use as a value of this kind."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from typing import Callable, Dict, List, Optional
 
 import torch
@@ -50,6 +51,9 @@ class Values:
         kind = self._kind(name, asked, uses)
         prior = self._prior(name, uses, kind)
         label = prefix + name
+        records = self._records(kind, asked, uses, label, depth)
+        if records:
+            return records
         if kind == "choice" and asked.choices:
             return [repr(choice) for choice in asked.choices if choice is not None][:4]
         if kind == "enum" and asked.cls is not None:
@@ -73,6 +77,14 @@ class Values:
         if kind in ("dtype", "device"):
             return ["torch.float32" if kind == "dtype" else "'cpu'"]
         return self._numbers(kind, uses, prior, label, asked)
+
+    def _records(self, kind: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+        """Objects of the project's own classes that the code tells apart by their type: the columns of a table, say."""
+        if kind not in ("", "object") or asked.kind or not uses.types or depth > 3:
+            return []
+        own = [cls for cls in dict.fromkeys(uses.types) if not issubclass(cls, torch.nn.Module) and is_simple(cls)]
+        made = [self.build(cls, label + ".", depth + 1) for cls in own]
+        return [text for text in made if text is not None]
 
     # --- what kind it is ---
 
@@ -206,7 +218,8 @@ class Values:
                 length = self.length or max(uses.least, 4 if name in ("depths", "layers", "num_blocks", "blocks") else 3)
                 self.length = self.length or length
         item_kind = inner.kind or item.kind()
-        opening, closing = ("(", ",)" if length == 1 else ")") if asked.is_tuple or image else ("[", "]")
+        is_tuple = asked.is_tuple or image or ("tuple" in uses.guarded and "list" not in uses.guarded)
+        opening, closing = ("(", ",)" if length == 1 else ")") if is_tuple else ("[", "]")
         if asked.items and len({part.kind for part in asked.items}) > 1:
             texts = [
                 self.values("%s[%d]" % (name, place), part, Uses(), label[: -len(name)], depth)[0] for place, part in enumerate(asked.items)
@@ -224,7 +237,10 @@ class Values:
             single = name[:-1] if name.endswith("s") else name
             texts = []
             for place in range(min(length, 3) if item_kind in ("list", "module") and not asked.length else length):
-                texts.append(self.values("%s[%d]" % (single, place), inner, item, label[: -len(name)], depth + 1)[0])
+                items = self.values("%s[%d]" % (single, place), inner, item, label[: -len(name)], depth + 1)
+                # Those that are told apart by their type are one of each; what has a name has one of its own.
+                text = items[place % len(items)] if item.types else items[0]
+                texts.append(re.sub(r"\bname='(\w+)'", "name='\\1_%d'" % place, text) if place else text)
         found = [opening + ", ".join(texts) + closing]
         if asked.kind in ("", "list") and not uses.exactly and uses.least <= 1 and len(texts) > 2:
             found.append(opening + ", ".join(texts[:2]) + closing)
@@ -336,6 +352,21 @@ class Values:
         if found and self.first_only:
             return found
         return found + self.configs.written(name, kind, uses, label, depth)
+
+
+def is_simple(cls: type) -> bool:
+    """Whether a class is one of somebody's own that is built from numbers and texts."""
+    if cls.__module__.partition(".")[0] in {"torch", "numpy", *getattr(sys, "stdlib_module_names", ("builtins",))}:
+        return False
+    try:
+        required = [item for item in inspect.signature(cls).parameters.values() if item.default is item.empty]
+    except (TypeError, ValueError):
+        return False
+    return len(required) <= 3 and all(
+        item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
+        and (prior_of(item.name) is not None or TEXTUAL.search(item.name) or item.annotation in (int, float, bool, str))
+        for item in required
+    )
 
 
 def _sets(cls: type, uses: Uses) -> bool:
