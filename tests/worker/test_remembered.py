@@ -19,6 +19,7 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (torch.Tensor.clamp_, (X, 0.0, 1.0), {}),
     (torch.Tensor.mean, (X, (1, 2)), {"keepdim": True}),
     (torch.Tensor.sum, (X,), {"dtype": torch.float64}),
+    (torch.Tensor.clamp_, (X, None, 1.0), {}),
 ]
 
 

@@ -92,7 +92,7 @@ def _add(parts: List[Any], values: Any) -> bool:
                 parts.append(_ON_META)
             parts.append((value.shape, value.stride(), value.dtype, value.requires_grad))
         elif kind in _VALUES:
-            parts.append(kind)
+            parts.append(None if value is None else kind)  # The type of None is pickled as a call of `type`, which is no part of a key.
             parts.append(value)
         elif kind is tuple or kind is list or kind is torch.Size:
             parts.append(len(value))
