@@ -206,6 +206,7 @@ class ExampleRun:
     doubtful: bool = False  # another choice of input or argument might avoid its mismatches, or none was found that fits
     tried: int = 0  # how many ways to build and call the model were tried
     others: List[Alternative] = field(default_factory=list)  # that run as well, the more credible ones first
+    reached: Optional[List[str]] = None  # the document's functions that ran, by qualified name without "<locals>"; None: not known
 
 
 @dataclass
@@ -229,6 +230,7 @@ class Trace:
     notes: List[Note] = field(default_factory=list)
     remarks: List[Remark] = field(default_factory=list)  # come with the last trace of a run
     files: List[str] = field(default_factory=list)  # the user's other files that were imported, by absolute path
+    called: Optional[List[str]] = None  # the document's functions that its definitions called, or that cannot be watched; None: not known
 
 
 # --- server to worker ---

@@ -34,6 +34,7 @@ class Editor:
         self.texts: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self.registered: list[str] = []
+        self.log: list[str] = []
         self.refreshes = 0
         self._heard = asyncio.Event()
         self._listen()
@@ -54,6 +55,11 @@ class Editor:
 
         def progress(client: LanguageClient, params: types.ProgressParams) -> None:
             self.progress.append(params.value)
+            self._heard.set()
+
+        def log(client: LanguageClient, params: types.LogMessageParams) -> None:
+            self.log.append(params.message)
+            client.log_messages.append(params)
             self._heard.set()
 
         def message(client: LanguageClient, params: types.ShowMessageParams) -> None:
@@ -79,6 +85,7 @@ class Editor:
             types.WORKSPACE_CONFIGURATION: configuration,
             types.PROGRESS: progress,
             types.WINDOW_SHOW_MESSAGE: message,
+            types.WINDOW_LOG_MESSAGE: log,
             types.CLIENT_REGISTER_CAPABILITY: register,
             "shapelens/status": status,
         }

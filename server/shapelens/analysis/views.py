@@ -43,6 +43,11 @@ def constructed(trace: Trace) -> set[str]:
     return {layer.class_name for layer in trace.layers}
 
 
+def called(trace: Trace) -> set[str]:
+    """The names of the classes of which a run has called something."""
+    return {layer.class_name for layer in trace.layers if layer.calls}
+
+
 def with_evidence(trace: Trace, known: Iterable[ExampleRun]) -> Trace:
     """A trace of examples that were run as they are, with what is known of those that were found: where from, and how sure that is."""
     found = {(run.target, run.expression): run for run in known if run.evidence}
@@ -73,7 +78,7 @@ def _without(trace: Trace, gone: Collection[int]) -> Trace:
         mismatches=[seen for seen in trace.mismatches if seen.example not in gone],
         remarks=[seen for seen in trace.remarks if seen.example not in gone],
     )
-    return _renumbered(left, lambda number: examples.get(number, number), lambda number: layers.get(number, number))
+    return renumbered(left, lambda number: examples.get(number, number), lambda number: layers.get(number, number))
 
 
 def _lies_in(trace: Trace, mismatch: Mismatch, file: str) -> bool:
@@ -87,7 +92,7 @@ def merged(file: str, traces: Sequence[Trace]) -> Trace:
     whole = Trace(file)
     for trace in traces:
         examples, layers = len(whole.examples), len(whole.layers)
-        moved = trace if not examples and not layers else _renumbered(trace, _plus(examples), _plus(layers))
+        moved = trace if not examples and not layers else renumbered(trace, _plus(examples), _plus(layers))
         whole.examples += moved.examples
         whole.observations += moved.observations
         whole.layers += moved.layers
@@ -102,7 +107,8 @@ def _plus(offset: int) -> Number:
     return lambda number: number + offset
 
 
-def _renumbered(trace: Trace, example: Number, layer: Number) -> Trace:
+def renumbered(trace: Trace, example: Number, layer: Number) -> Trace:
+    """A trace with other numbers for its examples and layers. Its list of examples stays as it is."""
     return replace(
         trace,
         observations=[

@@ -135,14 +135,14 @@ class Found:
         statements = [item.statement.text.strip() for item in module.statements.placed]
         binding: dict[str, list[str]] = {}
         for text in statements:
-            for name in _bound(text):
+            for name in bound(text):
                 binding.setdefault(name, []).append(text)
         waiting = {run.target.partition(".")[0], *_WORD.findall(run.expression)} & binding.keys()
         reached: set[str] = set()
         while waiting:
             reached |= waiting
-            waiting = {word for name in waiting for text in binding[name] for word in _words(text) & binding.keys()} - reached
-        kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(_bound(text))]
+            waiting = {word for name in waiting for text in binding[name] for word in words(text) & binding.keys()} - reached
+        kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(bound(text))]
         return kept, [self.state_of(file) for file in files], surroundings
 
 
@@ -159,9 +159,9 @@ def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> obj
     spoken = ({*_WORD.findall(f"{run.expression} {run.where}")} & names) | {run.target.rpartition(".")[2], *_CONVENTIONS}
     kept: set[int] = set()
     for _ in range(_STEPS + 1):
-        reached = {number: text for number, text in outside if number not in kept and not spoken.isdisjoint(_words(text))}
+        reached = {number: text for number, text in outside if number not in kept and not spoken.isdisjoint(words(text))}
         kept.update(reached)
-        spoken |= {word for text in reached.values() if len(text) < _LONGEST_STEP for word in _words(text)} & names
+        spoken |= {word for text in reached.values() if len(text) < _LONGEST_STEP for word in words(text)} & names
     said: list[list[str]] = []
     if run.evidence == "annotation":
         own = [number for number in inside if any(cls.qualname.partition(".")[0] == outer for cls in statements[number].classes)]
@@ -170,7 +170,8 @@ def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> obj
 
 
 @lru_cache(maxsize=4096)
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """The words of a text that are names of the file, and of what it imports."""
     return frozenset(_WORD.findall(text)) - _COMMON
 
 
@@ -178,18 +179,18 @@ def _words(text: str) -> frozenset[str]:
 def _names_at_module_level(statement: str) -> frozenset[str]:
     """The names that a statement may bind in its module: that of a function or class, any of another statement's."""
     definition = _DEFINITION.match(statement)
-    return _words(statement) if definition is None else frozenset({definition[1]}) - _COMMON
+    return words(statement) if definition is None else frozenset({definition[1]}) - _COMMON
 
 
 @lru_cache(maxsize=4096)
-def _bound(statement: str) -> frozenset[str]:
+def bound(statement: str) -> frozenset[str]:
     """The names that a statement binds in its module; of an `if` or the like, all that it names."""
     if definition := _DEFINITION.match(statement):
         return frozenset({definition[1]})
     if _BLOCK.match(statement):
-        return _words(statement)
+        return words(statement)
     target = _ASSIGNED.match(statement)
-    return _words(target[0]) if target else frozenset()
+    return words(target[0]) if target else frozenset()
 
 
 def _line_of(module: Module, where: str) -> str:

@@ -76,7 +76,7 @@ class Arrival:
         self.cancelled = False
         self._display = display
         self._document = document
-        self._analysis = analysis
+        self.analysis = analysis
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -86,21 +86,22 @@ class Arrival:
 
     def take(self, traced: protocol.Traced) -> None:
         """A trace: it is dropped if the text has changed since."""
-        if not self._display.is_current(self._document, self._analysis):
+        if not self._display.is_current(self._document, self.analysis):
             return
         before = self._document.analysis
-        analysis = self._display.with_trace(self._document, self._analysis, traced)
+        analysis = self._display.with_trace(self._document, self.analysis, traced)
+        seen = analysis.own or traced.trace
         if traced.stage == "partial":
             # Those of a whole run say more, unless they are of fewer classes.
-            if not self._had_hints or _seen_classes(traced.trace) > self._shown:
-                self._shown = _seen_classes(traced.trace)
+            if not self._had_hints or _seen_classes(seen) > self._shown:
+                self._shown = _seen_classes(seen)
                 self._display.adopt(self._document, replace(analysis, findings=before.findings if before is not None else ()))
             return
         if self.ran is not None:
-            self.ran = self._document.ran = self.ran.of(traced.trace)
+            self.ran = self._document.ran = self.ran.of(seen)
         self._newest = analysis
         self._publish(analysis.findings)
-        self._display.visit(traced.trace, self.others, self.ran, hints=analysis.named)
+        self._display.visit(seen, self.others, self.ran, hints=analysis.named)
         if self._had_hints and _ended_early(traced.trace):
             return  # The hints of the last whole run say more than those of half a run.
         if analysis.named:
@@ -111,12 +112,15 @@ class Arrival:
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run, however it came about."""
         self.cancelled = finished.outcome == "cancelled"
-        if self.cancelled or not self._display.is_current(self._document, self._analysis):
+        if self.cancelled or not self._display.is_current(self._document, self.analysis):
             if self._timer is not None:
                 self._timer.cancel()
             return
         self._document.seconds = finished.seconds
-        found = list(self._newest.findings if self._newest is not None else self._analysis.findings)
+        self._document.outdated = finished.outcome != "ok"
+        if self._newest is not None:
+            self._newest.complete = True
+        found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
             self._document.failure = self._failure(finished)
             found[:0] = self._document.failure
@@ -124,10 +128,10 @@ class Arrival:
         if self._newest is not None and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
             self._adopt()
         elif self._document.analysis is None:
-            self._display.adopt(self._document, self._analysis)
+            self._display.adopt(self._document, self.analysis)
 
     def _failure(self, finished: protocol.Finished) -> list[Finding]:
-        analysis = self._analysis
+        analysis = self.analysis
         failed = failure(analysis.module, self._document.path, finished.outcome, finished.detail, analysis.settings)
         if finished.outcome == "unavailable":  # That no worker can be started says nothing about the code.
             return [replace(each, severity="warning") for each in failed]
@@ -146,7 +150,7 @@ class Arrival:
         if (
             self._newest is not None
             and self._document.analysis is not self._newest
-            and self._display.is_current(self._document, self._analysis)
+            and self._display.is_current(self._document, self.analysis)
         ):
             self._display.adopt(self._document, self._newest)
             if self._newest.own is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,10 @@ class Analysis:
     trace: protocol.Trace | None = None  # what its own run saw, and the runs of other files
     own: protocol.Trace | None = None
     named: bool = False  # the trace holds the names of the dims
+    others: Mapping[str, Module] = field(default_factory=dict)  # the texts of other open files that its own run went through, by path
+    complete: bool = False  # its own run has come to its end
+    # An older trace of which all but some examples, by number, still hold. Its positions are those of `module`.
+    kept: tuple[protocol.Trace, Sequence[int]] | None = None
     findings: Sequence[Finding] = field(default_factory=list)
 
     @property
@@ -67,6 +71,7 @@ class Document:
         self.users: list[User] | None = None  # files that import this one; None: not looked for yet
         self.asked: set[tuple[Document, int]] = set()  # what was run to be seen from, with its version
         self.failure: Sequence[Finding] = ()  # how its own run ended, where that was badly
+        self.outdated = True  # something else than its text may have changed since its own last run
         self.seconds = 0.0  # that the last run took
         self.seconds_between_edits = float("inf")  # the last two
         self._edited_at = float("-inf")
@@ -95,6 +100,11 @@ class Document:
         if self._lines is None or self._lines.text != self.text:
             self._lines = Lines(self.text)
         return self._lines
+
+    @property
+    def surroundings(self) -> object:
+        """What the search for its examples depends on besides its text. Changes when that does."""
+        return [(user.path, user.state) for user in self.users or []]
 
     def learns_from(self, path: str) -> bool:
         """Whether how a file uses this one is evidence for the examples that were found for it."""

@@ -36,6 +36,16 @@ class OtherModules:
         except (OSError, UnicodeDecodeError):
             return None
 
+    def state_of(self, path: str) -> object:
+        """What changes whenever the text of a file does."""
+        for document in self._documents.values():
+            if document.path == path and not document.saved:
+                return document.text
+        try:
+            return Path(path).stat().st_mtime_ns
+        except OSError:
+            return None
+
 
 def depends_on(document: Document, path: str) -> bool:
     """Whether a run of `document` may look different after an edit of the file at `path`.

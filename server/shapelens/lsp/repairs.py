@@ -71,6 +71,20 @@ class Repairs:
         self._tasks[document] = _Task(analysis, runs, list(analysis.findings))
         self._expected.setdefault(document, asyncio.Event())
 
+    def follow(
+        self,
+        document: Document,
+        before: tuple[Sequence[Ran], Sequence[Finding]],
+        now: tuple[Sequence[Ran], list[Finding], list[Finding]],
+    ) -> None:
+        """The text has changed, but nothing had to run: what was known of the runs and findings of before holds for those of now.
+
+        Of these the findings come twice: as they are, and with the fixes that are known.
+        """
+        known = self._known.get(document)
+        if known is not None and known[0] == _texts(before[0]) and before[1] in known[1:]:
+            self._known[document] = _texts(now[0]), now[1], now[2]
+
     def forget(self, document: Document) -> None:
         """The text has changed, the document was closed, or its run brought nothing that could be mended."""
         self.interrupt(document)

@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 from pygls import uris
 
 from shapelens import protocol
-from shapelens.analysis.evidence import outcome
 from shapelens.analysis.findings import Finding, findings
-from shapelens.analysis.views import reaches, see_all
+from shapelens.analysis.splicing import spliced
+from shapelens.analysis.views import called, reaches, see_all
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.found import Found
 from shapelens.examples.users import ENOUGH, User, Users
@@ -29,17 +29,16 @@ from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.modules import OtherModules
 from shapelens.lsp.reopened import Reopened
 from shapelens.lsp.repairs import Repairs
+from shapelens.lsp.rest import left_to_run, still_seen, with_known_fixes
 from shapelens.lsp.visits import Ran, moved_trace
+from shapelens.lsp.watching import tried, watch
 from shapelens.lsp.workers import Workers
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
+from shapelens.source.module import Module
 
 logger = logging.getLogger(__name__)
 
-# A run that takes longer shows progress; for shorter ones the status would only flicker.
-PROGRESS_AFTER = 0.3
-LOOK_AGAIN = 0.05
-LONGEST_TRIAL = 2.0  # seconds that an example may run which is being typed
 # A run does not wait for longer than this for the files that import the document to be found; their evidence then comes with the next one.
 LOOK_FOR_USERS = 0.15
 
@@ -64,7 +63,7 @@ class Runs:
         self._place = place  # the workspace folder of a document, and the worker that runs it
         self._other_modules = OtherModules(documents)
         self._users = Users()
-        self._found = Found(self._state_of)
+        self._found = Found(self._other_modules.state_of)
         self._looking: WeakKeyDictionary[Document, asyncio.Task[list[User]]] = WeakKeyDictionary()
         self._run_ids = itertools.count(1)
         self.repairs = Repairs(client, self._other_modules, self._run_ids)
@@ -76,7 +75,14 @@ class Runs:
             return
         settings, module = self._configuration.of(document), document.module
         choice = choose(module, document.path, settings)
-        analysis = Analysis(document.version, module, settings, choice.examples, findings=_of_examples(choice, document.path))
+        analysis = Analysis(
+            document.version,
+            module,
+            settings,
+            choice.examples,
+            findings=_of_examples(choice, document.path),
+            others=self._modules(document),
+        )
         document.failure = ()
         shown = document.analysis
         if module.errors and shown is not None and shown.trace is not None:
@@ -84,6 +90,8 @@ class Runs:
             self._client.publish(document, moved_findings(shown.findings, document.since))
             return
         lacking = [] if module.errors else without_example(module, choice)
+        if not module.errors and await self._run_rest(document, analysis, lacking):
+            return
         if not choice.examples:
             if lacking and await self._users_of(document):
                 await self._run_open_users(document)
@@ -99,6 +107,44 @@ class Runs:
                 await self.run(document)  # They were still being looked for when it ran, and may know better.
             elif choice.examples:
                 await self._run_users(document)
+
+    async def _run_rest(self, document: Document, analysis: Analysis, lacking: Sequence[str]) -> bool:
+        """Run those examples again that an edit has to do with. All else stays as it was seen, at the places where it is now.
+
+        Returns whether that will do: else everything has to run.
+        """
+        shown = document.analysis
+        seen = shown.own if shown is not None else None
+        if shown is None or seen is None or (lacking and document.users is None):
+            return False
+        known = self._found.known(document.path, analysis.module, lacking, document.surroundings)
+        left = left_to_run(document, analysis, lacking, known)
+        own = still_seen(shown, analysis.module, known, left.examples) if left is not None else None
+        if left is None or own is None:
+            return False
+        if not left:
+            self._carry_on(document, shown, replace(analysis, own=own, named=shown.named, complete=True))
+            return True
+        classes = [*(run.target for run in map(own.examples.__getitem__, left.examples) if run.evidence), *left.classes]
+        search = self._search(document, analysis, classes) if classes else None
+        arrival = Arrival(self, document, replace(analysis, kept=(own, left.examples)), self._others(document))
+        await self._run_examples(document, arrival.analysis, arrival, search)
+        now = document.analysis
+        if not arrival.cancelled and now is not None and now.own is not None and called(now.own) != called(seen):
+            document.outdated = True  # Which classes need an example of their own is another question now.
+            await self.run(document)
+        return True
+
+    def _carry_on(self, document: Document, shown: Analysis, analysis: Analysis) -> None:
+        """Show a text of which nothing has to run, with the fixes that are known."""
+        seen = self._with_visits(document, analysis)
+        before, fixed = self._ran(document, shown), with_known_fixes(seen.findings, moved_findings(shown.findings, document.since))
+        if document.ran is not None:
+            document.ran = document.ran.with_text(analysis.module.text)
+        self.repairs.follow(document, (before, shown.findings), (self._ran(document, seen), list(seen.findings), fixed))
+        self.publish(document, seen.findings)
+        self.adopt(document, seen)
+        self._repair(document)
 
     async def _run_open_users(self, document: Document) -> None:
         """Run open documents with examples that import this one, unless it is known what they see of it: that says more than a search."""
@@ -125,15 +171,15 @@ class Runs:
 
     async def _run_itself(self, document: Document, analysis: Analysis, lacking: Sequence[str]) -> bool:
         """Run the examples of a document, and search for some of the classes that lack one; whether the run came to an end of its own."""
-        search = None
-        if lacking:
-            users = [user.path for user in document.users or []]
-            classes = self._unseen(document, lacking)
-            known = self._found.known(document.path, analysis.module, classes, self._surroundings(document))
-            search = protocol.Search(known, users, classes) if classes else None
+        classes = self._unseen(document, lacking)
+        search = self._search(document, analysis, classes) if classes else None
         arrival = Arrival(self, document, analysis, self._others(document))
         await self._run_examples(document, analysis, arrival, search)
         return not arrival.cancelled
+
+    def _search(self, document: Document, analysis: Analysis, classes: list[str]) -> protocol.Search:
+        known = self._found.known(document.path, analysis.module, classes, document.surroundings)
+        return protocol.Search(known, [user.path for user in document.users or []], classes)
 
     async def _users_of(self, document: Document, patience: float | None = LOOK_FOR_USERS) -> list[User]:
         """The files that import a document; none as yet if they are not found within `patience` (seconds)."""
@@ -152,20 +198,6 @@ class Runs:
                 document.users = looking.result()
         return document.users or []
 
-    def _state_of(self, path: str) -> object:
-        """What changes whenever the text of a file does."""
-        for document in self._documents.values():
-            if document.path == path and not document.saved:
-                return document.text
-        try:
-            return Path(path).stat().st_mtime_ns
-        except OSError:
-            return None
-
-    def _surroundings(self, document: Document) -> object:
-        """What the search for the examples of a document depends on besides its text. Changes when that does."""
-        return [(user.path, user.state) for user in document.users or []]
-
     def forget_found(self) -> None:
         """Search anew for all examples that nobody has given or chosen."""
         self._found.forget()
@@ -177,18 +209,12 @@ class Runs:
     async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:
         """Whether an example runs, and what comes out of it or is wrong; None where there is no time to try it."""
         root, worker = self._place(document)
-        module = document.module
-        end = asyncio.get_running_loop().time() + LONGEST_TRIAL
-        while worker.state.name == "running" and asyncio.get_running_loop().time() < end:
-            await asyncio.sleep(LOOK_AGAIN)  # It must not take the place of a run.
-        if worker.state.name != "ready" or module.errors:
+        if document.module.errors:
             return None
-        traces: list[protocol.Trace] = []
         request = protocol.ExampleRequest(class_name, expression)
-        run = protocol.Run(next(self._run_ids), document.path, module.text, root, [request], deadline=LONGEST_TRIAL, named=False)
+        run = protocol.Run(next(self._run_ids), document.path, document.module.text, root, [request], named=False)
         run.overlays = {other.path: other.text for other in self._documents.values() if other is not document and not other.saved}
-        finished = await worker.submit(run, lambda traced: traces.append(traced.trace))
-        return outcome(traces[-1]) if traces and traces[-1].examples and finished.outcome != "cancelled" else None
+        return await tried(run, worker)
 
     def cancel(self, document: Document) -> None:
         """Stop the run of a document if one is under way."""
@@ -212,6 +238,10 @@ class Runs:
         """The documents that a run may go through, each with the text that it runs with."""
         others = [each for each in self._documents.values() if each is not document]
         return {each.uri: (each.version, module) for each in others if (module := each.runnable) is not None}
+
+    def _modules(self, document: Document) -> dict[str, Module]:
+        """The texts of the other documents by path."""
+        return {self._documents[uri].path: module for uri, (_, module) in self._others(document).items()}
 
     async def _run_users(self, document: Document) -> bool:
         """Run files that import this one and have examples, where none of its own shows all its classes and no open file does.
@@ -254,38 +284,35 @@ class Runs:
             file=document.path,
             text=analysis.module.text,
             root=root,
-            examples=[protocol.ExampleRequest(example.target, example.expression) for example in analysis.examples],
+            examples=[
+                protocol.ExampleRequest(example.target, example.expression)
+                for number, example in enumerate(analysis.examples)
+                if analysis.kept is None or number in analysis.kept[1]
+            ],
             overlays={path: module.text for path, (other, module) in others.items() if not other.saved or module.text != other.text},
             observe=list(others),
             deadline=analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
             search=search,
         )
+        wanted = [*(request.target for request in run.examples), *(search.classes if search is not None else ())]
+        logger.debug("run %d: %s of %s", run.run_id, ", ".join(wanted) or "nothing", document.path)
         self._workers.new_run()
         asked = on_behalf_of or document
         self._under_way[asked] = (worker, run.run_id)
         arrival.ran = document.ran = Ran(run, worker)
         self.repairs.expect(asked)
-        watch = asyncio.create_task(self._watch(run, worker))
+        telling = asyncio.create_task(watch(run, worker, self._client))
         try:
             lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
             complete = partial(self._found.completed, document.path)
             finished = await self._reopened.run(run, worker, arrival.take, lasting=lasting, complete=complete)
         finally:
-            watch.cancel()
+            telling.cancel()
             del self._under_way[asked]
         arrival.finish(finished)
+        logger.debug("run %d ended: %s", run.run_id, finished.outcome)
         self._repair(asked)
-
-    async def _watch(self, run: protocol.Run, worker: Worker) -> None:
-        """Tell of a run that takes long. While the worker is still loading, that is what is told."""
-        await asyncio.sleep(PROGRESS_AFTER)
-        while worker.state.name != "running":
-            await asyncio.sleep(LOOK_AGAIN)
-        searches = run.search is not None and {known.target for known in run.search.known} < set(run.search.classes)
-        title = "Looking for example inputs" if searches else f"Running {Path(run.file).name}"
-        self._client.status("running", title, worker.interpreter)
-        self._client.progress(title)
 
     def is_current(self, document: Document, analysis: Analysis) -> bool:
         """Whether the document is still open, and still has the text that was analysed."""
@@ -294,9 +321,9 @@ class Runs:
     def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
         """The analysis with what a run has seen."""
         settings = self._configuration.of(document)
-        trace = self._found.keep(
-            document.path, analysis.module, traced.trace, self._surroundings(document), whole=traced.stage != "partial"
-        )
+        trace = self._found.keep(document.path, analysis.module, traced.trace, document.surroundings, whole=traced.stage != "partial")
+        if analysis.kept is not None:
+            trace = spliced(*analysis.kept, trace)
         seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named")
         if traced.stage == "partial":  # Nothing is said to be wrong before the run has come to its end.
             return self._with_traces(document, seen)
@@ -323,8 +350,11 @@ class Runs:
         if analysis is None or not self.is_current(document, analysis):
             self.repairs.forget(document)
             return
+        self.repairs.want(document, analysis, self._ran(document, analysis))
+
+    def _ran(self, document: Document, analysis: Analysis) -> list[Ran]:
         own = [document.ran] if analysis.own is not None and document.ran is not None else []
-        self.repairs.want(document, analysis, [*own, *document.visits.runs()])
+        return [*own, *document.visits.runs()]
 
     def visit(self, trace: protocol.Trace, others: Others, ran: Ran | None, *, hints: bool) -> None:
         """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""

@@ -54,7 +54,7 @@ class Session:
         document = self.documents[uri] = Document(uri, version, text)
         self._forget_users()
         self._schedule.want(document)
-        self._run_dependents(document)
+        self._run_dependents(document, outdated=True)
 
     def change(self, uri: str, version: int, changes: Sequence[Change], encoding: str) -> None:
         """The editor's changes, in their order."""
@@ -72,11 +72,11 @@ class Session:
         if document is not None:
             document.saved = True
             self.project_changed()
-            self._schedule.want(document)
-            self._run_dependents(document)
+            self._want_anew(document)
+            self._run_dependents(document, outdated=True)
             for other in self.documents.values():
                 if other is not document and other.learns_from(document.path):
-                    self._schedule.want(other, urgent=False)
+                    self._want_anew(other, urgent=False)
             self._forget_users()
 
     def close(self, uri: str) -> None:
@@ -85,17 +85,26 @@ class Session:
         if document is not None:
             self._schedule.forget(document)
             self._client.clear(uri)
-            self._run_dependents(document)
+            self._run_dependents(document, outdated=True)
             self._forget_users()
             for other in self.documents.values():
                 if other.visits.drop(document.path):
-                    self._schedule.want(other, urgent=False)
+                    self._want_anew(other, urgent=False)
 
-    def _run_dependents(self, changed: Document) -> None:
-        """Run what imports a document: at once where that is all that shows anything of it, else after the document itself."""
+    def _want_anew(self, document: Document, *, urgent: bool = True) -> None:
+        """Run a document whose last run says nothing any more, be its text the same."""
+        document.outdated = True
+        self._schedule.want(document, urgent=urgent)
+
+    def _run_dependents(self, changed: Document, *, outdated: bool = False) -> None:
+        """Run what imports a document: at once where that is all that shows anything of it, else after the document itself.
+
+        outdated: more than its text has changed.
+        """
         alone = changed.analysis is None or not changed.analysis.runs_by_itself
         for document in self.documents.values():
             if document is not changed and depends_on(document, changed.path):
+                document.outdated = document.outdated or outdated
                 self._schedule.want(document, debounce(document) + debounce(changed), urgent=alone)
 
     def _forget_users(self) -> None:
@@ -184,8 +193,8 @@ class Session:
             return f"{uri} is not open"
         if not self._runs.use_example(document, class_name, expression):
             return f"{expression} is none of the examples that were found for {class_name}"
-        self._schedule.want(document)
-        self._run_dependents(document)
+        self._want_anew(document)
+        self._run_dependents(document, outdated=True)
         return None
 
     def annotated(self, uri: str) -> str | None:
@@ -220,7 +229,7 @@ class Session:
     def run_all(self) -> None:
         """Run every open document again."""
         for document in self.documents.values():
-            self._schedule.want(document, urgent=False)
+            self._want_anew(document, urgent=False)
 
     # --- workers ---
 

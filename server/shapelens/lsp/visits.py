@@ -11,8 +11,10 @@ from shapelens.analysis.views import constructed, merged, seen_from, without_fou
 from shapelens.runner import Worker
 from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module
+from shapelens.source.position_map import common_prefix, common_suffix
 from shapelens.source.positions import Lines
 
+Step = TypeVar("Step", protocol.Origin, protocol.Suspect)
 Seen = TypeVar("Seen", protocol.Observation, protocol.Mismatch, protocol.Note, protocol.Remark)
 
 
@@ -31,6 +33,10 @@ class Ran:
         """The run to be done again: with what it found as its examples, and nothing to search for. Their numbers are those of the trace."""
         requests = [protocol.ExampleRequest(run.target, run.expression) for run in trace.examples]
         return replace(self, run=replace(self.run, examples=requests, search=None), examples=tuple(trace.examples))
+
+    def with_text(self, text: str) -> Ran:
+        """The same for another text of its file, of which nothing had to be run."""
+        return replace(self, run=replace(self.run, text=text))
 
     def again(self, numbers: Sequence[int] | None) -> list[protocol.ExampleRequest]:
         """These of its examples, or all; without those that may be wrong, as nothing is to be judged by them."""
@@ -89,17 +95,30 @@ class Visits:
 
 def moved_trace(trace: protocol.Trace, old: Lines, new: Lines) -> protocol.Trace:
     """A trace of an older text of its file, with the positions of a newer one. What was edited away is left out."""
-    if old.text == new.text:
-        return trace
+    return trace if old.text == new.text else _moved(trace, _Move(trace.file, old, new))
+
+
+def moved_whole(trace: protocol.Trace, old: Lines, new: Lines) -> protocol.Trace | None:
+    """The same, or None where something would be left out."""
     move = _Move(trace.file, old, new)
+    moved = trace if old.text == new.text else _moved(trace, move)
+    return None if move.lost else moved
+
+
+def _moved(trace: protocol.Trace, move: _Move) -> protocol.Trace:
     layers = [replace(layer, span=move.span(layer.span), call_span=move.span(layer.call_span)) for layer in trace.layers]
+    mismatches = [
+        replace(seen, trail=move.spans(seen.trail), origins=move.steps(seen.origins), suspects=move.steps(seen.suspects))
+        for seen in move.kept(trace.mismatches)
+    ]
     return replace(
         trace,
+        examples=[replace(run, error_span=move.span(run.error_span)) for run in trace.examples],
         layers=layers,
         observations=[replace(seen, statement=move.span(seen.statement)) for seen in move.kept(trace.observations)],
-        mismatches=[replace(seen, trail=move.spans(seen.trail)) for seen in move.kept(trace.mismatches)],
+        mismatches=mismatches,
         notes=move.kept(trace.notes),
-        remarks=move.kept(trace.remarks),
+        remarks=[replace(seen, origins=move.steps(seen.origins)) for seen in move.kept(trace.remarks)],
     )
 
 
@@ -111,15 +130,31 @@ class _Move:
         self._old = old
         self._new = new
         self._since = PositionMap.between(old.text, new.text)
+        # Most spans are in lines that did not change: of those only the number may be another one.
+        above = common_prefix(old.text, new.text)
+        below = len(old.text) - common_suffix(old.text[above:], new.text[above:])
+        self._first = old.position(above).line
+        self._last = old.position(below).line
+        self._lower = new.count - old.count
+        self.lost = False  # something was edited away
 
     def span(self, span: protocol.Span | None) -> protocol.Span | None:
-        if span is None or span.file != self._file:
+        if span is None or span.file != self._file or span.end_line < self._first:
             return span
+        if span.line > self._last:
+            lower = self._lower
+            return span if not lower else replace(span, line=span.line + lower, end_line=span.end_line + lower)
         place = self._since.map(self._old.span_from_bytes(span))
-        return protocol.Span(self._file, *self._new.to_bytes(place.start), *self._new.to_bytes(place.end)) if place is not None else None
+        if place is None:
+            self.lost = True
+            return None
+        return protocol.Span(self._file, *self._new.to_bytes(place.start), *self._new.to_bytes(place.end))
 
     def spans(self, spans: Iterable[protocol.Span]) -> list[protocol.Span]:
         return [moved for span in spans if (moved := self.span(span)) is not None]
+
+    def steps(self, origins: Iterable[Step]) -> list[Step]:
+        return [replace(each, span=self.span(each.span)) for each in origins]
 
     def kept(self, seen: Iterable[Seen]) -> list[Seen]:
         """With their new spans, without those whose span was edited away."""

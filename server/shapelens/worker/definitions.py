@@ -47,6 +47,15 @@ WORKS = {
 }  # fmt: skip
 
 
+class _Executing:
+    """How many statements at module level are being executed, one inside of the other."""
+
+    depth = 0
+
+
+executing = _Executing()
+
+
 class _Builtins(Dict[str, Any]):
     """What stands behind a module's globals: Python's builtins, then the statements that did not run."""
 
@@ -141,6 +150,7 @@ class Definitions:
 
     def _execute(self, node: ast.stmt) -> None:
         start = time.perf_counter()
+        executing.depth += 1
         try:
             with contextlib.nullcontext() if isinstance(node, DEFINES) else within(self._longest):
                 exec(compiled(node, self._file, self._flags), self._names)
@@ -166,6 +176,8 @@ class Definitions:
                 for name in bound_names(node):  # What depends on these names has not been made wrong by its own text.
                     if name not in self._names:
                         self._names[name] = absent(name, cause[0] if cause is not None else "definition")
+        finally:
+            executing.depth -= 1
 
     def _stand_in(self, node: Any) -> None:
         """Bind the names of an import that failed, so that what does not need them goes on."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import bisect
-from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Set, Tuple
 
 import torch
 
 from ..protocol import Observation, Span
+from .definitions import executing
 from .keys import KINDS, ORIGIN, Key, key_of, kind_of, number_key, tensor_key, value_of
 from .prepared import PREPARED
-from .sites import BOUND, NAMES, PLAIN, READ, SCALAR, VALUE, Site
+from .sites import BOUND, NAMES, PLAIN, READ, SCALAR, UNWATCHED, VALUE, Site
 
 MOST_PARTS = 64  # of a tuple or list of tensors that came from one place
 LONGEST_SEQUENCE = 512  # occurrences of a site that are kept in order, for the comparison with a probe
@@ -50,6 +51,8 @@ class Recorder:
         self.seen: Dict[int, Seen] = {}
         self.defined: Dict[int, Seen] = {}  # of the sites that run once, with the definitions
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
+        self.reached: Set[int] = set()  # sites of functions that ran since this was emptied
+        self.called: Set[int] = set()  # those that definitions called: what they gave belongs to all examples
         self._on_module = on_module
 
     def add_file(self, file: str, first: Optional[int] = None) -> None:
@@ -121,7 +124,8 @@ class Recorder:
                     origin.site = number
 
     def names(self, first: int, *values: Any) -> bool:
-        """Report the values of several sites that follow each other."""
+        """Report the values of several sites that follow each other. Every function begins with that."""
+        (self.called if executing.depth else self.reached).add(first)
         for number, value in enumerate(values, start=first):
             self.scalar(number, value)
         return True
@@ -157,6 +161,22 @@ class Recorder:
             seen.total += 1
         else:
             seen.add(key)
+
+    def functions(self, file: str, also: Optional[Iterable[str]] = None) -> Optional[List[str]]:
+        """The functions of a file that ran, and these; None where it is not watched."""
+        return sorted({*self._functions_at(file, self.reached), *(also or [])}) if file in self.rewritten else None
+
+    def always_reached(self, file: str) -> Optional[List[str]]:
+        """The functions of a file that definitions called, and those that cannot be watched; None where none of the file is."""
+        if file not in self.rewritten:
+            return None
+        sites = self.sites
+        unwatched = {number for number in self.sites_of(file) if sites[number].kind == "entry" and sites[number].name == UNWATCHED}
+        return sorted(self._functions_at(file, self.called | unwatched))
+
+    def _functions_at(self, file: str, numbers: Iterable[int]) -> Set[str]:
+        own = self.sites_of(file)
+        return {self.sites[number].function for number in numbers if number in own}
 
     def file_of(self, number: int) -> str:
         """The file that a site is in."""

@@ -20,7 +20,7 @@ from typing import Any, List, Set
 
 from .expressions import Expressions
 from .scopes import FUNCTIONS, Survey, arguments_of, captures, is_pure, is_size, targets_in
-from .sites import ASSUMED, BOUND, NAMES, READ, SCALAR, TURN, TURNS, VALUE, Place, Site, place_of
+from .sites import ASSUMED, BOUND, NAMES, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, Place, Site, place_of
 
 __all__ = ["ASSUMED", "BOUND", "NAMES", "READ", "SCALAR", "TURN", "TURNS", "VALUE", "Place", "Rewriter", "Site", "place_of", "rewrite"]
 
@@ -44,6 +44,7 @@ class Rewriter(Expressions):
     def visit_FunctionDef(self, node: Any) -> Any:
         """Rewrite the body, after a report of the parameters; `self` is none."""
         if any(part in COMPILED for decorator in node.decorator_list for part in _words(decorator)):
+            self.sites.append(Site(place_of(node), "entry", UNWATCHED, ".".join([*self.qualified, node.name])))
             return node
         if self.functions:
             self._defaults(node.args)
@@ -58,6 +59,10 @@ class Rewriter(Expressions):
         self.sizes = survey.sizes(self.sizes - own)
         self.functions += 1
         reports = self._report_names(NAMES, [(argument.arg, place_of(argument)) for argument in arguments], "parameter", node)
+        if not reports:
+            self.sites.append(Site(place_of(node), "entry", "", ".".join(self.qualified)))
+            entry = ast.Expr(self._call(NAMES, [ast.Constant(len(self.sites) - 1)], place_of(node)))
+            reports = [ast.copy_location(entry, node)]
         body = self._body(node.body)
         start = 1 if ast.get_docstring(node, clean=False) is not None else 0
         node.body = body[:start] + reports + body[start:]

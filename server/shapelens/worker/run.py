@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from dataclasses import replace
+from functools import partial
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
@@ -146,7 +147,7 @@ class Job:
 
     def evaluate(self, index: int, request: ExampleRequest, code: CodeType, names: Dict[str, Any]) -> Sight:
         example = self.trace.examples[index]
-        start = time.perf_counter()
+        start, self.recorder.reached = time.perf_counter(), set()
         error = self._run_example(example, index, code, names)
         turned = branches.last(self.frames.is_user_file)
         while turned and gave_up(error, self.calls.mismatches, self.frames.is_user_file):
@@ -161,7 +162,7 @@ class Job:
         other_path = seconds < self.run.deadline / 10 and (unknown.state.cut or bool(branches.asked))
         if other_path:
             look_again(self, index, code, names, {}, paths)
-        example.seconds = time.perf_counter() - start
+        example.seconds, example.reached = time.perf_counter() - start, self.recorder.functions(self.run.file)
         self.calls.ended = True
         self.trace.mismatches += self.calls.mismatches
         notes = [*branches.notes(self.frames.is_user_file, self.frames.line), *files.notes(self.frames.is_user_file, self.frames.line)]
@@ -253,7 +254,7 @@ class Job:
             return distinct(seen, [other.sites.get(number) for other in others], sizes)
 
         held, self.recorder.seen = self.recorder.seen, sight.sites
-        self.trace.files = list(dict.fromkeys(self.finder.loaded))
+        self.trace.files, self.trace.called = list(dict.fromkeys(self.finder.loaded)), self.recorder.always_reached(self.run.file)
         observations: List[Observation] = self.recorder.observations(index, name_site, self._shown())
         for observation in observations:
             for value in observation.values:
@@ -288,11 +289,9 @@ class Job:
             if not sight.sizes or len(sight.sizes) > MOST_NAMED_DIMS:
                 continue
             mismatches = [what(mismatch) for mismatch in calls.mismatches]
-
-            def probe(sizes: Sizes, code: CodeType = code, sight: Sight = sight, mismatches: List[Any] = mismatches) -> Optional[Sight]:
-                return self._probe(code, names, sizes, sight, mismatches)
-
-            others = probes(sight, probe)
+            example, self.recorder.reached = self.trace.examples[calls.example], set()
+            others = probes(sight, partial(self._probe, code, names, sight=sight, mismatches=mismatches))
+            example.reached = self.recorder.functions(self.run.file, also=example.reached)
             if others:
                 self.record(sight, others, calls.example, first_layer, calls)
 

@@ -16,6 +16,8 @@ TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length 
 PLAIN = "__shapelens_plain__"  # (function) -> whether what the function returns is a tuple of plain numbers that are known
 TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition
 
+UNWATCHED = "unwatched"
+
 Place = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes
 
 
@@ -24,8 +26,8 @@ class Site:
     """A place whose values are recorded."""
 
     place: Place
-    kind: str  # "parameter" | "assign" | "return" | "expression"
-    name: str  # of a return: "return" or "yield"
+    kind: str  # "parameter" | "assign" | "return" | "expression"; "entry": only says that a function ran, and holds no values
+    name: str  # of a return: "return" or "yield"; of an entry UNWATCHED where nothing tells whether the function runs
     function: str  # "" at module level
     statement: Optional[Place] = None
     is_call: bool = False  # the expression is a call: where it returns a new module, that is the module's constructor

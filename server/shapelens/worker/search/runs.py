@@ -65,7 +65,8 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
             job.record(run.sight, [], run.number, run.first_layer)
             sights.append((run.code, run.sight, run.calls, run.first_layer))
             finder.reached.update(run.calls.called_classes())
-            job.send(Traced(job.run.run_id, "partial", job.trace))
+            if not found.untried:  # What was known before shows already.
+                job.send(Traced(job.run.run_id, "partial", job.trace))
     for found, example in told:  # When all classes have one.
         example.others = finder.others(found)
     job.calls = job.next_calls()

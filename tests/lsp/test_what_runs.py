@@ -1,0 +1,168 @@
+"""After an edit only those examples run that come to what it changed; what cannot change a shape runs nothing, and moves what is shown.
+
+The server logs each run that it asks for, with the classes whose examples are in it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from lsp.editor import Editor
+
+TWO = """\
+from torch import nn
+
+SIZE = 16
+
+
+def widened(size):
+    return 2 * size
+
+
+def four():
+    return 4
+
+
+FOUR = four()
+
+
+# shapelens: First()(f32[B:2, 8])
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(8, widened(8))
+
+    def forward(self, x):
+        return self.one(x)
+
+    def never(self, x):
+        return x + 1
+
+
+# shapelens: Second()(f32[B:2, 4])
+class Second(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.two = nn.Linear(FOUR, SIZE)
+
+    def forward(self, x):
+        x = self.two(x)
+        return x
+"""
+FOUND = TWO.replace("# shapelens: ", "# ")
+BOTH = "First, Second"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def _watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
+    editor = Editor(tmp_path_factory.mktemp("workspace"))
+    await editor.start("--interpreter", sys.executable, "--log-level", "debug")
+    yield editor
+    assert await editor.stop() == 0
+
+
+@pytest.fixture
+def watched(_watched: Editor) -> Iterator[Editor]:
+    """A client with the server's log of its runs, without open documents."""
+    yield _watched
+    _watched.close_all()
+
+
+def runs_of(editor: Editor, uri: str) -> dict[int, str]:
+    """The runs of a file up to now: their numbers, and the classes whose examples are in them."""
+    found = [re.fullmatch(r"lsp\.runs: run (\d+): (.*) of (.*)", text) for text in editor.log]
+    return {int(each[1]): each[2] for each in found if each is not None and uri.endswith(each[3])}
+
+
+async def settled(editor: Editor, uri: str) -> list[str]:
+    """The runs of a file when its newest version has been answered and the newest of them has ended."""
+    await editor.diagnostics(uri)
+    await editor.until(lambda: f"lsp.runs: run {max(runs_of(editor, uri))} ended: ok" in editor.log)
+    return list(runs_of(editor, uri).values())
+
+
+async def opened(editor: Editor, name: str, text: str) -> tuple[str, int]:
+    """Open a file and wait until it has run to its end; its URI and how many runs that took."""
+    uri = editor.open(name, text)
+    return uri, len(await settled(editor, uri))
+
+
+EDITS = {
+    "a comment": ("SIZE = 16\n", "SIZE = 16  # of Second\n", []),
+    "a comment above": ("SIZE = 16\n", "# how wide\nSIZE = 16\n", []),
+    "blank lines": ("SIZE = 16\n", "\n\n\nSIZE = 16\n", []),
+    "formatting of what is shown": ("nn.Linear(FOUR, SIZE)", "nn.Linear(\n            FOUR,  # in\n            SIZE\n        )", [BOTH]),
+    "formatting elsewhere": ("return x + 1", "return (\n            x+1  # one more\n        )", []),
+    "a docstring": ("    return 2 * size", '    """Twice as wide."""\n    return 2 * size', []),
+    "a function that does not run": ("return x + 1", "return x + 100", []),
+    "a function of one network": ("x = self.two(x)\n", "x = self.two(x) * 2\n", ["Second"]),
+    "a function that one network calls": ("return 2 * size", "return 3 * size", ["First"]),
+    "a function that the module calls": ("return 4", "return 4 * 1", [BOTH]),
+    "a value of the module": ("SIZE = 16", "SIZE = 15", [BOTH]),
+    "a signature": ("def never(self, x)", "def never(self, x, y)", [BOTH]),
+    "an example": ("First()(f32[B:2, 8])", "First()(f32[B:2, N:3, 8])", [BOTH]),
+}
+
+
+@pytest.mark.parametrize("case", EDITS)
+async def test_what_an_edit_runs(watched: Editor, case: str) -> None:
+    old, new, expected = EDITS[case]
+    uri, before = await opened(watched, f"runs/{case.replace(' ', '_')}.py", TWO)
+    watched.replace(uri, old, new)
+    assert await watched.diagnostics(uri) == []
+    assert (await settled(watched, uri))[before:] == expected
+    # The hints are those of a server that sees this text for the first time.
+    again = watched.open(f"runs/fresh_{case.replace(' ', '_')}.py", watched.texts[uri])
+    await watched.diagnostics(again)
+    expected_hints = await watched.hints_when(again, lambda hints: "[B" in str(hints) and len(hints) > 6)
+    assert await watched.hints_when(uri, lambda hints: hints == expected_hints)
+
+
+async def test_a_class_that_nobody_gave_an_example_keeps_the_one_that_was_found(watched: Editor) -> None:
+    uri, before = await opened(watched, "runs/found.py", FOUND)
+    lenses = await watched.lenses(uri)
+    watched.replace(uri, "return x + 1", "return x + 2")
+    assert await watched.diagnostics(uri) == []
+    watched.replace(uri, "SIZE = 16\n", "\nSIZE = 16  # wide\n")
+    assert await watched.diagnostics(uri) == []
+    assert (await settled(watched, uri))[before:] == []
+    assert [lens.range.start.line for lens in await watched.lenses(uri)] == [lens.range.start.line + 1 for lens in lenses]
+    watched.replace(uri, "x = self.two(x)\n", "x = self.two(x).flatten()\n")
+    assert await watched.diagnostics(uri) == []
+    await watched.hints_when(uri, lambda hints: "→ [32]" in str(hints) or "→ [16·B]" in str(hints))
+    assert (await settled(watched, uri))[before:] == ["Second"]
+
+
+async def test_findings_and_fixes_of_one_network_stay_while_another_is_edited(watched: Editor) -> None:
+    wrong = TWO.replace("nn.Linear(8, widened(8))", "nn.Linear(9, widened(8))")
+    uri, before = await opened(watched, "runs/wrong.py", wrong)
+    (finding,) = await watched.diagnostics(uri)
+    fixes = [each.title for each in await watched.actions(uri, finding)]
+    watched.replace(uri, "SIZE = 16\n", "SIZE = 16\n\n# more of it\n")
+    (moved,) = await watched.diagnostics(uri)
+    assert moved.range.start.line == finding.range.start.line + 2 and moved.message == finding.message
+    assert [each.title for each in await watched.actions(uri, moved)] == fixes
+    assert (await settled(watched, uri))[before:] == []
+    watched.replace(uri, "x = self.two(x)\n", "x = self.two(x[0])\n")
+    (still,) = await watched.diagnostics(uri)
+    assert still.range.start.line == moved.range.start.line and still.message == finding.message
+    assert (await settled(watched, uri))[before:] == ["Second"]
+    watched.replace(uri, "nn.Linear(9, widened(8))", "nn.Linear(8, widened(8))")
+    assert await watched.diagnostics(uri) == []
+    assert (await settled(watched, uri))[before:] == ["Second", "First"]
+
+
+async def test_an_undone_edit_shows_what_was_there_before_without_a_run(watched: Editor) -> None:
+    uri, before = await opened(watched, "runs/undone.py", TWO)
+    hints = await watched.hints(uri)
+    watched.replace(uri, "    return 2 * size", "    return 2 * size)")
+    await watched.diagnostics(uri)
+    watched.replace(uri, "    return 2 * size)", "    return 2 * size")
+    assert await watched.diagnostics(uri) == []
+    assert await watched.hints_when(uri, lambda found: found == hints)
+    assert (await settled(watched, uri))[before:] == []
