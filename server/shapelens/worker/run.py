@@ -49,6 +49,7 @@ class Job:
         self.recorder, self.meta, self.frames = self.workspace.recorder, self.workspace.meta, self.workspace.frames
         self.finder, self.progress, self.remarks = self.workspace.finder, self.workspace.progress, self.workspace.remarks
         self.progress.send = self._send_so_far
+        self.attempts: List[ExampleRun] = []  # what the search tries, as long as there is no example
 
     @property
     def trace(self) -> Trace:
@@ -209,7 +210,7 @@ class Job:
     def _send_so_far(self) -> None:
         """Send what the example that runs has shown until now, without mismatches: they are told when it has ended."""
         whole = self.trace
-        self.trace = replace(whole, observations=list(whole.observations), layers=list(whole.layers), mismatches=[])
+        self.trace = replace(whole, examples=whole.examples or self.attempts, layers=list(whole.layers), mismatches=[])
         try:
             self.record(Sight(self.recorder.seen, self.calls.seen, {}), [], self.calls.example, len(whole.layers), self.calls)
             self.send(Traced(self.run.run_id, "partial", self.trace))

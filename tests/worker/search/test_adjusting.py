@@ -329,3 +329,14 @@ class Net(nn.Module):
     [other] = adjusted(way, TooLong(), made.names["Net"], made.names, made.tree)
     assert other.text() == "Net(config=Config(hidden_size=32, num_hidden_layers=2, num_decoder_layers=2))"
     assert adjusted(other, TooLong(), made.names["Net"], made.names, made.tree) == []
+
+
+def test_what_takes_too_long_is_built_for_smaller_pictures(document: Callable[[str], Document]) -> None:
+    made = document("""
+class Net(nn.Module):
+    def __init__(self, width, img_size=224):
+        super().__init__()
+""")
+    others = adjusted(Construction("Net(width=8)"), TooLong(), made.names["Net"], made.names, made.tree)
+    assert [other.text() for other in others] == ["Net(width=8, img_size=64)", "Net(width=8, img_size=56)"]
+    assert adjusted(others[0], TooLong(), made.names["Net"], made.names, made.tree) == []

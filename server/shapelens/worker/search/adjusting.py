@@ -18,7 +18,7 @@ from .evidence import Construction, places
 from .mending import Mending
 from .refusals import agreeing, spoken_of, unequal
 from .scope import Scope
-from .shallower import shallower
+from .shallower import lighter
 from .uses import Uses
 from .wrong_types import LISTS, WRONG_TYPES
 
@@ -35,7 +35,7 @@ def adjusted(construction: Construction, error: BaseException, cls: type, names:
     except SyntaxError:
         return []
     if isinstance(error, TooLong):
-        return shallower(draft, Scope(names, tree))
+        return lighter(draft, Scope(names, tree))
     found: List[Construction] = []
     for argument, template, sizes in _Adjusting(draft, error, cls, Scope(names, tree)).proposals():
         try:

@@ -25,7 +25,7 @@ from .evidence import Construction, InputShape
 from .forms import Form
 from .left_out import LeftOut
 from .mixing import with_steps
-from .names import is_graph, is_state, number_for
+from .names import PICTURE, is_graph, is_state, number_for
 from .neighbours import MOST_FORMS, Adjusted, Neighbours
 from .shape_words import is_batch
 from .trials import Bench, Trial, parameters_of
@@ -292,7 +292,6 @@ class Inputs:
         return found
 
 
-_PICTURE = re.compile(r"_?(in_|input_|image_?|img_?|pic_?|full_)?(size|res|resolution|hw)|_?image_shape|_?img_dim")
 _HEIGHT, _WIDTH = {"P", "H", "@h", "@H", "@height"}, {"W", "@w", "@W", "@width"}  # what a picture's dims are called
 _STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window_len|input_len(gth)?|n_?frames|num_frames|chunk_size)")
 MOST_MODULES = 16  # that are looked at, the outermost ones
@@ -308,7 +307,7 @@ def built_for(model: Any, given: Mapping[str, int]) -> Tuple[Optional[Tuple[int,
             if type(name) is not str:
                 continue
             size = (value, value) if type(value) is int else value
-            if picture is None and _PICTURE.fullmatch(name) and isinstance(size, (tuple, list)) and len(size) in (2, 3):
+            if picture is None and PICTURE.fullmatch(name) and isinstance(size, (tuple, list)) and len(size) in (2, 3):
                 height, width = size[-2:]
                 if type(height) is int and type(width) is int and 8 <= height <= 2048 and 8 <= width <= 2048:
                     picture = height, width

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import List, Optional, Tuple
 
+# What the size of a picture is called that a network is built for.
+PICTURE = re.compile(r"_?(in_|input_|image_?|img_?|pic_?|full_)?(size|res|resolution|hw)|_?image_shape|_?img_dim")
+
 Words = Tuple[str, str]  # a dtype, and one word a dim (forms.py)
 
 # Names, as patterns, and the forms that they speak for. The first row that fits counts; a row goes on in indented lines.

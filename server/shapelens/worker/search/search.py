@@ -170,7 +170,8 @@ class Finder:
             return replace(found, untried=False)
         return self._searched(found.target, cls, lambda: self._after_edit(known, cls))
 
-    def _searched(self, name: str, cls: type, find: Callable[[], Found]) -> Optional[Found]:
+    def _searched(self, target: str, cls: type, find: Callable[[], Found]) -> Optional[Found]:
+        self.bench.target = target
         before = self.bench.tried
         left = self.bench.until - self.bench.clock()
         until, self.bench.until = self.bench.until, self.bench.clock() + max(LEAST_SECONDS, SHARE * left)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Mapping, Optio
 
 import torch
 
-from ...protocol import Mismatch
+from ...protocol import ExampleRun, Mismatch
 from .. import remembered, standin, unknown
 from ..conditions import branches, gave_up
 from ..confine import MOST_WAITING, DeadlineReached, within
@@ -64,6 +64,7 @@ class Bench:
         self.until = seconds  # `clock()` at which the search has to have ended
         self.most_seconds = max(LONGEST, seconds / 3)  # that one attempt may take
         self.tried = 0
+        self.target = ""  # the class that an example is looked for
         self.seen: Optional[Dict[int, Seen]] = None  # what the last attempt saw, where it was a call that ran to its end
         self._models: Dict[str, Any] = {}
         self._built: Dict[int, Seen] = {}  # what was seen while the last model was built
@@ -145,7 +146,15 @@ class Bench:
             return eval(_CALL, namespace)
 
         self._before = self._built
-        trial = self._evaluated(evaluate, turned, keep=True)
+        job = self.job
+        if not job.trace.observations:  # A forward that takes long shows what it has come to.
+            expression = "%s(%s)" % (next(iter(self._models), ""), arguments)
+            job.attempts = [ExampleRun(self.target, expression, evidence="inferred", doubtful=True)]
+            job.progress.begin()
+        try:
+            trial = self._evaluated(evaluate, turned, keep=True)
+        finally:
+            job.progress.end()
         self.seen = self.seen_so_far if trial.error is None else None
         return trial
 
