@@ -6,7 +6,6 @@ User code never runs in this process. It relays the children's messages, kills t
 
 from __future__ import annotations
 
-import contextlib
 import selectors
 import time
 from typing import Any, List, Optional
@@ -123,8 +122,7 @@ class Main(Host):
 
     def _hear(self, message: Any, frame: bytes) -> None:
         if isinstance(message, Learnt):
-            with contextlib.suppress(Exception):  # What is no such text came from user code; nothing is learnt from it.
-                remembered.learn(message.additions)
+            remembered.learn(message.additions)
         elif isinstance(message, Imported):
             self.imported += message.files
         elif isinstance(message, Rehearsal):

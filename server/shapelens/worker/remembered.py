@@ -7,7 +7,6 @@ tensors are remembered, and those that change a tensor in place: on the meta dev
 from __future__ import annotations
 
 import base64
-import builtins
 import io
 import pickle
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -92,7 +91,7 @@ def _add(parts: List[Any], values: Any) -> bool:
                 parts.append(_ON_META)
             parts.append((value.shape, value.stride(), value.dtype, value.requires_grad))
         elif kind in _VALUES:
-            parts.append(None if value is None else kind)  # The type of None is pickled as a call of `type`, which is no part of a key.
+            parts.append(kind.__name__)  # 1, 1.0 and True are the same key.
             parts.append(value)
         elif kind is tuple or kind is list or kind is torch.Size:
             parts.append(len(value))
@@ -131,8 +130,12 @@ def additions() -> str:
 
 
 def learn(text: str) -> None:
-    """Take over what another process has learnt. Raises pickle.UnpicklingError for what is no such text."""
-    for key, found in _Unpickler(io.BytesIO(base64.b64decode(text))).load():
+    """Take over what another process has learnt; nothing of what cannot be read."""
+    try:
+        entries = _Unpickler(io.BytesIO(base64.b64decode(text))).load()
+    except (pickle.UnpicklingError, ValueError, TypeError, AttributeError, EOFError):
+        return
+    for key, found in entries:
         if len(_table) < MOST_KEYS:
             _table.setdefault(key, found)
 
@@ -141,11 +144,9 @@ class _Unpickler(pickle.Unpickler):
     """For keys only: it comes from a process that user code ran in."""
 
     def find_class(self, module: str, name: str) -> Any:
-        found = getattr(torch if module.startswith("torch") else builtins, name, None)
-        if found is torch.Size or found in (int, float, bool, str) or isinstance(found, (torch.dtype, torch.memory_format)):
+        found = getattr(torch, name, None) if module.startswith("torch") else None
+        if found is torch.Size or isinstance(found, (torch.dtype, torch.memory_format)):
             return found
-        if name == "NoneType" or found is torch.dtype or found is torch.memory_format:
-            return type(None) if name == "NoneType" else found
         raise pickle.UnpicklingError("%s.%s is no part of a key" % (module, name))
 
 
