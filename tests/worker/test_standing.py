@@ -163,3 +163,20 @@ def test_a_definition_that_fails_only_the_second_time_does_not_fail(forking: Wor
         trace, finished = forking.run(zoo / "net.py", text, EXAMPLE)
         assert trace is not None and finished.outcome == "ok" and trace.mismatches == []
         time.sleep(0.3)
+
+
+def test_a_missing_package_is_told_of_each_time(forking: WorkerProcess, zoo: Path) -> None:
+    (zoo / "blocks.py").write_text("import not_there_either\n" + BLOCKS)
+    text = NET.replace("import torch\n", "import torch\nimport not_there\n", 1)
+    settle(forking, zoo / "net.py", text)
+    for edited in (text, "\n" + text, text.replace("import not_there\n", "import not_there as gone\n")):
+        trace, _ = forking.run(zoo / "net.py", edited, EXAMPLE)
+        assert trace is not None and "loaded" not in forking.output
+        lines = edited.splitlines()
+        notes = {(note.message.rpartition(" ")[2], lines[note.span.line - 1].partition(" as ")[0]) for note in trace.notes
+                 if note.span is not None and note.span.file == str(zoo / "net.py")}  # fmt: skip
+        assert notes == {("'not_there'", "import not_there"), ("'not_there_either'", "from zoo.blocks import Block")}
+    (zoo / "other.py").write_text(BLOCKS.replace("import torch\n", "import torch\nimport not_there\n", 1))
+    trace, _ = forking.run(zoo / "other.py", (zoo / "other.py").read_text(), "Block(4)(f32[5, 4])")
+    own = [note.message for note in trace.notes if note.span is not None and note.span.file == str(zoo / "other.py")] if trace else []
+    assert own == ["ModuleNotFoundError: No module named 'not_there'"]

@@ -39,6 +39,10 @@ class Imports:
             else:
                 self.names[alias.asname or alias.name] = (source, alias.name)
 
+    def packages(self) -> Set[str]:
+        """The outermost packages that are imported by their names."""
+        return {name.partition(".")[0] for name in (*self.whole, *self.all_of, *(source for source, _ in self.names.values()))}
+
     def modules(self, known: Mapping[str, Imports]) -> Set[str]:
         """The names of the modules that give the values; `known` are the imports of modules that may pass some on."""
         return {*self.whole, *self.all_of, *(_origin(source, name, known) for source, name in self.names.values())}

@@ -22,7 +22,8 @@ from .imports import Imports
 from .loading import NOBODYS, load, relative_levels
 from .packages import search_path
 from .prepared import compile_all
-from .workspace import Workspace
+from .standin import StandInModule
+from .workspace import Workspace, missing_message
 
 State = Union[str, Tuple[int, int], None]  # a file's text in the editor; its time of change and size on disk; None where it is not there
 
@@ -50,6 +51,8 @@ class Standing:
         self._notes: List[Tuple[Note, str]] = []  # what loading said, with the text of the line that it is about
         self._mismatches: List[Mismatch] = []  # of definitions that failed
         self._folders: Dict[str, FrozenSet[str]] = {}  # that imports are looked for in, and what is in them
+        self._absent: Set[str] = set()  # modules that are not there
+        self._document = run.file
         self._most_sites = 0
         self.outdated = False  # more than the document had to be loaded anew
 
@@ -97,6 +100,7 @@ class Standing:
             if name in self._imports:
                 self._takes[name] = self._imports[name].modules(self._imports)
         self._known = set(sys.modules)
+        self._absent = {name for name in self._known if type(sys.modules[name]) is StandInModule}
 
     def _imports_of(self, file: str, name: str) -> Imports:
         tree = self.workspace.finder.tree_of(file)
@@ -114,7 +118,9 @@ class Standing:
         stale = self._users_of(documents | {name for name, file in self._files.items() if file in changed})
         needs = set().union(*(self._needs(tree, name) for name in documents - {NOBODYS}))
         more = bool(changed) or not needs.isdisjoint(stale - documents)
-        self._adopt(run, changed)
+        if run.file != self._document and any(note.span is not None and note.span.file != self._document for note, _ in self._notes):
+            raise Unsuitable("something that another document may import is missing")
+        self._adopt(run, changed, self._missed_by(tree))
         self.outdated = more
         old = [sys.modules[name] for name in documents]
         for name in stale if more else documents:
@@ -146,7 +152,15 @@ class Standing:
         for known in (self._files, self._imports, self._takes):
             known.pop(name)
 
-    def _adopt(self, run: Run, changed: Set[str]) -> None:
+    def _missed_by(self, tree: ast.Module) -> Set[str]:
+        """Forget the missing packages that the document imports itself: its import tells of them. Returns what it says."""
+        imported = Imports(tree, "", False).packages()
+        missing = {name for name in self._absent if name.partition(".")[0] in imported}
+        for name in missing:
+            sys.modules.pop(name, None)
+        return {missing_message(name) for name in missing}
+
+    def _adopt(self, run: Run, changed: Set[str], again_said: Set[str]) -> None:
         """Make everything that watches ready for another run."""
         workspace, finder = self.workspace, self.workspace.finder
         anew = changed | {run.file}
@@ -165,6 +179,8 @@ class Standing:
         lines = run.text.splitlines()
         for note, text in self._notes:
             span = note.span
+            if note.message in again_said or (run.file != self._document and (span is None or span.file == self._document)):
+                continue
             if span is not None and span.file == run.file:
                 places = [number for number, line in enumerate(lines, 1) if line.strip() == text] if text else []
                 if not places:

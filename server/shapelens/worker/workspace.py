@@ -76,7 +76,7 @@ class Workspace:
         document = self.run.file
         wants = [frame for frame in frames if frame.f_code.co_filename == document]
         span = self.frames.line(document, wants[-1].f_lineno) if wants else None
-        message = "ModuleNotFoundError: No module named %r" % name
+        message = missing_message(name)
         self.trace.notes.append(Note("missing-import", message, span))
         if frames[0].f_code.co_filename in self.finder.loaded:
             self.trace.notes.append(Note("missing-import", message, self.frames.line(frames[0].f_code.co_filename, frames[0].f_lineno)))
@@ -97,3 +97,8 @@ class Workspace:
             place = trail[-1] if trail else span
             found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)
             self.trace.mismatches.append(found)
+
+
+def missing_message(name: str) -> str:
+    """What Python says of a package that is not installed."""
+    return "ModuleNotFoundError: No module named %r" % name
