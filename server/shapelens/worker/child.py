@@ -33,7 +33,7 @@ def serve_one(jobs: int, results: int, output: int, standing: Optional[Standing]
     try:
         os.setsid()
         gc.disable()  # A short-lived process need not collect, and each collection would copy pages of the parent.
-        if standing is not None and rehearsal is not None:
+        if standing is not None and rehearsal is not None and not rehearsal.brief:
             redirect(os.open(os.devnull, os.O_WRONLY))
             rehearse(rehearsal, standing, jobs)
             redirect(output)

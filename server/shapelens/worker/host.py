@@ -219,7 +219,7 @@ class Host:
             if self.rehearsal is None or self.rehearsal.file != message.run.file:
                 self._replace_waiting()
             self.rehearsal = message.run
-            if self.standing is not None and not self.standing.absorb(message.run):
+            if self.standing is not None and not message.run.brief and not self.standing.absorb(message.run):
                 self.send(Outdated())
         self._write(frame)
 
