@@ -32,6 +32,7 @@ class Main(Host):
         self.lent_until = float("inf")
         self.refused = -1  # the run that the zygote could not do
         self.outdated = False  # what the zygote has loaded
+        self.lacking = False  # a library has been loaded since
         self.imported: List[str] = []  # files that are to be prepared for the next runs
         self.prepared_some = False
 
@@ -63,7 +64,7 @@ class Main(Host):
 
         if preload(modules):
             self._replace_waiting()
-            self.outdated = self.zygote is not None or self.coming is not None
+            self.lacking = True
 
     def _cancel(self, run_id: int) -> None:
         super()._cancel(run_id)
@@ -73,6 +74,11 @@ class Main(Host):
     def _next(self) -> None:
         if self.working is not None or self.lent is not None or not self.queue:
             return
+        if self.lacking:
+            self.lacking = False
+            for old in (self.zygote, self.coming):
+                if old is not None:
+                    self._drop(old)
         zygote = self.zygote
         if zygote is None or zygote.root != self.queue[0].root or self.queue[0].run_id == self.refused:
             super()._next()

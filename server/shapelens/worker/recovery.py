@@ -140,7 +140,11 @@ class Recovery:
         """Whether a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
         if self._is_vague(args, kwargs):
             return True
-        if not unknown.state.met or (function is not None and known_sizes_clash(function, args, kwargs)):
+        if not unknown.state.met:
+            return False
+        if (
+            function is not None and not self.calls.mismatches and known_sizes_clash(function, args, kwargs)
+        ):  # Else it may be of a stand-in.
             return False
         return unknown.any_unknown(_numbers(args)) or unknown.any_unknown(_numbers(tuple(kwargs.values())))
 
