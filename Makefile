@@ -47,8 +47,8 @@ vscode: vsix editor-setup  ## open the recipe network in a real VS Code in the b
 screenshots: vsix editor-setup  ## take the README's screenshots again
 	@npm --prefix tests/editor run --silent screenshots
 
-bench: setup  ## milliseconds from an edit to what ShapeLens says about it
-	@$(PY) tests/benchmarks/edits.py
+bench: setup  ## milliseconds from an edit to what ShapeLens says about it, bursts of edits, memory
+	@$(PY) tests/benchmarks/session.py
 
 lock: setup  ## write requirements.lock from pyproject.toml
 	@$(PY) -m pip install --quiet --disable-pip-version-check $(UV)

@@ -1,0 +1,132 @@
+"""A language client that does as little as possible, so that what is measured is the server: JSON over the pipes of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from shapelens.source.position_map import common_prefix, common_suffix
+
+PATIENCE = 60.0  # seconds
+
+
+class Client:
+    """One server process. Used as `async with Client(command, root) as client`."""
+
+    def __init__(self, command: list[str], root: Path) -> None:
+        self.command = command
+        self.root = root
+        self.published: dict[str, tuple[float, int, list[Any]]] = {}  # when, for which version, and what
+        self.publications = 0
+        self.texts: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        self._requests = 0
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._heard = asyncio.Event()
+
+    async def __aenter__(self) -> Client:
+        self.process = await asyncio.create_subprocess_exec(
+            *self.command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, limit=1 << 26
+        )
+        self._reading = asyncio.create_task(self._read())
+        capabilities = {
+            "workspace": {"workspaceFolders": True, "inlayHint": {"refreshSupport": True}},
+            "textDocument": {"publishDiagnostics": {"relatedInformation": True, "versionSupport": True}},
+        }
+        folder = {"uri": self.root.as_uri(), "name": self.root.name}
+        await self.request(
+            "initialize",
+            {"processId": os.getpid(), "rootUri": folder["uri"], "workspaceFolders": [folder], "capabilities": capabilities},
+        )
+        self.notify("initialized", {})
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.process.returncode is None:
+            await self.request("shutdown", None)
+            self.notify("exit", None)
+            await asyncio.wait_for(self.process.wait(), PATIENCE)
+        self._reading.cancel()
+
+    # --- messages ---
+
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        self._send({"method": method, "params": params})
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request and wait for its result. Raises RuntimeError for an error."""
+        self._requests += 1
+        answer = self._answers[self._requests] = asyncio.get_running_loop().create_future()
+        self._send({"id": self._requests, "method": method, "params": params})
+        return await asyncio.wait_for(answer, PATIENCE)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    async def _read(self) -> None:
+        stdout = self.process.stdout
+        assert stdout is not None
+        while header := await stdout.readuntil(b"\r\n\r\n"):
+            length = int(header.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            self._receive(json.loads(await stdout.readexactly(length)))
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        if message.get("method") == "textDocument/publishDiagnostics":
+            params = message["params"]
+            self.published[params["uri"]] = time.perf_counter(), params.get("version"), params["diagnostics"]
+            self.publications += 1
+            self._heard.set()
+        elif "method" in message and "id" in message:
+            self._send({"id": message["id"], "result": None})
+        elif "id" in message:
+            answer = self._answers.pop(message["id"], None)
+            if answer is not None and "error" in message:
+                answer.set_exception(RuntimeError(message["error"]["message"]))
+            elif answer is not None:
+                answer.set_result(message.get("result"))
+
+    # --- documents ---
+
+    def open(self, path: Path, text: str) -> str:
+        """Open a document with this text, whatever is on disk. Returns its URI."""
+        uri = path.as_uri()
+        self.texts[uri], self.versions[uri] = text, 1
+        item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": item})
+        return uri
+
+    def edit(self, uri: str, text: str) -> float:
+        """Make the document this text by one incremental change, as an editor sends it. Returns when that was."""
+        old = self.texts[uri]
+        start = common_prefix(old, text)
+        same = common_suffix(old[start:], text[start:])
+        where = {"start": _position(old, start), "end": _position(old, len(old) - same)}
+        self.texts[uri] = text
+        self.versions[uri] += 1
+        sent = time.perf_counter()
+        change = {"range": where, "text": text[start : len(text) - same]}
+        self.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": self.versions[uri]}, "contentChanges": [change]})
+        return sent
+
+    async def answered(self, uri: str, wrong: bool) -> float:
+        """When the diagnostics of the newest version came: with an error, or without one. Raises TimeoutError."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                when, version, found = self.published.get(uri, (0.0, 0, []))
+                if version == self.versions[uri] and any(each.get("severity", 1) == 1 for each in found) == wrong:
+                    return when
+                self._heard.clear()
+                await self._heard.wait()
+
+
+def _position(text: str, offset: int) -> dict[str, int]:
+    before = text[:offset]
+    return {"line": before.count("\n"), "character": offset - before.rfind("\n") - 1}
