@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import threading
@@ -281,6 +282,9 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
     """
     log.log_to_stderr(log_level)
     server = make(interpreter)
+    # A trace is thousands of objects without cycles: looking through them for some would take longer than reading it.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     # Whatever prints in this process must not get between the messages.
     stdout, sys.stdout = sys.stdout.buffer, sys.stderr
     try:
