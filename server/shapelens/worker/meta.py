@@ -121,6 +121,7 @@ class Meta(TorchFunctionMode):
                     pass
                 else:
                     origins.observed(func, given, result)
+                    origins.failed(result)
                     return result
             if error is raised:
                 raise

@@ -6,7 +6,7 @@ a layer whose constructor names it (`out_channels` of conv1), or an operation th
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -25,7 +25,7 @@ MOST_ORIGINS = 5  # reported
 class Node:
     """One result of one operation."""
 
-    __slots__ = ("layer", "module", "operation", "owner", "parents", "result", "site")
+    __slots__ = ("layer", "module", "operation", "owner", "parents", "result", "site", "stand_in")
 
     def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Node"], Tuple[Any, ...]]]) -> None:
         self.operation = operation
@@ -34,6 +34,7 @@ class Node:
         self.parents = parents
         self.module: Any = None  # the layer that did it
         self.layer: Optional[int] = None
+        self.stand_in = False  # the operation failed
         self.owner: Optional[int] = None  # the innermost of the user's own modules that returned it
 
 
@@ -55,6 +56,29 @@ def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer:
             node = Node(operation, tuple(tensor.shape), parents)
             node.module, node.layer = module, layer
             tensor.__dict__[ORIGIN] = node
+
+
+def failed(result: Any) -> None:
+    """Note that a result stands in for that of an operation that failed."""
+    for tensor in tensors_in(result):
+        node = tensor.__dict__.get(ORIGIN)
+        if node is not None and node is not INPUT:
+            node.stand_in = True
+
+
+def follows_failure(values: Any) -> bool:
+    """Whether tensors were computed from what stands in for the result of a failed operation."""
+    todo = [tensor.__dict__.get(ORIGIN) for tensor in tensors_in(values)]
+    seen: Set[int] = set()
+    while todo and len(seen) < MOST_STEPS:
+        node = todo.pop()
+        if node is None or id(node) in seen:
+            continue
+        if node.stand_in:
+            return True
+        seen.add(id(node))
+        todo += [parent for parent, _ in node.parents]
+    return False
 
 
 def returned(result: Any, owner: int) -> None:

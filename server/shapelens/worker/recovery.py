@@ -19,7 +19,7 @@ from .failures import mismatch_of
 from .frames import Frames
 from .keys import HALF_BUILT, LAYER, STAND_IN, VAGUE, key_of, value_of
 from .meta import NEEDS_DATA, Meta, NotRecovered, made
-from .origins import tensors_in
+from .origins import follows_failure, tensors_in
 from .recorder import Seen
 
 Tensor = torch.Tensor
@@ -142,9 +142,7 @@ class Recovery:
             return True
         if not unknown.state.met:
             return False
-        if (
-            function is not None and not self.calls.mismatches and known_sizes_clash(function, args, kwargs)
-        ):  # Else it may be of a stand-in.
+        if function is not None and known_sizes_clash(function, args, kwargs) and not follows_failure((args, kwargs)):
             return False
         return unknown.any_unknown(_numbers(args)) or unknown.any_unknown(_numbers(tuple(kwargs.values())))
 
