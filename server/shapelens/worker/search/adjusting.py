@@ -223,7 +223,8 @@ class _Adjusting(Mending):
                 for template in self.value(argument.name, owner=self.owner(argument))[:2]:
                     yield argument, template
             else:
-                yield argument, self.written(argument, value)
+                alone = isinstance(value, LISTS) and len(value) == 1 and isinstance(argument.value, ast.Constant)  # `Part([size])`
+                yield argument, self.written(argument, value[0] if alone else value)
 
     def _equal(self) -> Iterator[Proposal]:
         """Two widths that have to be the same: all that are as large as the one become as large as the other."""

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, Optional, Set, Tuple
 
 from .callees import callee, keys_of, parameters_of
-from .sources import dotted, function_node, function_of, index_of, is_torch, look_up, methods, number_in
+from .sources import dotted, function_node, function_of, index_of, initialiser, is_table, is_torch, look_up, methods, number_in
 from .uses import (
     COPIES,
     DICT_METHODS,
@@ -212,7 +212,7 @@ class _Function:
                 if isinstance(keys[0], str):
                     uses.add("text", 2)
             else:
-                uses.add("text" if _is_table(node.value) else "int")
+                uses.add("text" if is_table(node.value) else "int")
             return
         key: Any = node.slice
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
@@ -380,6 +380,12 @@ class _Function:
             keyword = names[position + skip]
         if keyword is None or keyword not in parameters:
             return
+        if parameters[keyword].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            # `super().__init__(*args, **kwargs)`: it is what the base makes of it.
+            behind = initialiser(cls, owner) if cls is not None and getattr(target, "__name__", "") == "__init__" else None
+            if behind is not None and position is not None:
+                self._passed_on(call, behind[1], 1 - names.index(keyword) + skip, cls, behind[0], position, None, uses)
+            return
         uses.roles.append(keyword)
         annotation = parameters[keyword].annotation
         if annotation is not inspect.Parameter.empty:
@@ -390,9 +396,3 @@ class _Function:
             uses.add(kind)
         building = self.building or getattr(target, "__name__", "") == "__init__"
         self.follower.parameter(target, keyword, uses, cls, owner, self.depth + 1, building)
-
-
-def _is_table(node: ast.AST) -> bool:
-    """Whether what is subscripted is a constant of the module by its name: `ACT2FN`, `NORMS`."""
-    name = dotted(node) or ""
-    return name.isupper() and len(name) > 1

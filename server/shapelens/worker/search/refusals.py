@@ -143,6 +143,8 @@ def _others(level: Level, test: ast.expr, node: ast.expr, value: Any) -> Iterato
         for length in range(1, 9):
             if value:
                 yield type(value)((list(value) + [value[-1]] * length)[:length])
+        if value and all(isinstance(item, float) for item in value):
+            yield from (type(value)([number] * len(value)) for number in (0.1, 0.5, 0.0, 1.0, 2.0))
     elif isinstance(value, float):
         yield from (0.0, 0.1, 0.5, 1.0, 2.0)
     if value is None or isinstance(value, (str, int)):

@@ -306,7 +306,7 @@ class Finder:
             made = left.pop(0)
             model, trial = self.bench.build(made.text())
             if trial.error is None:
-                if callable(model):
+                if callable(model) and not isinstance(model, type):
                     yield made, model  # Asked for another one, it takes too long to run.
                 left, trial.error = [], TooLong()
             others = [other for other in self._adjusted(made, trial.error, cls) if other.text() not in seen]

@@ -53,6 +53,12 @@ def number_in(node: ast.AST) -> Optional[int]:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
 
 
+def is_table(node: ast.AST) -> bool:
+    """Whether what is subscripted is a constant of the module by its name: `ACT2FN`, `NORMS`."""
+    name = dotted(node) or ""
+    return name.isupper() and len(name) > 1
+
+
 def index_of(node: ast.AST) -> Index:
     """The index of a function; it is made once."""
     found: Optional[Index] = node.__dict__.get(_KEPT)

@@ -16,6 +16,7 @@ WRONG_TYPES: List[Tuple[str, Tuple[Any, ...], str]] = [
     (r"instances of 'Tensor' and|'list' object has no attribute '(to|device|shape|dim|size)'", LISTS, "tensor"),
     (r"'(list|tuple)' object has no attribute '(items|keys|values|get)'", LISTS, "dict"),
     (r"'(list|tuple)' object cannot be interpreted as an int|(type\(s\) for|instances of) .*'(list|tuple)'", LISTS, "int"),
+    (r"unsupported operand type\(s\) for .*'dict'|'dict' object cannot be interpreted", (dict,), "int"),
     (r"by non-int of type '(list|tuple)'|unhashable type: 'list'", LISTS, "int"),
     (r"(found element of|got|not) (type )?(list|tuple)|not '?(list|tuple)'?$", LISTS, "int"),
     (r"'\w+' object is not callable", (int, float, str, bool, *LISTS, SimpleNamespace), "class"),
