@@ -170,7 +170,7 @@ RULES: List[Tuple[FrozenSet[str], FrozenSet[str], Prior]] = [
 SINGLE: Dict[str, Prior] = {
     "d": DIM, "m": DIM, "c": CHANNELS, "k": KERNEL, "s": _prior("int", 1), "p": RATE, "t": LENGTH, "l": LENGTH, "r": _prior("int", 4),
     "w": _prior("int", 32), "g": _prior("int", 1), "e": _prior("float", 0.5), "b": DEPTH, "z": _prior("int", 20), "v": _prior("int", 1000),
-    "c1": CHANNELS, "c2": CHANNELS, "n": DEPTH, "f": CHANNELS, "h": HEADS,
+    "mask": _prior("int", 1, role="mask"), "c1": CHANNELS, "c2": CHANNELS, "n": DEPTH, "f": CHANNELS, "h": HEADS,
 }  # fmt: skip
 BOOLEAN = re.compile(
     r"^(use|is|with|has|do|enable|apply|add|return|learn|learnable|share|shared|include|no|force|save|allow|should|need|can)(_|$)"

@@ -13,7 +13,7 @@ import torch
 from .configs import Configs, looks_like_config
 from .priors import TEXTUAL, Prior, is_plural, prior_of, words
 from .scope import Scope
-from .sources import index_of, is_torch, methods
+from .sources import index_of, initialiser, is_torch, methods
 from .uses import Uses
 from .wanted import NOTHING, Wanted, wanted
 
@@ -143,6 +143,10 @@ class Values:
             if prior is not None and prior.role == "image" and not self.is_whole:
                 return Prior(prior.kind, 56, (56, 56, 56, 56), "image")
             if prior is not None and not (prior.kind == "text" and uses.kind() in ("int", "number")):
+                if prior.role == "channels" and self.is_whole and own == name and set(words(name)) <= {"num", "channels"}:
+                    roles = {known.role for known in map(prior_of, uses.roles) if known is not None}
+                    if "in" in roles and "out" not in roles:
+                        return prior_of("in_channels")  # `UNet(n_channels, n_classes)`: those of the picture.
                 if prior.role == "in" and prior.value == 3 and not self.is_whole:
                     return Prior("int", 32, prior.items, "in")
                 if prior.role == "out" and "channels" in words(own) and not self.is_whole:
@@ -251,6 +255,8 @@ class Values:
         prior = prior or next((found for found in map(prior_of, item.roles) if found is not None), None)
         if prior is None:
             return [8 * (place + 2) for place in range(length)]
+        if prior.role == "mask":
+            return [place % 2 for place in range(length + length % 2)]
         if prior.kind not in ("int", "image"):
             return None
         items = [number for number in prior.items if isinstance(number, int)]
@@ -264,7 +270,13 @@ class Values:
             return [self.scope.layer("ReLU")]
         if "dropout" in own:
             return [self.scope.layer("Dropout")]
-        fitting = [(text, cls) for text, cls in self.scope.modules() if cls is not self.cls and self._accepts(cls, uses)]
+        if (
+            own & {"fn", "create", "factory", "builder"}
+            and uses.calls
+            and all(count == 2 and not keywords for count, keywords in uses.calls)
+        ):
+            return [self.scope.layer("Linear")]  # A function that makes a network of what comes in and what goes out.
+        fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and self._accepts(cls, uses)]
         if asked.cls is not None:
             fitting = [(text, cls) for text, cls in fitting if issubclass(cls, asked.cls)] or fitting
         parts = [(text, cls) for text, cls in fitting if all(hasattr(cls, part) or part in uses.optional for part in uses.parts)]
@@ -287,6 +299,9 @@ class Values:
 
     def _accepts(self, cls: type, uses: Uses) -> bool:
         """Whether a class can be called as the code calls the parameter."""
+        position = initialiser(cls)
+        if position is None or (position[0] is torch.nn.Module and any(count or keywords for count, keywords in uses.calls)):
+            return False  # Its signature takes anything, but it takes nothing.
         try:
             signature = inspect.signature(cls)
         except (TypeError, ValueError):
@@ -301,8 +316,9 @@ class Values:
     def _by_rank(self, layer: str, otherwise: str) -> List[str]:
         """`BatchNorm2d`, by the rank of the layers that the class has."""
         text = " ".join(_mentioned(self.cls))
-        rank = RANKED.search(text) or RANKED.search(" ".join(_names_in(self.scope.tree)))
-        flat = rank is None and any(word in text for word in FLAT)
+        every = " ".join(_names_in(self.scope.tree))
+        rank = RANKED.search(text) or RANKED.search(every)
+        flat = rank is None and any(word in text or word in every for word in FLAT)
         return [self.scope.layer(otherwise if flat else "%s%sd" % (layer, rank[1] if rank else "2"))]
 
     def _named_class(self, name: str) -> bool:
