@@ -273,6 +273,20 @@ class Net(nn.Module):
 """,
         "Net(depths=[2, 2, 2])",
     ),
+    "a bound on what a part gets in a list": (
+        """
+class Filters(nn.Module):
+    def __init__(self, cutoffs):
+        super().__init__()
+        if max(cutoffs) > 0.5:
+            raise ValueError("A cutoff above 0.5 does not make sense.")
+class Net(nn.Module):
+    def __init__(self, sharpness: float):
+        super().__init__()
+        self.filters = Filters([sharpness])
+""",
+        "Net(sharpness=0.1)",
+    ),
     "a list of objects with the attributes that are read": (
         """
 class Net(nn.Module):

@@ -181,6 +181,44 @@ class Net(nn.Module):
 """,
         "Net(depth=(2, 2, 2))",
     ),
+    "the channels of a picture, a mask, and what makes a network": (
+        """
+class AffineTransform(nn.Module):
+    def __init__(self, mask, context): super().__init__()
+class Net(nn.Module):
+    def __init__(self, n_channels, mask, transform_net_fn):
+        super().__init__()
+        mask = torch.as_tensor(mask)
+        self.width = len(mask)
+        self.net = transform_net_fn(self.width, 2 * self.width)
+        self.conv = nn.Conv2d(n_channels, 64, 3)
+""",
+        "Net(n_channels=3, mask=[0, 1, 0, 1], transform_net_fn=nn.Linear)",
+    ),
+    "what a base gets by *args": (
+        """
+class Conv(nn.Conv1d):
+    def __init__(self, *args, **kwargs): super().__init__(*args, **kwargs)
+class Net(nn.Module):
+    def __init__(self, residual, gate, *args, **kwargs):
+        super().__init__()
+        self.conv = Conv(residual, gate, 3, *args, **kwargs)
+""",
+        "Net(residual=3, gate=32)",
+    ),
+    "a norm of features in a file without pictures": (
+        """
+class Block(nn.Module):
+    def __init__(self, norm_layer):
+        super().__init__()
+        self.norm = norm_layer(64)
+class Net(nn.Module):
+    def __init__(self, block_norm):
+        super().__init__()
+        self.head, self.block = nn.Linear(64, 10), Block(block_norm)
+""",
+        "Net(block_norm=nn.LayerNorm)",
+    ),
     "objects that a part tells apart by their type": (
         """
 class Sparse:

@@ -374,17 +374,17 @@ class _Function:
     ) -> None:
         parameters = parameters_of(target, cls)
         names = list(parameters)
+        star = next((place for place, item in enumerate(parameters.values()) if item.kind is item.VAR_POSITIONAL), len(names))
         if keyword is None and position is not None:
-            if any(isinstance(part, ast.Starred) for part in call.args[:position]) or position + skip >= len(names):
+            if any(isinstance(part, ast.Starred) for part in call.args[:position]):
+                return
+            if position + skip >= star:  # `super().__init__(*args, **kwargs)`: it is what the base makes of it.
+                behind = initialiser(cls, owner) if cls is not None and getattr(target, "__name__", "") == "__init__" else None
+                if behind is not None and star < len(names):
+                    self._passed_on(call, behind[1], 1 - star + skip, cls, behind[0], position, None, uses)
                 return
             keyword = names[position + skip]
-        if keyword is None or keyword not in parameters:
-            return
-        if parameters[keyword].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            # `super().__init__(*args, **kwargs)`: it is what the base makes of it.
-            behind = initialiser(cls, owner) if cls is not None and getattr(target, "__name__", "") == "__init__" else None
-            if behind is not None and position is not None:
-                self._passed_on(call, behind[1], 1 - names.index(keyword) + skip, cls, behind[0], position, None, uses)
+        if keyword is None or keyword not in parameters or parameters[keyword].kind is inspect.Parameter.VAR_KEYWORD:
             return
         uses.roles.append(keyword)
         annotation = parameters[keyword].annotation
