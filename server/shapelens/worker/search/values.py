@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
-import sys
 from typing import Callable, Dict, List, Optional
 
 import torch
 
 from .configs import Configs, looks_like_config
+from .eligible import accepts, is_simple, sets
 from .priors import TEXTUAL, Prior, is_plural, prior_of, words
 from .scope import Scope
-from .sources import index_of, initialiser, is_torch, methods
+from .sources import is_torch, methods
 from .uses import Uses
 from .wanted import NOTHING, Wanted, wanted
 
@@ -276,7 +275,7 @@ class Values:
             and all(count == 2 and not keywords for count, keywords in uses.calls)
         ):
             return [self.scope.layer("Linear")]  # A function that makes a network of what comes in and what goes out.
-        fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and self._accepts(cls, uses)]
+        fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and accepts(cls, uses)]
         if asked.cls is not None:
             fitting = [(text, cls) for text, cls in fitting if issubclass(cls, asked.cls)] or fitting
         parts = [(text, cls) for text, cls in fitting if all(hasattr(cls, part) or part in uses.optional for part in uses.parts)]
@@ -296,22 +295,6 @@ class Values:
             small = [text for text, cls in parts or fitting if "Block" in text or "Layer" in text] or [text for text, _ in parts or fitting]
             return small[:3] + [self.scope.layer("Identity")]
         return [self.scope.layer("Identity")] + [text for text, _ in parts[:2]]
-
-    def _accepts(self, cls: type, uses: Uses) -> bool:
-        """Whether a class can be called as the code calls the parameter."""
-        position = initialiser(cls)
-        if position is None or (position[0] is torch.nn.Module and any(count or keywords for count, keywords in uses.calls)):
-            return False  # Its signature takes anything, but it takes nothing.
-        try:
-            signature = inspect.signature(cls)
-        except (TypeError, ValueError):
-            return False
-        for count, keywords in uses.calls[:3]:
-            try:
-                signature.bind(*[None] * count, **{keyword: None for keyword in keywords if keyword != "**"})
-            except TypeError:
-                return False
-        return True
 
     def _by_rank(self, layer: str, otherwise: str) -> List[str]:
         """`BatchNorm2d`, by the rank of the layers that the class has."""
@@ -333,7 +316,7 @@ class Values:
         else:
             fits = self.scope.named_like(name, self.scope.modules())
         if uses.parts:
-            having = [(text, cls) for text, cls in (fits or self.scope.modules()) if cls is not self.cls and _sets(cls, uses)]
+            having = [(text, cls) for text, cls in (fits or self.scope.modules()) if cls is not self.cls and sets(cls, uses)]
             fits = having or fits
         found = []
         if asked.cls is not None and is_torch(asked.cls) and asked.cls is not torch.nn.Module:
@@ -368,27 +351,6 @@ class Values:
         if found and self.first_only:
             return found
         return found + self.configs.written(name, kind, uses, label, depth)
-
-
-def is_simple(cls: type) -> bool:
-    """Whether a class is one of somebody's own that is built from numbers and texts."""
-    if cls.__module__.partition(".")[0] in {"torch", "numpy", *getattr(sys, "stdlib_module_names", ("builtins",))}:
-        return False
-    try:
-        required = [item for item in inspect.signature(cls).parameters.values() if item.default is item.empty]
-    except (TypeError, ValueError):
-        return False
-    return len(required) <= 3 and all(
-        item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
-        and (prior_of(item.name) is not None or TEXTUAL.search(item.name) or item.annotation in (int, float, bool, str))
-        for item in required
-    )
-
-
-def _sets(cls: type, uses: Uses) -> bool:
-    """Whether a class's objects have the attributes that the code asks for."""
-    own = {name for _, node in methods(cls) for name in index_of(node).stored}
-    return all("self." + part in own or hasattr(cls, part) for part in uses.parts if part not in uses.optional)
 
 
 def _mentioned(cls: type) -> List[str]:
