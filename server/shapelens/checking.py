@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shapelens.batch import Analysed, Batch, Unreadable, project_root, read
-from shapelens.cache import Inputs, RunCache, Store
-from shapelens.cache.inputs import digest, version
-from shapelens.cache.runs import folders_of_missing
+from shapelens.cache.inputs import Inputs, digest, version
+from shapelens.cache.runs import RunCache, folders_of_missing
+from shapelens.cache.store import Store
 from shapelens.examples.settings import Settings
 from shapelens.examples.users import Users
 from shapelens.plain import build, plain
@@ -139,9 +139,7 @@ class Checker:
         if not isinstance(value, dict):
             return None
         try:
-            same = self._inputs.same(value["files"]) and all(
-                self._inputs.names(folder) == names for folder, names in value["folders"].items()
-            )
+            same = self._inputs.same(value["read"])
             checked: Checked = build(Checked, value["checked"])
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # Not of our making.
@@ -151,12 +149,8 @@ class Checker:
         key = self._key(path, text, named)
         if self._cache is None or key is None or self._cache.environments.worked_in(python) is None:
             return
-        value = {
-            "files": self._inputs.states(sorted(analysed.read - {analysed.path})),
-            "folders": {folder: self._inputs.names(folder) for folder in folders_of_missing(analysed.trace, str(self._root(path)))},
-            "checked": plain(checked),
-        }
-        self._cache.store.put(key, value)
+        read = self._inputs.now(analysed.read - {analysed.path}, folders_of_missing(analysed.trace, str(self._root(path))))
+        self._cache.store.put(key, {"read": read, "checked": plain(checked)})
 
     def _key(self, path: Path, text: str, named: bool) -> str | None:
         """What the findings of a file depend on, besides the files that its runs read."""

@@ -136,9 +136,9 @@ def lsp(
     log_level: Annotated[LogLevel, typer.Option("--log-level", help="How much to say on stderr.")] = LogLevel.info,
 ) -> None:
     """Start the language server (over stdio, as editors do)."""
-    from shapelens.lsp import server
+    from shapelens.lsp import start
 
-    server.run(tcp=tcp, interpreter=interpreter, log_level=log_level.value)
+    start.run(tcp=tcp, interpreter=interpreter, log_level=log_level.value)
 
 
 def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from shapelens.cache import Kept, RunCache, Store
+from shapelens.cache.runs import Kept, RunCache
+from shapelens.cache.store import Store
 from shapelens.protocol import ExampleRequest, ExampleRun, Finished, Hello, Known, Note, Run, Search, Trace, Traced
 
 
@@ -57,6 +58,7 @@ def test_an_unchanged_run_is_found_by_another_process_under_its_own_number(place
     cache(place).keep(run, str(place / "env" / "python"), kept(run))
     again = found(place, replace(run, run_id=11))
     assert again is not None
+    assert list(again.read[0]) == [str(place / "project" / "layers.py"), str(place / "project" / "user.py")]
     assert again.traced == replace(kept(run).traced, run_id=11) and again.finished == Finished(11, "ok", seconds=0.5)
 
 
@@ -129,7 +131,7 @@ def test_an_entry_that_is_not_of_our_making_is_ignored(place: Path) -> None:
     cache(place).keep(run, python, kept(run))
     store = Store(place / "cache")
     keys = [path.parent.name + path.name for path in store.folder.glob("*/*")]
-    for value in ({}, [], {"files": {}, "folders": {}, "traced": {"stage": 3}}, {"files": 1, "folders": {}, "traced": {}, "finished": {}}):
+    for value in ({}, [], {"read": [{}, {}], "traced": {"stage": 3}}, {"read": 1, "traced": {}, "finished": {}}):
         for key in keys:
             store.put(key, value)
         assert found(place, run) is None

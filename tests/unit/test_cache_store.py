@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from shapelens.cache import Store
 from shapelens.cache.inputs import digest
+from shapelens.cache.store import Store
 
 KEY, OTHER = digest("one"), digest("two")
 WRITER = """
 import sys
 from pathlib import Path
-from shapelens.cache import Store
+from shapelens.cache.store import Store
 store = Store(Path(sys.argv[1]))
 for number in range(150):
     store.put(sys.argv[2], {"writer": sys.argv[3], "text": sys.argv[3] * 20_000})

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from shapelens.cache.inputs import digest, version
 from shapelens.cache.store import Store
-from shapelens.protocol import Hello
+
+if TYPE_CHECKING:
+    from shapelens.protocol import Hello
 
 LIBRARIES = ("site-packages", "dist-packages")
 

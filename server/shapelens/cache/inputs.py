@@ -15,6 +15,9 @@ import shapelens
 # A larger file (data that the code reads) counts as the same while its size and time of change are.
 LARGEST_TEXT = 4 << 20  # bytes
 
+# The states of files by path, and of folders by path, as JSON has them.
+ReadState = list[dict[str, str]]
+
 
 def digest(*parts: Any) -> str:
     """A digest, in hex, of values that JSON can hold."""
@@ -53,13 +56,16 @@ class Inputs:
         except (OSError, ValueError):
             return ""
 
-    def states(self, paths: Iterable[str]) -> dict[str, str]:
-        """The states of several files by path."""
-        return {path: self.state(path) for path in paths}
+    def now(self, files: Iterable[str], folders: Iterable[str] = ()) -> ReadState:
+        """The states of files, and the names in folders."""
+        return [{path: self.state(path) for path in sorted(files)}, {path: self.names(path) for path in sorted(folders)}]
 
-    def same(self, states: dict[str, str]) -> bool:
-        """Whether files still are in these states."""
-        return all(self.state(path) == state for path, state in states.items())
+    def same(self, read: ReadState) -> bool:
+        """Whether files and folders still are as they were. Raises TypeError, ValueError or AttributeError for what is no ReadState."""
+        files, folders = read
+        return all(self.state(path) == state for path, state in files.items()) and all(
+            self.names(path) == names for path, names in folders.items()
+        )
 
     def names(self, folder: str) -> str:
         """What changes whenever a module or package appears in a folder or vanishes from it."""

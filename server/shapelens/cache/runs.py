@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelens.cache.environments import Environments
-from shapelens.cache.inputs import Inputs, digest, version
+from shapelens.cache.inputs import Inputs, ReadState, digest, version
 from shapelens.cache.store import Store
 from shapelens.plain import build, plain
 from shapelens.protocol import Finished, Hello, Run, Trace, Traced
@@ -17,10 +17,11 @@ from shapelens.protocol import Finished, Hello, Run, Trace, Traced
 
 @dataclass
 class Kept:
-    """How a run went."""
+    """How a run went, and what it read."""
 
     traced: Traced
     finished: Finished
+    read: ReadState = field(default_factory=list)
 
 
 @dataclass
@@ -54,27 +55,28 @@ class RunCache:
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # Not of our making.
         traced.run_id = finished.run_id = run.run_id
-        return Kept(traced, finished) if same else None
+        return Kept(traced, finished, value["read"]) if same else None
 
-    def keep(self, run: Run, interpreter: str, kept: Kept) -> None:
-        """Remember how a run went, if it came to an end of its own."""
+    def keep(self, run: Run, interpreter: str, kept: Kept) -> ReadState | None:
+        """Remember how a run went, if it came to an end of its own. Returns what it read, or None where it is not kept."""
         environment = self.environments.worked_in(interpreter)
         if environment is None or kept.finished.outcome != "ok" or _was_cut_short(run, kept):
-            return
+            return None
         trace, users = kept.traced.trace, run.search.users if run.search is not None else []
-        files = {*trace.files, *kept.finished.read, *users} - {run.file, *run.overlays}
+        files = {*trace.files, *kept.finished.read, *users} - {run.file}
+        read = self.inputs.now(files, folders_of_missing(trace, run.root))
         value = {
-            "files": self.inputs.states(sorted(files)),
-            "folders": {folder: self.inputs.names(folder) for folder in folders_of_missing(trace, run.root)},
+            "read": read,
             "users": sorted(users),
             "observe": sorted(run.observe),
             "traced": plain(kept.traced),
             "finished": plain(kept.finished),
         }
         self.store.put(_key(run, environment), value)
+        return read
 
     def _same(self, value: dict[str, Any], run: Run, trace: Trace) -> bool:
-        if not self.inputs.same(value["files"]) or any(self.inputs.names(folder) != names for folder, names in value["folders"].items()):
+        if not self.inputs.same(value["read"]):
             return False
         if not set(run.observe).intersection(trace.files).issubset(value["observe"]):
             return False

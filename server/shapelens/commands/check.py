@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from shapelens import cache
+from shapelens.cache.place import opened
 from shapelens.checking import Checked, Checker, Said
 from shapelens.commands import Refused
 from shapelens.examples.users import is_skipped
@@ -32,7 +32,7 @@ async def check(paths: list[Path], python: str | None, *, use_cache: bool) -> in
         transient=True,
         disable=not console.is_terminal,
     )
-    checker = Checker(python, cache.opened() if use_cache else None)
+    checker = Checker(python, opened() if use_cache else None)
     with progress:
         task = progress.add_task("", total=len(files))
         async with aclosing(checker.check(files, lambda path: progress.update(task, description=str(path)))) as results:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from shapelens import cache
+from shapelens.cache import place
 
 
 def clean() -> None:
     """Empty the cache, and say how large it was."""
-    store = cache.opened()
+    store = place.opened()
     size = store.clear() if store is not None else 0
     where = f" from {store.folder}" if store is not None else ""
     Console(highlight=False).print(f"{size / 1e6:.1f} MB removed{where}", soft_wrap=True, markup=False)

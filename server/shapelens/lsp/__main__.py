@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from shapelens.lsp.server import run
+from shapelens.lsp.start import run
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ class Configuration:
     def __init__(self, root: Callable[[Document], str]) -> None:
         self._root = root  # the workspace folder of a document
         self._editor: dict[str, Any] = {}
+        self._first: dict[str, Any] | None = None  # what the editor said when it said hello
         self._by_folder: dict[tuple[str, str], Settings] = {}
 
     def of(self, document: Document) -> Settings:
@@ -33,6 +34,15 @@ class Configuration:
                 logger.warning("settings: %s", problem)
             self._by_folder[(folder, root)] = settings
         return self._by_folder[(folder, root)]
+
+    def greeted(self) -> None:
+        """The editor has said hello: what it says of settings from now on is said later by the next server, too."""
+        self._first = self._editor
+
+    def is_as_at_first(self, document: Document) -> bool:
+        """Whether the settings of a document are those that a new server would begin with."""
+        first = Settings.from_pyproject(str(Path(document.path).parent)).merged(self._first or {}, self._root(document) or None)
+        return first == self.of(document)
 
     def set_editor(self, section: dict[str, Any]) -> bool:
         """The editor's settings (the section `shapelens`). Returns whether anything has changed."""

@@ -62,7 +62,7 @@ class Document:
         self.path = path_of(uri)
         self.version = version
         self.text = text
-        self.saved = _on_disk(self.path) == text
+        self.saved = on_disk(self.path) == text
         self.analysis: Analysis | None = None
         self.published: Sequence[Finding] = ()  # what the editor shows, at positions of `published_version`
         self.published_version = -1
@@ -171,7 +171,8 @@ def path_of(uri: str) -> str:
     return str(Path(tempfile.gettempdir(), "shapelens-unsaved", name if name.endswith(".py") else name + ".py"))
 
 
-def _on_disk(path: str) -> str | None:
+def on_disk(path: str) -> str | None:
+    """The text of a file; None where it has none."""
     try:
         # newline="" keeps the line ends, as the editor does.
         with Path(path).open(encoding="utf-8", newline="") as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class Editor:
     def __init__(self, server: LanguageServer, documents: dict[str, Document] | None = None) -> None:
         self._server = server
         self.documents = documents if documents is not None else {}
+        self.on_shown: Callable[[], None] | None = None  # called when something else is shown
         self.wants_status = False  # whether it has a place for `shapelens/status`
         self._status: tuple[str, str, str] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -68,6 +69,8 @@ class Editor:
         params = types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=diagnostics)
         self._server.text_document_publish_diagnostics(params)
         document.published, document.published_version = findings, document.version
+        if self.on_shown is not None:
+            self.on_shown()
 
     def newest(self, document: Document, diagnostic: types.Diagnostic) -> types.Diagnostic:
         """The diagnostic as it was last published, with fixes that were still being tried when the client got its own; else that one."""
@@ -82,6 +85,8 @@ class Editor:
         self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
 
     def refresh(self) -> None:
+        if self.on_shown is not None:
+            self.on_shown()
         hint, lens = self._workspace.inlay_hint, self._workspace.code_lens
         if hint is not None and hint.refresh_support:
             self._ask(self._server.workspace_inlay_hint_refresh_async(None))

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from lsprotocol import types
+if TYPE_CHECKING:
+    from lsprotocol import types
 
 ROOT = logging.getLogger("shapelens")
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -45,6 +47,8 @@ class _ClientHandler(logging.Handler):
         self._loop = loop
 
     def emit(self, record: logging.LogRecord) -> None:
+        from lsprotocol import types  # Loaded by now; a server that begins has a log before it has this.
+
         kinds = (
             (logging.ERROR, types.MessageType.Error),
             (logging.WARNING, types.MessageType.Warning),

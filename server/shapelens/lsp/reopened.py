@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from shapelens import protocol
-from shapelens.cache import Kept, RunCache, opened
+from shapelens.cache.inputs import ReadState
+from shapelens.cache.runs import Kept, RunCache
+from shapelens.cache.store import Store
 from shapelens.runner import Worker
 
 logger = logging.getLogger(__name__)
@@ -17,9 +19,9 @@ Complete = Callable[[protocol.Trace], protocol.Trace]
 class Reopened:
     """Stands before the workers. What is being typed is neither looked up nor kept, so that an edit costs nothing here."""
 
-    def __init__(self) -> None:
-        store = opened()
+    def __init__(self, store: Store | None) -> None:
         self._cache = RunCache(store) if store is not None else None
+        self._read: dict[str, tuple[protocol.Run, ReadState]] = {}  # by file: its last run that is kept, and what that read; not of trials
         self._hellos: dict[str, protocol.Hello] = {}  # by interpreter
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -31,7 +33,13 @@ class Reopened:
             self._cache.learn(worker.interpreter, hello)
 
     async def run(
-        self, run: protocol.Run, worker: Worker, on_trace: Callable[[protocol.Traced], None], *, lasting: bool, complete: Complete
+        self,
+        run: protocol.Run,
+        worker: Worker,
+        on_trace: Callable[[protocol.Traced], None],
+        *,
+        lasting: bool,
+        complete: Complete = lambda trace: trace,
     ) -> protocol.Finished:
         """Do a run, or say what came out of it before. lasting: its texts are on disk, and it may be kept.
 
@@ -42,8 +50,12 @@ class Reopened:
         if kept is not None:
             logger.debug("%s is as it was when it last ran", run.file)
             worker.begin()
+            if run.named:
+                self._read[run.file] = run, kept.read
             on_trace(kept.traced)
             return kept.finished
+        if run.named:
+            self._read.pop(run.file, None)
         newest: list[protocol.Traced] = []
 
         def take(traced: protocol.Traced) -> None:
@@ -53,10 +65,28 @@ class Reopened:
         finished = await worker.submit(run, take)
         if cache is not None and newest and finished.outcome == "ok":
             traced = protocol.Traced(run.run_id, newest[0].stage, complete(newest[0].trace))
-            task = asyncio.create_task(asyncio.to_thread(cache.keep, run, worker.interpreter, Kept(traced, finished)))
+            task = asyncio.create_task(self._keep(cache, run, worker.interpreter, Kept(traced, finished)))
             self._writing.add(task)
             task.add_done_callback(self._writing.discard)
         return finished
+
+    async def _keep(self, cache: RunCache, run: protocol.Run, interpreter: str, kept: Kept) -> None:
+        read = await asyncio.to_thread(cache.keep, run, interpreter, kept)
+        if read is not None and run.named:
+            self._read[run.file] = run, read
+
+    def read_by(self, run: protocol.Run) -> ReadState | None:
+        """What a run has read, if it is kept."""
+        last = self._read.get(run.file)
+        return last[1] if last is not None and (last[0].text, last[0].overlays) == (run.text, run.overlays) else None
+
+    def now(self, files: Iterable[str]) -> ReadState:
+        """The states of files as they are now."""
+        return self._cache.inputs.now(files) if self._cache is not None else []
+
+    def identity(self, interpreter: str) -> str | None:
+        """What changes whenever the environment of an interpreter does; None where it is not known."""
+        return self._cache.environments.identity(interpreter) if self._cache is not None else None
 
     async def written(self) -> None:
         """Wait until all that is to be kept is on disk."""

@@ -18,6 +18,7 @@ from shapelens.analysis.views import merged, seen_from, with_evidence
 from shapelens.lsp.client import Client
 from shapelens.lsp.document import Analysis, Document
 from shapelens.lsp.modules import OtherModules
+from shapelens.lsp.reopened import Reopened
 from shapelens.lsp.visits import Ran
 from shapelens.repair import search
 from shapelens.runner import Worker
@@ -42,8 +43,9 @@ class _Task:
 class Repairs:
     """At most one task a document, for its newest findings."""
 
-    def __init__(self, client: Client, other_modules: OtherModules, run_ids: itertools.count[int]) -> None:
+    def __init__(self, client: Client, reopened: Reopened, other_modules: OtherModules, run_ids: itertools.count[int]) -> None:
         self._client = client
+        self._reopened = reopened
         self._other_modules = other_modules
         self._run_ids = run_ids
         self._tasks: dict[Document, _Task] = {}
@@ -163,7 +165,7 @@ class Repairs:
         text, overlays = texts.get(run.file, run.text), {**run.overlays, **texts}
         run = replace(run, run_id=next(self._run_ids), text=text, examples=examples, overlays=overlays, named=False)
         task.under_way = worker, run.run_id
-        finished = await worker.submit(run, lambda traced: newest.append(traced.trace))
+        finished = await self._reopened.run(run, worker, lambda traced: newest.append(traced.trace), lasting=ran.lasting)
         task.under_way = None
         # A run that another one took the place of says nothing about the fix.
         task.given_up = task.given_up or finished.outcome in ("cancelled", "unavailable")

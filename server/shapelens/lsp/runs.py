@@ -66,8 +66,8 @@ class Runs:
         self._found = Found(self._other_modules.state_of)
         self._looking: WeakKeyDictionary[Document, asyncio.Task[list[User]]] = WeakKeyDictionary()
         self._run_ids = itertools.count(1)
-        self.repairs = Repairs(client, self._other_modules, self._run_ids)
-        self._under_way: dict[Document, tuple[Worker, int]] = {}
+        self.repairs = Repairs(client, reopened, self._other_modules, self._run_ids)
+        self.under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
 
     async def run(self, document: Document) -> None:
         """Bring what the editor shows of a document up to date. Returns when that is done, or the run has been cancelled."""
@@ -218,8 +218,8 @@ class Runs:
 
     def cancel(self, document: Document) -> None:
         """Stop the run of a document if one is under way."""
-        if document in self._under_way:
-            worker, run_id = self._under_way[document]
+        if document in self.under_way:
+            worker, run_id = self.under_way[document]
             worker.cancel(run_id)
 
     def settings_changed(self, document: Document) -> None:
@@ -299,19 +299,19 @@ class Runs:
         logger.debug("run %d: %s of %s", run.run_id, ", ".join(wanted) or "nothing", document.path)
         self._workers.new_run()
         asked = on_behalf_of or document
-        self._under_way[asked] = (worker, run.run_id)
-        arrival.ran = document.ran = Ran(run, worker)
+        self.under_way[asked] = (worker, run.run_id)
+        on_disk = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
+        lasting = on_disk and analysis.kept is None
+        arrival.ran = document.ran = Ran(run, worker, lasting=lasting)
         self.repairs.expect(asked)
         telling = asyncio.create_task(watch(run, worker, self._client))
         try:
-            lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
             complete = partial(self._found.completed, document.path)
             finished = await self._reopened.run(run, worker, arrival.take, lasting=lasting, complete=complete)
         finally:
             telling.cancel()
-            del self._under_way[asked]
+            del self.under_way[asked]
         arrival.finish(finished)
-        logger.debug("run %d ended: %s", run.run_id, finished.outcome)
         self._repair(asked)
 
     def is_current(self, document: Document, analysis: Analysis) -> bool:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import sys
 import threading
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lsprotocol import types
 from pygls import uris
-from pygls.io_ import StdinAsyncReader, StdoutWriter, run_async
+from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
 from shapelens import __version__
+from shapelens.cache import place
 from shapelens.lsp import log, to_lsp
 from shapelens.lsp.actions import code_actions, example_actions, lacks_fixes
 from shapelens.lsp.commands import register_commands
 from shapelens.lsp.editor import Editor
 from shapelens.lsp.session import Session
+from shapelens.lsp.shown import Shown
 
 if TYPE_CHECKING:
     from pygls.io_ import AsyncReader, Writer
+
+    from shapelens.lsp.front import Front
+    from shapelens.lsp.workers import Workers
 
 logger = logging.getLogger(__name__)
 Handled = Generator[Any, Any, None]
@@ -46,15 +49,29 @@ class Protocol(LanguageServerProtocol):
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Handled:
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
 
+    def _send_response(self, msg_id: Any, result: Any | None = None, error: Any = None) -> None:
+        assert isinstance(self._server, Server)
+        front = self._server.front
+        if front is not None and isinstance(result, types.InitializeResult) and front.displays is not None:
+            front.displays.keep_greeting(self._converter.unstructure(result, types.InitializeResult))
+        if front is not None and msg_id in front.answered:
+            front.answered.discard(msg_id)
+            self._result_types.pop(msg_id, None)
+            return
+        super()._send_response(msg_id, result, error)
+
 
 class Server(LanguageServer):
     """One server, one client, one session."""
 
-    def __init__(self, interpreter: str | None) -> None:
+    def __init__(self, interpreter: str | None, workers: Workers, front: Front | None) -> None:
         super().__init__("shapelens", __version__, protocol_cls=Protocol, converter_factory=default_converter)
+        self.front = front
         self.editor = Editor(self)
-        self.session = Session(self.editor, interpreter)
+        self.session = Session(self.editor, interpreter, workers, place.opened())
         self.editor.documents = self.session.documents
+        self.shown = Shown(self, front.displays) if front is not None and front.displays is not None else None
+        self.editor.on_shown = self.shown.changed if self.shown is not None else None
         self.said_goodbye = False
 
     def report_server_error(self, error: Exception, source: Any) -> None:
@@ -62,9 +79,9 @@ class Server(LanguageServer):
         logger.error("%s", error, exc_info=error)
 
 
-def make(interpreter: str | None) -> Server:
-    """A server with all its handlers, not yet connected to anything."""
-    server = Server(interpreter)
+def make(interpreter: str | None, workers: Workers, front: Front | None = None) -> Server:
+    """A server with all its handlers, not yet connected to anything. `front` may have answered for it already."""
+    server = Server(interpreter, workers, front)
     _handle_life(server)
     _handle_text(server)
     _handle_settings(server)
@@ -88,6 +105,7 @@ def _handle_life(server: Server) -> None:
                 session.use_interpreter(options["interpreter"])
             if isinstance(options.get("settings"), dict):
                 _configure(server, options["settings"])
+        session.greet()
 
     @server.feature(types.INITIALIZED)
     async def initialized(params: types.InitializedParams) -> None:
@@ -109,6 +127,8 @@ def _handle_life(server: Server) -> None:
     @server.feature(types.SHUTDOWN)
     async def shutdown(params: None) -> None:
         server.said_goodbye = True
+        if server.shown is not None:
+            server.shown.write()
         await session.stop()
 
 
@@ -253,12 +273,13 @@ async def _serve(server: Server, reader: AsyncReader, writer: Writer) -> None:
         await server.session.stop()
 
 
-async def _serve_stdio(server: Server, stdout: BinaryIO) -> None:
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="stdin") as pool:
-        await _serve(server, StdinAsyncReader(sys.stdin.buffer, pool), StdoutWriter(stdout))
+async def serve_stdio(server: Server, reader: AsyncReader, stdout: BinaryIO) -> None:
+    """Serve the client at the other end of standard input and output, until it says `exit` or goes away."""
+    await _serve(server, reader, StdoutWriter(stdout))
 
 
-async def _serve_tcp(server: Server, port: int) -> None:
+async def serve_tcp(server: Server, port: int) -> None:
+    """Serve the first client that connects to a port of this machine (0: any that is free)."""
     ended = asyncio.Event()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -273,24 +294,3 @@ async def _serve_tcp(server: Server, port: int) -> None:
     logger.info("listening on 127.0.0.1:%d", listener.sockets[0].getsockname()[1])
     await ended.wait()
     listener.close()
-
-
-def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
-    """Serve one client, over stdio or on a port of localhost (0: any that is free), until it says goodbye or goes away. Ends the process.
-
-    The exit status is 0 after `shutdown`, else 1, as LSP asks.
-    """
-    log.log_to_stderr(log_level)
-    server = make(interpreter)
-    # A trace is thousands of objects without cycles: looking through them for some would take longer than reading it.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-    # Whatever prints in this process must not get between the messages.
-    stdout, sys.stdout = sys.stdout.buffer, sys.stderr
-    try:
-        asyncio.run(_serve_tcp(server, tcp) if tcp is not None else _serve_stdio(server, stdout))
-    except (KeyboardInterrupt, SystemExit, BrokenPipeError):
-        pass
-    finally:
-        server.session.kill()
-    sys.exit(0 if server.said_goodbye else 1)

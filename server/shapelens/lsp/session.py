@@ -10,11 +10,13 @@ from typing import Any
 from shapelens.analysis.hints import Hint
 from shapelens.analysis.hovers import Hover, hover
 from shapelens.analysis.lenses import Lens, found_for, lenses
+from shapelens.cache.inputs import ReadState
+from shapelens.cache.store import Store
 from shapelens.examples import expression as expressions
 from shapelens.lsp.annotated import annotated
 from shapelens.lsp.client import Client
 from shapelens.lsp.configuration import Configuration
-from shapelens.lsp.document import Change, Document
+from shapelens.lsp.document import Change, Document, on_disk
 from shapelens.lsp.mapping import moved_lenses
 from shapelens.lsp.modules import depends_on
 from shapelens.lsp.reopened import Reopened
@@ -33,17 +35,22 @@ logger = logging.getLogger(__name__)
 class Session:
     """One for each client. All methods are called on the event loop, and none of them holds it up for longer than a parse takes."""
 
-    def __init__(self, client: Client, interpreter_option: str | None) -> None:
+    def __init__(self, client: Client, interpreter_option: str | None, workers: Workers, store: Store | None) -> None:
         self.documents: dict[str, Document] = {}
         self.folders: list[str] = []  # absolute paths of the workspace folders
         self._client = client
         self._interpreter_option = interpreter_option  # what the command line said: nothing else counts then
         self._interpreter: str | None = None  # what the editor found, for projects that don't say which
         self._configuration = Configuration(self.root)
-        self._workers = Workers(self._tell_state)
-        self._reopened = Reopened()
+        self._workers = workers
+        self._reopened = Reopened(store)
         self._runs = Runs(self.documents, self._configuration, self._workers, client, self._reopened, self._place)
         self._schedule = Schedule(self._runs.run, self._runs.cancel, self._runs.repairs)
+
+    def greet(self) -> None:
+        """The client has said hello: tell it of what has happened until now, too."""
+        self._configuration.greeted()
+        self._workers.listen(self._tell_state)
 
     # --- documents ---
 
@@ -248,6 +255,22 @@ class Session:
         root = self.root(document) or next(iter(self.folders), "")
         setting = self._interpreter_option or self._configuration.of(document).interpreter or self._interpreter
         return self._workers.of(interpreter.find(root, setting), root)
+
+    def settled(self, document: Document) -> tuple[str, str, list[ReadState]] | None:
+        """Interpreter, environment and what was read behind what is shown of a document; None unless a new server would show the same."""
+        analysis, worker = document.analysis, self._worker(document)
+        if analysis is None or analysis.version != document.version or not document.saved or document in self._runs.under_way:
+            return None
+        runs = [*([document.ran] if analysis.own is not None and document.ran is not None else []), *document.visits.runs()]
+        read = [self._reopened.read_by(ran.run) for ran in runs]
+        environment = self._reopened.identity(worker.interpreter)
+        if not runs or environment is None or not self._configuration.is_as_at_first(document):
+            return None
+        known = [each for each in read if each is not None]
+        others = {ran.run.file: ran.run.text for ran in runs if ran.run.file != document.path}
+        if len(known) < len(runs) or any(on_disk(path) != text for path, text in others.items()):
+            return None
+        return worker.interpreter, environment, [*known, self._reopened.now(others)]
 
     def _tell_state(self, worker: Worker, state: State) -> None:
         if state.name in ("ready", "running"):

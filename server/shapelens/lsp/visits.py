@@ -22,12 +22,13 @@ Seen = TypeVar("Seen", protocol.Observation, protocol.Mismatch, protocol.Note, p
 class Ran:
     """A run, and the worker that did it: what it takes to do it again with another text.
 
-    examples: what became of those that it was given and of those that it found; empty before it has told.
+    examples: what became of those that it was given and of those that it found; empty before it has told. lasting: its texts are on disk.
     """
 
     run: protocol.Run
     worker: Worker
     examples: tuple[protocol.ExampleRun, ...] = ()
+    lasting: bool = False
 
     def of(self, trace: protocol.Trace) -> Ran:
         """The run to be done again: with what it found as its examples, and nothing to search for. Their numbers are those of the trace."""

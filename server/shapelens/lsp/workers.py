@@ -16,13 +16,20 @@ MOST_OUTPUT = 20_000
 
 
 class Workers:
-    """Made when first asked for. `on_state` hears of every change of state of any of them."""
+    """Made when first asked for. Who `listen`s hears of every change of state of any of them."""
 
-    def __init__(self, on_state: Callable[[Worker, State], None]) -> None:
-        self._on_state = on_state
+    def __init__(self) -> None:
+        self._on_state: Callable[[Worker, State], None] | None = None
         self._workers: dict[str, Worker] = {}
         self._stopping: set[asyncio.Task[Any]] = set()
         self._output_left = MOST_OUTPUT
+
+    def listen(self, on_state: Callable[[Worker, State], None]) -> None:
+        """Tell of each change of state from now on, and of the state that each worker is in now."""
+        self._on_state = on_state
+        for worker in self._workers.values():
+            if worker.state.name != "stopped":
+                on_state(worker, worker.state)
 
     def of(self, interpreter: str, root: str) -> Worker:
         """The worker under this interpreter; a new one has `root` as its folder."""
@@ -63,7 +70,7 @@ class Workers:
 
     def _report(self, interpreter: str, state: State) -> None:
         worker = self._workers.get(interpreter)
-        if worker is not None:
+        if worker is not None and self._on_state is not None:
             self._on_state(worker, state)
 
     def _log_output(self, text: str) -> None:
