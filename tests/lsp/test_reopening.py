@@ -117,7 +117,7 @@ async def test_a_changed_import_runs_again(place: Place) -> None:
     assert await second.stop() == 0
 
 
-async def test_what_is_typed_is_not_kept_until_it_is_saved(place: Place, broken: str) -> None:
+async def test_what_is_typed_is_kept_once_it_is_saved(place: Place, broken: str) -> None:
     editor = await place.editor(torch=True)
     uri = editor.open("net.py", broken, saved=False)
     for typed in ("6 * 6", "7 * 7", "8 * 8"):
@@ -133,6 +133,11 @@ async def test_what_is_typed_is_not_kept_until_it_is_saved(place: Place, broken:
     assert await editor.actions(uri, finding)
     assert await editor.stop() == 0
     assert len(place.kept()) > before
+    second = await place.editor(torch=False)
+    second.open("net.py", editor.texts[uri])
+    assert [each.message for each in await second.diagnostics(uri)] == [finding.message]
+    assert "in_features" in finding.message and await second.hints(uri)
+    assert await second.stop() == 0
 
 
 async def test_no_cache_no_files(place: Place, recipe: str) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
 
 from shapelens import protocol
 from shapelens.cache.inputs import ReadState
@@ -22,6 +25,8 @@ class Reopened:
     def __init__(self, store: Store | None) -> None:
         self._cache = RunCache(store) if store is not None else None
         self._read: dict[str, tuple[protocol.Run, ReadState]] = {}  # by file: its last run that is kept, and what that read; not of trials
+        # By file: the last run of all its examples, and which files it and those of some of them since have read, at what time (seconds).
+        self._whole: dict[str, tuple[protocol.Run, dict[str, float]]] = {}
         self._hellos: dict[str, protocol.Hello] = {}  # by interpreter
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -39,19 +44,23 @@ class Reopened:
         on_trace: Callable[[protocol.Traced], None],
         *,
         lasting: bool,
+        partial: bool = False,
         complete: Complete = lambda trace: trace,
     ) -> protocol.Finished:
         """Do a run, or say what came out of it before. lasting: its texts are on disk, and it may be kept.
 
+        partial: it is of some examples only, and goes together with the one before.
         complete: adds to a trace what is known from earlier runs.
         """
-        cache = self._cache if lasting else None
+        started = time.time()
+        cache = self._cache if lasting and not partial else None
         kept = cache.find(run, worker.interpreter) if cache is not None else None
         if kept is not None:
             logger.debug("%s is as it was when it last ran", run.file)
             worker.begin()
             if run.named:
                 self._read[run.file] = run, kept.read
+                self._whole[run.file] = run, dict.fromkeys(kept.read[0], started)
             on_trace(kept.traced)
             return kept.finished
         if run.named:
@@ -63,6 +72,15 @@ class Reopened:
             on_trace(traced)
 
         finished = await worker.submit(run, take)
+        if run.named and newest and finished.outcome == "ok":
+            users = run.search.users if run.search is not None else []
+            read = dict.fromkeys({*newest[0].trace.files, *finished.read, *users} - {run.file}, started)
+            if not partial:
+                self._whole[run.file] = run, read
+            elif run.file in self._whole:
+                self._whole[run.file][1].update(read)
+        elif run.named:
+            self._whole.pop(run.file, None)
         if cache is not None and newest and finished.outcome == "ok":
             traced = protocol.Traced(run.run_id, newest[0].stage, complete(newest[0].trace))
             task = asyncio.create_task(self._keep(cache, run, worker.interpreter, Kept(traced, finished)))
@@ -74,6 +92,26 @@ class Reopened:
         read = await asyncio.to_thread(cache.keep, run, interpreter, kept)
         if read is not None and run.named:
             self._read[run.file] = run, read
+
+    def keep_shown(self, run: protocol.Run, examples: list[protocol.ExampleRequest], trace: protocol.Trace, interpreter: str) -> None:
+        """Keep what the runs of a file came to that was edited, as if all of it had run once it was saved. run: the last of them."""
+        whole, read = self._whole.get(run.file, (None, {}))
+        if (
+            self._cache is None
+            or whole is None
+            or self.read_by(run) is not None
+            or whole.examples != examples
+            or whole.overlays != run.overlays
+        ):
+            return
+        if any(_changed_since(path, time) for path, time in read.items()):
+            return
+        whole = replace(whole, text=run.text)
+        finished = protocol.Finished(whole.run_id, "ok", read=sorted(read))
+        kept = self._cache.keep(whole, interpreter, Kept(protocol.Traced(whole.run_id, "named", trace), finished))
+        if kept is not None:
+            self._read[run.file] = whole, kept
+            self._whole[run.file] = whole, read
 
     def read_by(self, run: protocol.Run) -> ReadState | None:
         """What a run has read, if it is kept."""
@@ -92,3 +130,11 @@ class Reopened:
         """Wait until all that is to be kept is on disk."""
         if self._writing:
             await asyncio.wait(self._writing)
+
+
+def _changed_since(path: str, time: float) -> bool:
+    try:
+        stat = Path(path).stat()
+    except OSError:
+        return False  # It was not there; whether it is now is part of the state that is kept.
+    return max(stat.st_mtime, stat.st_ctime) > time

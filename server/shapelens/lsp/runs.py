@@ -300,14 +300,14 @@ class Runs:
         self._workers.new_run()
         asked = on_behalf_of or document
         self.under_way[asked] = (worker, run.run_id)
-        on_disk = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
-        lasting = on_disk and analysis.kept is None
+        lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
         arrival.ran = document.ran = Ran(run, worker, lasting=lasting)
         self.repairs.expect(asked)
         telling = asyncio.create_task(watch(run, worker, self._client))
         try:
             complete = partial(self._found.completed, document.path)
-            finished = await self._reopened.run(run, worker, arrival.take, lasting=lasting, complete=complete)
+            is_partial = analysis.kept is not None
+            finished = await self._reopened.run(run, worker, arrival.take, lasting=lasting, partial=is_partial, complete=complete)
         finally:
             telling.cancel()
             del self.under_way[asked]

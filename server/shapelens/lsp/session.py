@@ -23,7 +23,7 @@ from shapelens.lsp.reopened import Reopened
 from shapelens.lsp.runs import Runs
 from shapelens.lsp.schedule import Schedule, debounce
 from shapelens.lsp.workers import Workers
-from shapelens.protocol import Alternative
+from shapelens.protocol import Alternative, ExampleRequest
 from shapelens.runner import State, Worker, interpreter
 from shapelens.source.edits import TextEdit
 from shapelens.source.module import set_directive
@@ -261,6 +261,15 @@ class Session:
         analysis, worker = document.analysis, self._worker(document)
         if analysis is None or analysis.version != document.version or not document.saved or document in self._runs.under_way:
             return None
+        if (
+            analysis.own is not None
+            and document.ran is not None
+            and analysis.named
+            and analysis.settings.cache
+            and document.ran.run.text == document.text
+        ):
+            requests = [ExampleRequest(example.target, example.expression) for example in analysis.examples]
+            self._reopened.keep_shown(document.ran.run, requests, analysis.own, worker.interpreter)
         runs = [*([document.ran] if analysis.own is not None and document.ran is not None else []), *document.visits.runs()]
         read = [self._reopened.read_by(ran.run) for ran in runs]
         environment = self._reopened.identity(worker.interpreter)
