@@ -10,6 +10,7 @@ from shapelens.source import syntax
 from shapelens.source.classes import ClassStatement, Names, read, relocated
 from shapelens.source.position_map import common_prefix, common_suffix
 from shapelens.source.positions import BYTE_ORDER_MARK
+from shapelens.source.reading import read_quickly
 from shapelens.source.scanner import Chunk, LogicalLine, chunks
 
 
@@ -118,8 +119,11 @@ def _placed(text: str, chunk: Chunk, known: dict[str, TopLevelStatement]) -> Pla
 
 def _parsed(piece: str, chunk: Chunk) -> TopLevelStatement:
     try:
-        tree = syntax.parse(piece, chunk.lines, chunk.start)
-        classes, names = read(tree, piece, chunk.lines, chunk.start)
+        syntax.refuse_what_nests_too_deeply(piece, chunk.lines, chunk.start)
+        known = read_quickly(piece, chunk.lines, chunk.start)
+        if known is None:  # It is wrong, or of a newer Python than this one.
+            known = read(syntax.parse(piece, chunk.lines, chunk.start), piece, chunk.lines, chunk.start)
+        classes, names = known
     except syntax.Unparsable as error:
         return TopLevelStatement(piece, chunk.start, chunk.lines, [], Names(), error)
     except RecursionError:

@@ -39,7 +39,7 @@ def too_deep() -> Unparsable:
 
 def parse(text: str, lines: tuple[LogicalLine, ...], base: int = 0) -> cst.Module:
     """The tree of a piece of text whose logical lines are `lines`, with indices that begin at `base`. Raises Unparsable."""
-    _refuse_what_nests_too_deeply(text, lines, base)
+    refuse_what_nests_too_deeply(text, lines, base)
     try:
         return cst.parse_module(text)
     except (cst.ParserSyntaxError, RecursionError, UnicodeError, ValueError) as error:
@@ -126,7 +126,8 @@ def _surroundings(piece: str) -> list[tuple[str, str]]:
     return [("", "\n")]
 
 
-def _refuse_what_nests_too_deeply(text: str, lines: tuple[LogicalLine, ...], base: int) -> None:
+def refuse_what_nests_too_deeply(text: str, lines: tuple[LogicalLine, ...], base: int) -> None:
+    """Raises Unparsable for text that would end the process, or take too long."""
     for line in lines:
         deep = line.deepest > DEEPEST_BRACKETS
         if not deep and line.end - line.start > LONGEST_OPERATOR_CHAIN:
