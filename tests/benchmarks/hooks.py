@@ -6,6 +6,7 @@ PYTHON hooks.py FILE FOLDER EXPRESSION ROUNDS      prints the median in ms; FOLD
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import statistics
 import sys
 import time
@@ -18,7 +19,13 @@ def main() -> None:
     """Time it."""
     file, folder, expression, rounds = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3], int(sys.argv[4])
     sys.path.insert(0, str(folder))
-    module = importlib.import_module(".".join(file.relative_to(folder).with_suffix("").parts))
+    try:
+        module = importlib.import_module(".".join(file.relative_to(folder).with_suffix("").parts))
+    except ImportError:  # The package needs more than the file does.
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     build, _, shape = expression.rpartition("@")
     size = [int(part) for part in shape.split(",")]
     times = []

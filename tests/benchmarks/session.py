@@ -2,9 +2,9 @@
 
     python tests/benchmarks/session.py [--python PYTHON] [--packages FOLDER] [--edits 15] [--burst 60] [--growth 10000] [--only NAME ...]
 
---python runs the models: it needs torch, and what the models import. --packages holds sources by package: `timm/timm/models/resnet.py`,
-`vit-pytorch/vit_pytorch/vit.py`; models that are not there are left out. Every number comes from a real server and a client that sends
-what an editor sends. The recipe's own way (hooks.py) runs in between, as the machine may be busy: compare with that.
+--python runs the models: it needs torch, and what the models import. --packages holds sources by package, as in
+`timm/timm/models/swin_transformer.py`; models that are not there are left out. Every number comes from a real server and a client that
+sends what an editor sends. The recipe's own way (hooks.py) runs in between, as the machine may be busy: compare with that.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ CASES = [
     Case("recipe", "recipe/recipe.py", "16 * 5 * 5", "16 * 6 * 6", "", "Net()@2,3,32,32", 10, 20),
     Case(
         "ResNet-50",
-        "timm/timm/models/resnet.py",
-        "self.num_features = channels[-1] * block_fns[-1].expansion",
-        "self.num_features = channels[-1] * block_fns[-1].expansion + 1",
+        "pytorchcv/pytorchcv/models/resnet.py",
+        "in_features=in_channels,",
+        "in_features=in_channels + 1,",
         f"resnet50(){PICTURE}",
         "resnet50()@2,3,224,224",
         30,

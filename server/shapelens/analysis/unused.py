@@ -110,7 +110,7 @@ class _Reads:
     texts: set[str]  # its strings, which may name attributes
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _reads(text: str) -> _Reads | None:
     """None where the text does not parse. Most statements are the same after the next edit."""
     try:

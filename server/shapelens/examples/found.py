@@ -169,20 +169,20 @@ def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> obj
     return [statements[number].text.strip() for number in sorted(kept)], said, surroundings
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def words(text: str) -> frozenset[str]:
     """The words of a text that are names of the file, and of what it imports."""
     return frozenset(_WORD.findall(text)) - _COMMON
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _names_at_module_level(statement: str) -> frozenset[str]:
     """The names that a statement may bind in its module: that of a function or class, any of another statement's."""
     definition = _DEFINITION.match(statement)
     return words(statement) if definition is None else frozenset({definition[1]}) - _COMMON
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def bound(statement: str) -> frozenset[str]:
     """The names that a statement binds in its module; of an `if` or the like, all that it names."""
     if definition := _DEFINITION.match(statement):

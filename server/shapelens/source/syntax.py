@@ -95,7 +95,7 @@ def parse_statement(text: str, line: LogicalLine, line_number: int, base: int = 
     return Statement(tree, ranges, line_number - added - 1, added + 1, column)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def _parsed_piece(piece: str, deepest: int) -> tuple[cst.Module, dict[cst.CSTNode, CodeRange], str] | None:
     """The tree of a logical line, the positions in it, and what was put before it: most lines are the same after the next edit."""
     line = LogicalLine(0, 0, len(piece), len(piece), deepest, closed=True)
