@@ -28,6 +28,7 @@ class Demand:
     "rank"      a tensor of rank `got` (-1: unknown) should be of rank `need` (at least, if `least`)
     "dtype"     a tensor should be of the dtype named `text` ("i64", "f32", "bool")
     "missing"   an argument, attribute or key `text` is missing; `need` tells which: 0 argument, 1 attribute, 2 key, 3 is None, 4 a mapping
+    "number"    a tensor should be a number
     "parts"     a value should be a sequence of `need` parts (-1: unknown)
     """
 
@@ -74,6 +75,7 @@ _LARGER = re.compile(
     r"Kernel size can't be greater|[Oo]utput size is too small|smaller than|Padding size should be less|at least|non-?zero size|is negative"
     r"|negative output|too small|Expected more than 1|non-empty"
 )
+_NUMBER = re.compile(r"must be (int|a number|real number)|expected one of:.*\(Number|as an integer|int\(\) arg", re.DOTALL)
 _RANKS: List[Tuple["re.Pattern[str]", int]] = [  # the group that says the needed rank; 0: it is the pattern's own business
     (re.compile(r"Expected \d+D \(unbatched\) or (\d+)D \(batched\) input"), 1),
     (re.compile(r"[Ee]xpected (\d+)D input"), 1),
@@ -144,6 +146,8 @@ def _of_message(message: str, name: str) -> Iterator[Demand]:
             yield Demand("missing", text=name, need=0)
     if "NoneType" in message:
         yield Demand("missing", need=3)
+    if name == "TypeError" and _NUMBER.search(message):
+        yield Demand("number")
     if re.search(
         r"object is not iterable|must be tuple|must be a (tuple|list)|is not subscriptable|expected .*(tuple|list) of Tensors", message
     ):

@@ -19,6 +19,7 @@ from .shape_words import REST
 
 # What a free size is at first, by its role.
 BATCH, STEPS, OTHER_STEPS, FEATURES, CHANNELS, PICTURE, VOLUME, SIGNAL, NODES, EDGES, POINTS = 2, 16, 12, 64, 3, 64, 32, 256, 10, 24, 32
+LARGEST = 1 << 22
 SHOWN = ("B", "T", "S", "N", "E")  # roles that are named dims without being asked
 
 
@@ -47,7 +48,9 @@ def tensor(parameter: str, dtype: str, *dims: str) -> Form:
             words.append(role)
             continue
         key = "#" + role if role in _SHARED and not separator else role if separator else "%s.%s" % (parameter, role)
-        sizes.setdefault(key, int(size) if size else FIRST.get(role, FEATURES))
+        first = int(size) if size else FEATURES
+        # What is larger depends on data (unknown.py): any size will do.
+        sizes.setdefault(key, first if size and first <= LARGEST else FIRST.get(role, FEATURES))
         name = shown if separator else role if role in SHOWN else ""
         words.append("%s:⟨%s⟩" % (name, key) if name else "⟨%s⟩" % key)
     return Form("%s[%s]" % (dtype, ", ".join(words)) if words else "%s[()]" % dtype, sizes, len(words), dtype)

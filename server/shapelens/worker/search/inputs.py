@@ -25,7 +25,7 @@ from .evidence import Construction, InputShape
 from .forms import Form
 from .left_out import LeftOut
 from .mixing import with_steps
-from .names import PICTURE, is_graph, is_state, number_for
+from .names import PICTURE, is_graph, is_state, number_for, words_of
 from .neighbours import MOST_FORMS, Adjusted, Neighbours
 from .shape_words import is_batch
 from .trials import Bench, Trial, parameters_of
@@ -171,6 +171,8 @@ class Inputs:
         plain = forms.scalars(parameter)
         if plain:
             return plain
+        if words_of(name) == "device":
+            return [Form('"cpu"')]
         named = (forms.of_state(self._model, name) if is_state(name) else []) + forms.by_name(name)
         first = self._is_first(parameter)
         layer = forms.of_layer(self._layer, name) if self._layer is not None else []
@@ -178,6 +180,8 @@ class Inputs:
         if self._is_graph and not _speaks_for_itself(named):
             layer = forms.of_nodes(self._model, self._layer, name) + layer
         likely = layer + named if first and not _speaks_for_itself(named) else named + layer
+        if named and isinstance(self._layer, torch.nn.Embedding) and named[0].dtype != "i64" and self._has_other_indices(name):
+            likely = named + layer  # In `forward(self, z, labels)` the table that comes first is that of the labels.
         # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
         if said is None or said.dims is None:
             found = likely + of_text + rest
@@ -193,6 +197,11 @@ class Inputs:
         if number is not None and not first and said is None:
             found.insert(0 if not named else 3, Form(str(number)))
         return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct(found, name)]
+
+    def _has_other_indices(self, name: str) -> bool:
+        """Whether the name of another required parameter speaks for indices."""
+        others = [forms.by_name(each.name) for each in self._parameters if each.name != name and _is_required(each)]
+        return any(found and found[0].dtype == "i64" for found in others)
 
     def options(self, argument: Argument) -> List[Form]:
         """The forms that an argument may have, or a part of a container, the likelier first."""

@@ -12,6 +12,7 @@ from .choices import Argument, Node, Sizes, node_of
 from .demands import Demand, demands
 from .evidence import Construction
 from .forms import Form
+from .names import number_for
 from .solving import sizes_for
 from .trials import Refused, Trial
 
@@ -63,6 +64,11 @@ class Neighbours:
         for demand in wanted:
             if demand.kind == "rank":
                 yield from self._ranked(node, demand)
+            elif demand.kind == "number":
+                for argument in self._tensors(node):
+                    if argument.is_in(_line(node.trial)) and not argument.container:
+                        number = number_for(argument.name)
+                        yield self._with(node, argument, Form(str(4 if number is None else number)))
             elif demand.kind == "dtype":
                 for argument in self._tensors(node):
                     if argument.form is not None and argument.form.dtype != demand.text:
