@@ -52,6 +52,8 @@ MOST_OTHERS = 4  # of them that the user may choose from
 EARLY = 0.25  # seconds after which what comes furthest shows while the search goes on
 SHARE = 0.6  # of the time that is left, for one class
 LEAST_SECONDS = 0.4  # for one class
+BRIEF_SECONDS = 0.15  # for one class that comes after the time is up: most need no more
+EXTRA_SECONDS = 1.0  # for all of those
 
 
 @dataclass
@@ -105,7 +107,7 @@ class Finder:
                 continue
             if self.search.classes and name not in self.search.classes:
                 continue
-            if self.bench.is_over and name not in self._known:
+            if self.bench.clock() > self.bench.until + EXTRA_SECONDS and name not in self._known:
                 continue
             found = self._find(name, cls)
             if found is not None:
@@ -174,7 +176,8 @@ class Finder:
         self.bench.target = target
         before = self.bench.tried
         left = self.bench.until - self.bench.clock()
-        until, self.bench.until = self.bench.until, self.bench.clock() + max(LEAST_SECONDS, SHARE * left)
+        least = LEAST_SECONDS if left > 0 else BRIEF_SECONDS
+        until, self.bench.until = self.bench.until, self.bench.clock() + max(least, SHARE * left)
         try:
             found = find()
         finally:
