@@ -178,7 +178,7 @@ def _rank_got(message: str) -> int:
 
 
 def _of_shapes(code: str, shapes: List[Any]) -> Iterator[Demand]:
-    shapes = [shape for shape in shapes if shape and None not in shape]
+    shapes = [shape for shape in shapes if shape]
     if len(shapes) < 2:
         return
     first, second = shapes[0], shapes[1]
@@ -196,12 +196,16 @@ def _of_shapes(code: str, shapes: List[Any]) -> Iterator[Demand]:
     for one in shapes[:4]:
         for other in shapes[:4]:
             for back in range(1, min(len(one), len(other)) + 1):
-                if one[-back] != other[-back] and (code == "cat" or 1 not in (one[-back], other[-back])):
+                if (
+                    one[-back] != other[-back]
+                    and None not in (one[-back], other[-back])
+                    and (code == "cat" or 1 not in (one[-back], other[-back]))
+                ):
                     yield Demand("equal", one[-back], other[-back])
 
 
-def _both(one: int, other: int) -> Iterator[Demand]:
-    if one != other:
+def _both(one: Optional[int], other: Optional[int]) -> Iterator[Demand]:
+    if one is not None and other is not None and one != other:
         yield Demand("equal", one, other)
         yield Demand("equal", other, one)
 

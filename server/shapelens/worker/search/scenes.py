@@ -15,6 +15,7 @@ from .sources import dotted, function_at, function_node, index_of, initialiser
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 DEEPEST = 12
+MOST_STEPS = 300  # of one expression: where many names depend on many, the ways back are without number
 
 
 class Level:
@@ -63,6 +64,8 @@ class Scene:
             self.innermost = place.tb_frame.f_locals
             place = place.tb_next
 
+    _steps = 0  # back from one expression
+
     def suspects(self) -> Iterator[Tuple[Argument, Any, ast.expr]]:
         """(argument, what its name held, the expression) for what the failing statements mention, the innermost first."""
         seen: Set[Tuple[int, str, Optional[int]]] = set()
@@ -73,6 +76,7 @@ class Scene:
                     value = level.evaluate(node)
                 except Exception:  # Not bound yet, or gone.
                     continue
+                self._steps = 0
                 for argument in self.origins(node, depth):
                     key = (id(argument.holder), argument.name, argument.position)
                     if key not in seen:
@@ -81,7 +85,8 @@ class Scene:
 
     def origins(self, node: ast.AST, depth: int, left: int = DEEPEST) -> List[Argument]:
         """The arguments of the draft that an expression's value goes back to."""
-        if depth < 0 or left <= 0:
+        self._steps += 1
+        if depth < 0 or left <= 0 or self._steps > MOST_STEPS:
             return []
         level = self.levels[depth]
         if isinstance(node, (ast.Attribute, ast.Subscript)):
