@@ -105,11 +105,11 @@ def _handle_life(server: Server) -> None:
                 session.use_interpreter(options["interpreter"])
             if isinstance(options.get("settings"), dict):
                 _configure(server, options["settings"])
-        session.greet()
 
     @server.feature(types.INITIALIZED)
     async def initialized(params: types.InitializedParams) -> None:
         log.log_to_client(server.window_log_message)
+        session.greet()
         logger.info("ShapeLens %s on Python %s", __version__, sys.version.split()[0])
         workspace = server.client_capabilities.workspace or types.WorkspaceClientCapabilities()
         wanted = []
