@@ -6,11 +6,11 @@ import contextlib
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
-from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark, Span
 from . import axes, constructors, origins, unknown
 from .frames import Frames
+from .holdings import Holdings, own_tensors
 from .keys import LAYER, STAND_IN, key_of, value_of
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
 from .meta import Meta, NotRecovered, made, spread
@@ -106,8 +106,7 @@ class Calls:
                 module.eval()
         index = self._index(module)
         if index is not None and self.call_spans[index] is None:
-            trail = self.frames.trail()
-            self.call_spans[index] = trail[-1] if trail else None
+            self.call_spans[index] = self.frames.innermost()
         given = args, kwargs
         args, kwargs, arrived = self._fitting(module, args, kwargs)
         inner = is_torch_layer(module)
@@ -237,6 +236,7 @@ class Calls:
             for path, module in model.named_modules(remove_duplicate=False):
                 paths.setdefault(module.__dict__.get(LAYER), path)
         out = []
+        holdings = Holdings(self.modules)
         for index, module in enumerate(self.modules):
             calls = []
             seen = self.seen.get(index)
@@ -250,7 +250,7 @@ class Calls:
                     names = named or ([None] * len(inputs), None)
                     values = [value_of(part, part_name) for part, part_name in zip(inputs, names[0])]
                     calls.append(LayerCall(values, value_of(output, names[1]), count))
-            own, count, size, description = self._facts(index, module)
+            own, count, size, description = self._facts(index, module, holdings)
             out.append(
                 LayerSeen(
                     first + index,
@@ -269,36 +269,14 @@ class Calls:
             )
         return out
 
-    def _facts(self, index: int, module: Any) -> Tuple[List[ParameterSeen], int, int, str]:
+    def _facts(self, index: int, module: Any, holdings: Holdings) -> Tuple[List[ParameterSeen], int, int, str]:
         """Its own parameters, the numbers and bytes that it and its children hold, and its description. Read once when all is over."""
         facts = self._known_facts.get(index)
         if facts is None:
-            own, everything = _parameters(module)
-            with torch._C.DisableTorchFunction():  # The mode of the run has nothing to say here.
-                count = sum(tensor.numel() for tensor, trainable in everything if trainable is not None)
-                size = sum(tensor.numel() * tensor.element_size() for tensor, _ in everything)
-            facts = own, count, size, _description(module)
+            facts = own_tensors(module), *holdings.of(module), _description(module)
             if self.ended:
                 self._known_facts[index] = facts
         return facts
-
-
-def _parameters(module: Any) -> Tuple[List[ParameterSeen], List[Tuple[Tensor, Optional[bool]]]]:
-    """Its own parameters and buffers, and those of its children as well: (tensor, trainable or None for a buffer), shared ones once."""
-    own, everything = [], []
-    with torch._C.DisableTorchFunction():
-        for name, tensor in list(module._parameters.items()) + list(module._buffers.items()):
-            if isinstance(tensor, Tensor) and not isinstance(tensor, UninitializedTensorMixin):
-                buffer = name in module._buffers
-                size = tensor.numel() * tensor.element_size()
-                own.append(ParameterSeen(name, list(tensor.shape), str(tensor.dtype)[6:], size, tensor.requires_grad, buffer))
-        done = set()
-        for source in (module.parameters(), module.buffers()):
-            for tensor in source:
-                if id(tensor) not in done and not isinstance(tensor, UninitializedTensorMixin):
-                    done.add(id(tensor))
-                    everything.append((tensor, tensor.requires_grad if isinstance(tensor, torch.nn.Parameter) else None))
-    return own, everything
 
 
 def _description(module: Any) -> str:

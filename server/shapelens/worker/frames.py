@@ -93,6 +93,13 @@ class Frames:
             frame = frame.f_back
         return spans[::-1]
 
+    def innermost(self) -> Optional[Span]:
+        """The user frame that is running, the last of the trail."""
+        frame: Optional[FrameType] = sys._getframe(1)
+        while frame is not None and not self.is_user_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        return None if frame is None else self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=True)
+
     def trail_of(self, traceback: Optional[TracebackType]) -> List[Span]:
         """The user frames that an exception passed, outermost first; module level included."""
         entries = []

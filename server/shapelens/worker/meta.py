@@ -41,6 +41,7 @@ def _getter(name: str) -> Any:
 
 
 DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "grad", "ndim", "layout", "is_leaf", "grad_fn")}
+ASKS = {Tensor.dim, Tensor.ndimension, Tensor.is_contiguous, Tensor.is_floating_point, Tensor.stride, torch._C._set_grad_enabled}
 GRADIENTS = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
 # Functions with a rule of their own: (func, args, kwargs) -> result. The modules of rules fill it.
 SPECIAL: Dict[Any, Callable[..., Any]] = {}
@@ -82,6 +83,8 @@ class Meta(TorchFunctionMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Args = (), kwargs: Optional[Kwargs] = None) -> Any:
         if func in DESCRIBES:
             return func(*args)
+        if func in ASKS and func not in SPECIAL:
+            return func(*args, **kwargs) if kwargs else func(*args)
         kwargs = kwargs or {}
         if func in GRADIENTS:
             remembered.graph_is_needed()
@@ -145,6 +148,12 @@ class Meta(TorchFunctionMode):
         if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
             origins.observed(func, (args, kwargs), result)
         return result
+
+
+def operation(key: Any, func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """The result of a function on the meta device, known under its key from now on if it has one. Raises whatever the function raises."""
+    args, kwargs = together(func, args, kwargs)
+    return func(*args, **kwargs) if key is None else remembered.call(key, func, args, kwargs)
 
 
 # --- where real and meta tensors meet ---
