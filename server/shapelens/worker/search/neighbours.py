@@ -47,10 +47,20 @@ class Neighbours:
         if node.trial is None:
             return
         wanted = demands(node.trial)
-        for wave in (self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
+        for wave in (self._spoken_of(node), self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
             yield from wave
         yield from self._by_construction(node)
         yield from self._by_forms(node)
+
+    def _spoken_of(self, node: Node) -> Iterator[Node]:
+        """An argument that was left out, where what the author raises names it, or what it is called inside: `decoder_input_ids`."""
+        error = node.trial.error if node.trial is not None else None
+        if not isinstance(error, (ValueError, AssertionError)):
+            return
+        named = re.findall(r"[a-z]+(?:_[a-z]+)+", str(error))
+        for argument in node.arguments:
+            if argument.form is None and any(argument.name == name or argument.name.endswith("_" + name) for name in named):
+                yield self._with(node, argument, self._options(argument)[0])
 
     def _by_construction(self, node: Node) -> Iterator[Node]:
         error = node.trial.error if node.trial is not None else None
