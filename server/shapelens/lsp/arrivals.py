@@ -119,7 +119,8 @@ class Arrival:
         self._document.seconds = finished.seconds
         self._document.outdated = finished.outcome != "ok"
         if self._newest is not None:
-            self._newest.complete = True
+            self._newest.ran = self.ran
+            self._document.complete = self._newest
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
             self._document.failure = self._failure(finished)

@@ -39,7 +39,7 @@ class Analysis:
     own: protocol.Trace | None = None
     named: bool = False  # the trace holds the names of the dims
     others: Mapping[str, Module] = field(default_factory=dict)  # the texts of other open files that its own run went through, by path
-    complete: bool = False  # its own run has come to its end
+    ran: Ran | None = None  # its own run, once that has come to its end
     # An older trace of which all but some examples, by number, still hold. Its positions are those of `module`.
     kept: tuple[protocol.Trace, Sequence[int]] | None = None
     findings: Sequence[Finding] = field(default_factory=list)
@@ -64,6 +64,7 @@ class Document:
         self.text = text
         self.saved = on_disk(self.path) == text
         self.analysis: Analysis | None = None
+        self.complete: Analysis | None = None  # the last one whose own run came to its end
         self.published: Sequence[Finding] = ()  # what the editor shows, at positions of `published_version`
         self.published_version = -1
         self.visits = Visits(self.path)

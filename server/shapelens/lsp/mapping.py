@@ -25,6 +25,15 @@ def moved_findings(found: Iterable[Finding], since: PositionMap) -> list[Finding
     return moved
 
 
+def with_known_fixes(found: Iterable[Finding], before: Iterable[Finding]) -> list[Finding]:
+    """Findings with the fixes that were found for the same ones before, whose places are of the same text."""
+    fixed = {(each.code, each.span, each.message): each for each in before}
+    return [
+        replace(each, fix=same.fix, alternatives=same.alternatives) if (same := fixed.get((each.code, each.span, each.message))) else each
+        for each in found
+    ]
+
+
 def moved_lenses(found: Iterable[Lens], since: PositionMap) -> list[Lens]:
     """The lenses whose class still has its name."""
     return [replace(lens, span=span) for lens in found if (span := since.map(lens.span)) is not None]

@@ -17,11 +17,13 @@ from shapelens.analysis.findings import Finding
 from shapelens.analysis.views import merged, seen_from, with_evidence
 from shapelens.lsp.client import Client
 from shapelens.lsp.document import Analysis, Document
+from shapelens.lsp.mapping import moved_findings, with_known_fixes
 from shapelens.lsp.modules import OtherModules
 from shapelens.lsp.reopened import Reopened
 from shapelens.lsp.visits import Ran
 from shapelens.repair import search
 from shapelens.runner import Worker
+from shapelens.source.edits import PositionMap
 
 LIMITS = search.Limits(seconds_per_finding=5.0, seconds=15.0, seconds_for_others=0.5)
 # A request for code actions waits no longer than this for fixes that are being tried.
@@ -74,18 +76,12 @@ class Repairs:
         self._expected.setdefault(document, asyncio.Event())
 
     def follow(
-        self,
-        document: Document,
-        before: tuple[Sequence[Ran], Sequence[Finding]],
-        now: tuple[Sequence[Ran], list[Finding], list[Finding]],
+        self, document: Document, before: tuple[Sequence[Ran], object], now: tuple[Sequence[Ran], list[Finding]], since: PositionMap
     ) -> None:
-        """The text has changed, but nothing had to run: what was known of the runs and findings of before holds for those of now.
-
-        Of these the findings come twice: as they are, and with the fixes that are known.
-        """
+        """The text has changed, but nothing had to run: what was known of the runs and findings of before holds for those of now."""
         known = self._known.get(document)
         if known is not None and known[0] == _texts(before[0]) and before[1] in known[1:]:
-            self._known[document] = _texts(now[0]), now[1], now[2]
+            self._known[document] = _texts(now[0]), now[1], with_known_fixes(now[1], moved_findings(known[2], since))
 
     def forget(self, document: Document) -> None:
         """The text has changed, the document was closed, or its run brought nothing that could be mended."""

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from shapelens import protocol
-from shapelens.analysis.findings import Finding
 from shapelens.examples.affected import Affected, affected, same_given
 from shapelens.lsp.document import Analysis, Document
 from shapelens.lsp.visits import moved_whole
@@ -19,8 +18,8 @@ def left_to_run(document: Document, analysis: Analysis, lacking: Sequence[str], 
 
     `lacking`: the classes without a given example; `known`: what was found for them.
     """
-    shown = document.analysis
-    if document.outdated or shown is None or shown.own is None or not shown.complete or shown.settings != analysis.settings:
+    shown = document.complete
+    if document.outdated or shown is None or shown.own is None or shown.settings != analysis.settings:
         return None
     if not same_given(shown.own, [(example.target, example.expression) for example in analysis.examples]):
         return None
@@ -62,12 +61,3 @@ def still_seen(shown: Analysis, module: Module, known: Iterable[protocol.Known],
     if trace is None:
         return None
     return replace(trace, examples=[replace(run, where=where.get(run.target, run.where)) for run in trace.examples])
-
-
-def with_known_fixes(found: Iterable[Finding], before: Iterable[Finding]) -> list[Finding]:
-    """Findings with the fixes that were found for the same ones before, whose places are of the same text."""
-    fixed = {(each.code, each.span, each.message): each for each in before}
-    return [
-        replace(each, fix=same.fix, alternatives=same.alternatives) if (same := fixed.get((each.code, each.span, each.message))) else each
-        for each in found
-    ]

@@ -29,12 +29,13 @@ from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.modules import OtherModules
 from shapelens.lsp.reopened import Reopened
 from shapelens.lsp.repairs import Repairs
-from shapelens.lsp.rest import left_to_run, still_seen, with_known_fixes
+from shapelens.lsp.rest import left_to_run, still_seen
 from shapelens.lsp.visits import Ran, moved_trace
 from shapelens.lsp.watching import tried, watch
 from shapelens.lsp.workers import Workers
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
+from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module
 
 logger = logging.getLogger(__name__)
@@ -109,11 +110,8 @@ class Runs:
                 await self._run_users(document)
 
     async def _run_rest(self, document: Document, analysis: Analysis, lacking: Sequence[str]) -> bool:
-        """Run those examples again that an edit has to do with. All else stays as it was seen, at the places where it is now.
-
-        Returns whether that will do: else everything has to run.
-        """
-        shown = document.analysis
+        """Run those examples again that an edit has to do with, and move the rest. Whether that will do: else everything has to run."""
+        shown = document.complete
         seen = shown.own if shown is not None else None
         if shown is None or seen is None or (lacking and document.users is None):
             return False
@@ -123,7 +121,7 @@ class Runs:
         if left is None or own is None:
             return False
         if not left:
-            self._carry_on(document, shown, replace(analysis, own=own, named=shown.named, complete=True))
+            self._carry_on(document, shown, replace(analysis, own=own, named=shown.named))
             return True
         classes = [*(run.target for run in map(own.examples.__getitem__, left.examples) if run.evidence), *left.classes]
         search = self._search(document, analysis, classes) if classes else None
@@ -138,10 +136,12 @@ class Runs:
     def _carry_on(self, document: Document, shown: Analysis, analysis: Analysis) -> None:
         """Show a text of which nothing has to run, with the fixes that are known."""
         seen = self._with_visits(document, analysis)
-        before, fixed = self._ran(document, shown), with_known_fixes(seen.findings, moved_findings(shown.findings, document.since))
-        if document.ran is not None:
-            document.ran = document.ran.with_text(analysis.module.text)
-        self.repairs.follow(document, (before, shown.findings), (self._ran(document, seen), list(seen.findings), fixed))
+        document.ran = shown.ran
+        before = self._ran(document, shown), shown.findings
+        seen.ran = document.ran = shown.ran.with_text(seen.module.text) if shown.ran is not None else None
+        since = PositionMap.between(shown.module.text, seen.module.text)
+        self.repairs.follow(document, before, (self._ran(document, seen), list(seen.findings)), since)
+        document.complete = seen
         self.publish(document, seen.findings)
         self.adopt(document, seen)
         self._repair(document)
@@ -298,20 +298,20 @@ class Runs:
         wanted = [*(request.target for request in run.examples), *(search.classes if search is not None else ())]
         logger.debug("run %d: %s of %s", run.run_id, ", ".join(wanted) or "nothing", document.path)
         self._workers.new_run()
-        asked = on_behalf_of or document
-        self.under_way[asked] = (worker, run.run_id)
+        self.under_way[asked := on_behalf_of or document] = (worker, run.run_id)
         lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
         arrival.ran = document.ran = Ran(run, worker, lasting=lasting)
         self.repairs.expect(asked)
         telling = asyncio.create_task(watch(run, worker, self._client))
         try:
             complete = partial(self._found.completed, document.path)
-            is_partial = analysis.kept is not None
-            finished = await self._reopened.run(run, worker, arrival.take, lasting=lasting, partial=is_partial, complete=complete)
+            some = analysis.kept is not None
+            finished = await self._reopened.run(run, worker, arrival.take, lasting=lasting, partial=some, complete=complete)
         finally:
             telling.cancel()
             del self.under_way[asked]
         arrival.finish(finished)
+        logger.debug("run %d ended: %s", run.run_id, finished.outcome)
         self._repair(asked)
 
     def is_current(self, document: Document, analysis: Analysis) -> bool:
