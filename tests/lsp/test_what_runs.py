@@ -166,3 +166,16 @@ async def test_an_undone_edit_shows_what_was_there_before_without_a_run(watched:
     assert await watched.diagnostics(uri) == []
     assert await watched.hints_when(uri, lambda found: found == hints)
     assert (await settled(watched, uri))[before:] == []
+
+
+async def test_an_edit_undone_while_it_runs_leaves_the_fixes_of_another_network(watched: Editor) -> None:
+    uri, _ = await opened(watched, "runs/hasty.py", TWO.replace("nn.Linear(8, widened(8))", "nn.Linear(9, widened(8))"))
+    (finding,) = await watched.diagnostics(uri)
+    fixes = [each.title for each in await watched.actions(uri, finding)]
+    assert fixes
+    for _ in range(5):
+        watched.replace(uri, "x = self.two(x)\n", "x = self.two(x[0])\n")
+        watched.replace(uri, "x = self.two(x[0])\n", "x = self.two(x)\n")
+    (still,) = await watched.diagnostics(uri)
+    assert still.message == finding.message
+    assert [each.title for each in await watched.actions(uri, still)] == fixes
