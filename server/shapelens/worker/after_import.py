@@ -6,7 +6,9 @@ import contextlib
 import importlib.abc
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence
+
+import torch
 
 from . import arguments, compiled, flex, parallel, records, weights
 from .compiled import Replacement
@@ -31,11 +33,16 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
 _NOT_THERE = object()  # of a name that its owner inherits, or gets when it is first asked for
 
 
+# What has to find torch as it is while it is loaded.
+UNTOUCHED = "torch._dynamo"
+
+
 class _After(importlib.abc.MetaPathFinder):
     """Finds what the other finders find, and replaces when it has been executed."""
 
-    def __init__(self, replace: Callable[[ModuleType], None]) -> None:
+    def __init__(self, replace: Callable[[ModuleType], None], untouched: Callable[[], ContextManager[None]]) -> None:
         self._replace = replace
+        self._untouched = untouched
 
     def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
         if fullname not in IN_MODULE:
@@ -44,21 +51,24 @@ class _After(importlib.abc.MetaPathFinder):
             found = None if finder is self or not hasattr(finder, "find_spec") else finder.find_spec(fullname, path, target)
             if found is not None:
                 if found.loader is not None and hasattr(found.loader, "exec_module"):
-                    found.loader = _Loader(found.loader, self._replace)
+                    untouched = self._untouched if fullname == UNTOUCHED else contextlib.nullcontext
+                    found.loader = _Loader(found.loader, self._replace, untouched)
                 return found
         return None
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: Any, replace: Callable[[ModuleType], None]) -> None:
+    def __init__(self, loader: Any, replace: Callable[[ModuleType], None], untouched: Callable[[], ContextManager[None]]) -> None:
         self._loader = loader
         self._replace = replace
+        self._untouched = untouched
 
     def create_module(self, spec: Any) -> Any:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
+        with self._untouched():
+            self._loader.exec_module(module)
         self._replace(module)
 
     def __getattr__(self, name: str) -> Any:
@@ -75,7 +85,17 @@ def replaced(replacements: List[Replacement]) -> Iterator[None]:
             before.append((owner, name, owner.__dict__.get(name, _NOT_THERE)))
             setattr(owner, name, value)
 
-    finder = _After(lambda module: replace(IN_MODULE[module.__name__](module)))
+    @contextlib.contextmanager
+    def untouched() -> Iterator[None]:
+        held = [(owner, name, owner.__dict__.get(name, _NOT_THERE)) for owner, name, _ in before]
+        put_back(before[::-1])
+        try:
+            with torch._C.DisableTorchFunction():
+                yield
+        finally:
+            put_back(held)
+
+    finder = _After(lambda module: replace(IN_MODULE[module.__name__](module)), untouched)
     replace(replacements)
     for name, in_module in IN_MODULE.items():
         module = sys.modules.get(name)
@@ -86,8 +106,13 @@ def replaced(replacements: List[Replacement]) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for owner, name, value in reversed(before):
-            if value is _NOT_THERE:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
+        put_back(before[::-1])
+
+
+def put_back(values: List[Replacement]) -> None:
+    """Give names the values that they had."""
+    for owner, name, value in values:
+        if value is not _NOT_THERE:
+            setattr(owner, name, value)
+        elif name in owner.__dict__:
+            delattr(owner, name)

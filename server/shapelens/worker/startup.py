@@ -28,6 +28,7 @@ def start(fork: bool) -> None:
         return
     from . import initialisers, run, warm  # noqa: F401  `run` is for the children: they fork with it loaded.
 
+    warm.leave_out_the_compiler()
     warm.load_kernels()
     initialisers.make_free()
     _write(outgoing, encode(Ready(time.perf_counter() - started)))

@@ -2,11 +2,52 @@
 
 from __future__ import annotations
 
+import gc
+from types import FunctionType
 from typing import Any
+
+MARK = "__dynamo_disable"  # where torch keeps what a function is called by while the compiler is told to step aside
+
+
+def leave_out_the_compiler() -> None:
+    """Keep torch from loading its compiler for nothing, which takes as long as two thirds of torch itself.
+
+    Many of its functions have the compiler step aside when they are first called (torch/_compile.py), and the call loads it for that. Here
+    nothing is ever compiled, so that each of them can be called as it is. Another version of torch may do this in another way; then nothing
+    is left out.
+    """
+    try:
+        import torch
+        from torch import _compile
+
+        original: Any = _compile._disable_dynamo
+        code = original(lambda: None).__code__
+    except (ImportError, AttributeError):
+        return
+    if MARK not in code.co_consts or "fn" not in code.co_freevars:
+        return
+    place = code.co_freevars.index("fn")
+    for each in gc.get_objects():
+        if type(each) is FunctionType and each.__code__ is code and each.__closure__ is not None:
+            _call_as_it_is(each.__closure__[place].cell_contents)
+
+    def disable(fn: Any = None, recursive: bool = True) -> Any:
+        if fn is not None:
+            _call_as_it_is(fn)
+        return original(fn, recursive)
+
+    _compile._disable_dynamo = torch._disable_dynamo = disable  # type: ignore[attr-defined]
+
+
+def _call_as_it_is(function: Any) -> None:
+    try:
+        setattr(function, MARK, function)
+    except AttributeError:
+        pass  # No function of Python's own kind.
 
 
 def load_kernels() -> None:
-    """Run one of each common layer on the meta device: the first convolution or linear alone costs about 1.3 s of imports."""
+    """Run one of each common layer on the meta device: the first convolution alone costs 0.5 s of imports."""
     import torch
     from torch import nn
 
