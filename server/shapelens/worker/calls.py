@@ -15,7 +15,7 @@ from .keys import LAYER, STAND_IN, key_of, value_of
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
 from .meta import Meta, NotRecovered, made, spread
 from .recorder import Recorder, Seen
-from .recovery import Recovery, is_unable, is_vague
+from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
 from .rewrite import Site
 from .suspects import modules_running, suspects_of
 
@@ -131,7 +131,7 @@ class Calls:
 
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
         """What takes the place of the result of a call that failed. Raises NotRecovered."""
-        if self.refuse is not None and not is_unable(error):
+        if self.refuse is not None and not is_unable(error) and not (inner and is_of_unknown_size(module)):
             raise NotRecovered
         if inner and self.meta.inside_layer == 1:
             return self.recovery.layer(module, args, kwargs, error)

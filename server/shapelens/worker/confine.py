@@ -101,6 +101,12 @@ def within(seconds: float) -> Iterator[Limit]:
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - start), 0.001))
 
 
+def half_of_what_is_left(most: float) -> float:
+    """`most` seconds, or half of those that are left to whatever is under way, if that is less."""
+    left = signal.getitimer(signal.ITIMER_REAL)[0] if hasattr(signal, "setitimer") else 0.0
+    return min(most, left / 2) if left > 0 else most
+
+
 class Limit:
     """The seconds that something may take, and what imports took besides."""
 

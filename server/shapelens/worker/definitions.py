@@ -17,7 +17,7 @@ import time
 from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from .confine import TooLong, within
+from .confine import TooLong, half_of_what_is_left, within
 from .standin import StandInModule, absent, cause_of
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
@@ -150,16 +150,17 @@ class Definitions:
 
     def _execute(self, node: ast.stmt) -> None:
         start = time.perf_counter()
+        longest = half_of_what_is_left(self._longest)
         executing.depth += 1
         try:
-            with contextlib.nullcontext() if isinstance(node, DEFINES) else within(self._longest):
+            with contextlib.nullcontext() if isinstance(node, DEFINES) else within(longest):
                 exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
         except TooLong:
-            if time.perf_counter() - start < self._longest:
+            if time.perf_counter() - start < longest:
                 raise  # Somebody else's time is up.
             self._longest = LONGEST / 4  # One such statement is seldom the only one.
             for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.

@@ -68,7 +68,7 @@ class Recovery:
         trail = self._trail(error)
         with _plainly():
             half_built = HALF_BUILT in module.__dict__
-            if not half_built and not self._follows(args, kwargs):
+            if not half_built and not is_of_unknown_size(module) and not self._follows(args, kwargs):
                 found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
                 found.layer = module.__dict__.get(LAYER)
                 if isinstance(module, torch.nn.Embedding) and "index out of range in self" in found.message:
@@ -219,3 +219,10 @@ def _numbers(values: Any, depth: int = 0) -> List[Any]:
         elif isinstance(value, (tuple, list)) and depth < 3:
             found += _numbers(value[:64], depth + 1)
     return found
+
+
+def is_of_unknown_size(module: Any) -> bool:
+    """Whether a layer has a parameter of which a size is unknown: nothing is wrong with what it is given."""
+    return unknown.state.met and any(
+        unknown.any_unknown(parameter.shape) for parameter in module._parameters.values() if isinstance(parameter, Tensor)
+    )

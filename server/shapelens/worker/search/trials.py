@@ -64,6 +64,7 @@ class Bench:
         self.until = seconds  # `clock()` at which the search has to have ended
         self.most_seconds = max(LONGEST, seconds / 3)  # that one attempt may take
         self.tried = 0
+        self._built_of_unknown = False  # whether there was an unknown size when the model was built that is called now
         self.target = ""  # the class that an example is looked for
         self.seen: Optional[Dict[int, Seen]] = None  # what the last attempt saw, where it was a call that ran to its end
         self._models: Dict[str, Any] = {}
@@ -186,6 +187,7 @@ class Bench:
             standin.called.clear()
             branches.start(turned)
             unknown.start()
+            unknown.state.met |= self._built_of_unknown
             remembered.start()
             job.calls.start_attempt()
             job.meta.failure, job.meta.inside_layer, job.meta.vague = None, 0, False
@@ -198,6 +200,7 @@ class Bench:
     def _ended(self, error: Optional[BaseException]) -> Trial:
         job = self.job
         job.meta.inside_layer = 0
+        self._built_of_unknown = unknown.state.met
         found: Optional[Mismatch] = None
         if isinstance(error, Refused):
             found = error.found
