@@ -230,3 +230,12 @@ def test_another_environment_may_run_what_this_one_did_not() -> None:
     assert found.choose(FILE, "Net", INFERRED.expression)
     found.forget()
     assert known(found, TEXT)
+
+
+def test_classes_inherit_the_forward_of_one_that_may_be_a_module() -> None:
+    text = (
+        "from .base import Transform\nclass Coupling(Transform):\n    def forward(self, x):\n        return x\n"
+        "class Affine(Coupling):\n    pass\nclass Additive(Affine):\n    pass\nclass Config(Settings):\n    pass\n"
+    )
+    module = parse(text)
+    assert without_example(module, choose(module, FILE, Settings())) == ["Coupling", "Affine", "Additive"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from shapelens.examples import expression as expressions
 from shapelens.examples.settings import Settings
-from shapelens.source.module import Directive, Module
+from shapelens.source.module import Directive, Module, ModuleClass
 from shapelens.source.positions import Span
 
 _TOP = Span(1, 0, 1, 0)
@@ -63,8 +63,19 @@ def without_example(module: Module, choice: Choice) -> list[str]:
     One whose directive is wrong does not lack one: it is about to be mended.
     """
     known = {example.target for example in choice.examples} | {directive.target for directive in module.directives}
-    classes = [*module.classes, *(cls for cls in module.maybe_modules if "forward" in cls.methods)]
+    classes = [*module.classes, *_with_forward(module.maybe_modules)]
     return [cls.qualname for cls in classes if cls.qualname not in known and cls.name not in known]
+
+
+def _with_forward(classes: Sequence[ModuleClass]) -> list[ModuleClass]:
+    """Those of the classes of a file that have a `forward`, or inherit one from another of them."""
+    found: list[ModuleClass] = []
+    names: set[str] = set()
+    for cls in classes:  # A base comes before what derives from it.
+        if "forward" in cls.methods or not names.isdisjoint(cls.bases):
+            found.append(cls)
+            names |= {cls.name, cls.qualname}
+    return found
 
 
 def _add_directive(choice: Choice, module: Module, directive: Directive) -> None:
