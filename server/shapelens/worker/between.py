@@ -23,6 +23,13 @@ class Rehearsal:
 
 
 @dataclass
+class Stands:
+    """What a zygote has loaded: it is ready."""
+
+    modules: List[str]
+
+
+@dataclass
 class Unsuited:
     """A run could not be done with what stands loaded: it has to be done by a process that has loaded nothing."""
 
@@ -42,5 +49,5 @@ class Outdated:
     """What stands loaded is no longer what the next run needs."""
 
 
-INTERNAL = {cls.__name__: cls for cls in (Imported, Rehearsal, Unsuited, Learnt, Outdated)}
+INTERNAL = {cls.__name__: cls for cls in (Imported, Rehearsal, Stands, Unsuited, Learnt, Outdated)}
 MESSAGES.update(INTERNAL)

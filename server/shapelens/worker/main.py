@@ -62,7 +62,8 @@ class Main(Host):
     def _preload(self, modules: List[str]) -> None:
         from .preload import preload
 
-        if preload(modules):
+        standing = self.zygote.modules if self.zygote is not None else set()
+        if preload([name for name in modules if name not in standing]):
             self._replace_waiting()
             self.lacking = True
 
@@ -116,8 +117,8 @@ class Main(Host):
             return
         for frame in zygote.splitter.feed(chunk or b""):
             kind = kind_of(frame)
-            if kind == "Ready":
-                zygote.ready = True
+            if kind == "Stands":
+                zygote.ready, zygote.modules = True, set(decode(frame[HEADER.size :]).modules)
             elif kind in INTERNAL:
                 self._hear(decode(frame[HEADER.size :]), frame)
             else:

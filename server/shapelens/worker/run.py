@@ -277,6 +277,10 @@ class Job:
                     value.named = list(name_shape(shapes, sizes))
         self.trace.observations = [item for item in self.trace.observations if item.example != index] + observations
         self.trace.layers[first_layer : first_layer + len(layers)] = layers
+        for observation in observations:
+            for value in observation.values:
+                if value.layer is not None and value.layer >= len(self.trace.layers):
+                    value.layer = None  # Of a model that an earlier attempt has built.
 
     def _shown(self) -> Set[str]:
         """The files whose values are sent: open documents, and those that a mismatch lies in or was called from."""

@@ -20,7 +20,7 @@ from .arguments import Arguments
 from .definitions import KEPT
 from .imports import Imports
 from .loading import NOBODYS, load, relative_levels
-from .packages import search_path
+from .packages import package_of, search_path
 from .prepared import compile_all
 from .standin import StandInModule
 from .workspace import Workspace, missing_message
@@ -53,6 +53,7 @@ class Standing:
         self._folders: Dict[str, FrozenSet[str]] = {}  # that imports are looked for in, and what is in them
         self._absent: Set[str] = set()  # modules that are not there
         self._document = run.file
+        self._package = ""  # the outermost one that it is in
         self._most_sites = 0
         self.outdated = False  # more than the document had to be loaded anew
 
@@ -65,7 +66,9 @@ class Standing:
         self._most_sites = 2 * len(workspace.recorder.sites) + MOST_NEW_SITES
         self._notes = [(note, _line(workspace, note)) for note in workspace.trace.notes]
         self._mismatches = workspace.trace.mismatches
-        self._folders = {folder: _names_in(folder) for folder in _folders(run, relative_levels(workspace.finder.trees[run.file]))}
+        levels = relative_levels(workspace.finder.trees[run.file])
+        self._package = package_of(run.file, levels)[1].partition(".")[0]
+        self._folders = {folder: _names_in(folder) for folder in _folders(run, levels)}
 
     def absorb(self, run: Run) -> bool:
         """Parse, rewrite and compile what a later document has anew, so that those who follow have it; nothing of it is executed.
@@ -118,7 +121,7 @@ class Standing:
         stale = self._users_of(documents | {name for name, file in self._files.items() if file in changed})
         needs = set().union(*(self._needs(tree, name) for name in documents - {NOBODYS}))
         more = bool(changed) or not needs.isdisjoint(stale - documents)
-        if run.file != self._document and any(note.span is not None and note.span.file != self._document for note, _ in self._notes):
+        if run.file != self._document and self._notes and not self._comes_with_package(run, relative_levels(tree)):
             raise Unsuitable("something that another document may import is missing")
         self._adopt(run, changed, self._missed_by(tree))
         self.outdated = more
@@ -152,6 +155,12 @@ class Standing:
         for known in (self._files, self._imports, self._takes):
             known.pop(name)
 
+    def _comes_with_package(self, run: Run, levels: int) -> bool:
+        """Whether what is missing was asked for by the package that this document is in as well, before it came to the documents."""
+        package = package_of(run.file, levels)[1].partition(".")[0]
+        inside = package and package == self._package and package in self._takes
+        return bool(inside) and all(note.span is None or note.span.file not in (self._document, run.file) for note, _ in self._notes)
+
     def _missed_by(self, tree: ast.Module) -> Set[str]:
         """Forget the missing packages that the document imports itself: its import tells of them. Returns what it says."""
         imported = Imports(tree, "", False).packages()
@@ -179,7 +188,7 @@ class Standing:
         lines = run.text.splitlines()
         for note, text in self._notes:
             span = note.span
-            if note.message in again_said or (run.file != self._document and (span is None or span.file == self._document)):
+            if note.message in again_said:
                 continue
             if span is not None and span.file == run.file:
                 places = [number for number, line in enumerate(lines, 1) if line.strip() == text] if text else []
