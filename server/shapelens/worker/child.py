@@ -100,11 +100,14 @@ def rehearse(run: Run, standing: Standing, jobs: int) -> None:
         if select.select([jobs], [], [], 0)[0]:
             raise Interrupted()
 
+    def write(message: Any) -> None:
+        encode(message)  # What is written for the first time takes longer too.
+
     try:
         look()
         standing.workspace.progress.watch = look
         with _limits(run):
-            execute(run, lambda message: None, standing)
+            execute(run, write, standing)
     except (Interrupted, Unsuitable, confine.DeadlineReached):
         pass
     finally:
