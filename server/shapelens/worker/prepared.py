@@ -41,7 +41,7 @@ class Prepared:
     def program(self, file: str) -> Optional[Program]:
         """The program of a file as it is on disk now; None where there is none."""
         program = self._programs.get(file)
-        if program is not None and program.state == _state(file):
+        if program is not None and program.state == state_of(file):
             return program
         self.unprepared.append(file)
         return None
@@ -60,7 +60,7 @@ class Prepared:
 
     def prepare(self, file: str) -> bool:
         """Parse, rewrite and compile a file; whether there is something new. A file that cannot be is left to the run, which reports it."""
-        state = _state(file)
+        state = state_of(file)
         known = self._programs.get(file)
         if state is None or (known is not None and known.state == state) or self._compiled + state[1] > MOST_COMPILED:
             return False
@@ -102,7 +102,8 @@ def _strip(tree: ast.Module) -> None:
                     setattr(node, field, [])  # The code has it all: the tree is kept for the names that statements bind.
 
 
-def _state(file: str) -> Optional[Tuple[int, int]]:
+def state_of(file: str) -> Optional[Tuple[int, int]]:
+    """A file's time of change (ns) and size (bytes); None where it is not there."""
     try:
         found = os.stat(file)
     except OSError:

@@ -21,7 +21,7 @@ from .definitions import KEPT
 from .imports import Imports
 from .loading import NOBODYS, load, relative_levels
 from .packages import package_of, search_path
-from .prepared import compile_all
+from .prepared import compile_all, state_of
 from .standin import StandInModule
 from .workspace import Workspace, missing_message
 
@@ -88,7 +88,7 @@ class Standing:
     def _note_states(self, run: Run) -> None:
         finder = self.workspace.finder
         for file in {run.file, *finder.loaded}:
-            self._states[file] = finder.texts.get(file) if file in finder.texts else _state(file)
+            self._states[file] = finder.texts.get(file) if file in finder.texts else state_of(file)
 
     def _note_imports(self) -> None:
         """Only modules that are new, or were loaded anew, are looked at: there are thousands."""
@@ -205,7 +205,7 @@ class Standing:
             return True
         if isinstance(state, str):
             return state != (_on_disk(file) if text is None else text)
-        return state != _state(file) or (text is not None and text != _on_disk(file))
+        return state != state_of(file) or (text is not None and text != _on_disk(file))
 
     def _users_of(self, roots: Set[str]) -> Set[str]:
         """These modules, and those that took values from them, directly or not."""
@@ -269,14 +269,6 @@ def _names_in(folder: str) -> FrozenSet[str]:
         return frozenset(name.partition(".")[0] for name in os.listdir(folder) if name.endswith(".py") or "." not in name)
     except OSError:
         return frozenset()
-
-
-def _state(file: str) -> Optional[Tuple[int, int]]:
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 def _on_disk(file: str) -> Optional[str]:
