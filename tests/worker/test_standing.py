@@ -159,9 +159,12 @@ def test_a_definition_that_fails_only_the_second_time_does_not_fail(forking: Wor
     (zoo / "blocks.py").write_text(BLOCKS + "\nregistry = {}\ndef register(cls):\n    assert cls.__name__ not in registry\n"
                                    "    registry[cls.__name__] = cls\n    return cls\n")  # fmt: skip
     text = NET.replace("import Block", "import Block, register").replace("class Net", "@register\nclass Net")
-    for _ in range(4):
+    for count in range(8):
+        text = text.replace(f"nn.Linear(6, {2 + count})", f"nn.Linear(6, {3 + count})")
         trace, finished = forking.run(zoo / "net.py", text, EXAMPLE)
         assert trace is not None and finished.outcome == "ok" and trace.mismatches == []
+        assert shapes(trace, "b") == [[[5, 6]]]
+        assert [5, 3 + count] in [value.shape for item in trace.observations if item.kind == "return" for value in item.values]
         time.sleep(0.3)
 
 

@@ -55,6 +55,7 @@ class Standing:
         self._document = run.file
         self._package = ""  # the outermost one that it is in
         self._most_sites = 0
+        self._is_half_loaded = False  # something ended the loading of a run: what is there is of no text
         self.outdated = False  # more than the document had to be loaded anew
 
     def load(self) -> None:
@@ -103,7 +104,7 @@ class Standing:
             if name in self._imports:
                 self._takes[name] = self._imports[name].modules(self._imports)
         self._known = set(sys.modules)
-        self._absent = {name for name in self._known if type(sys.modules[name]) is StandInModule}
+        self._absent |= {name for name in new if type(sys.modules[name]) is StandInModule}
 
     def _imports_of(self, file: str, name: str) -> Imports:
         tree = self.workspace.finder.tree_of(file)
@@ -114,6 +115,8 @@ class Standing:
         workspace, finder = self.workspace, self.workspace.finder
         if run.root != self._root:
             raise Unsuitable("another workspace folder")
+        if self._is_half_loaded:
+            raise Unsuitable("what was loaded last was not loaded to its end")
         tree = finder.parse_document(run.file, run.text)
         self._check_folders(run, relative_levels(tree))
         changed = {file for file in self._states if file != run.file and self._has_changed(file, run)}
@@ -123,6 +126,7 @@ class Standing:
         more = bool(changed) or not needs.isdisjoint(stale - documents)
         if run.file != self._document and self._notes and not self._comes_with_package(run, relative_levels(tree)):
             raise Unsuitable("something that another document may import is missing")
+        self._is_half_loaded = True
         self._adopt(run, changed, self._missed_by(tree))
         self.outdated = more
         old = [sys.modules[name] for name in documents]
@@ -142,6 +146,7 @@ class Standing:
         workspace.calls.definitions_ended()
         self._note_states(run)
         self._note_imports()
+        self._is_half_loaded = False
         kept: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
         return kept
 
