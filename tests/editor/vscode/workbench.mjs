@@ -172,15 +172,17 @@ export class Workbench {
   /** Puts the cursor into `text` and opens the quick fix menu; hands back its rows' locator. */
   async quickFixes(code, text) {
     const rows = this.page.locator(".action-widget .monaco-list-row.action");
-    await this.click(code, text);
-    // A hover that comes up over the menu would close it.
-    await this.leaveHover();
     const opens = async () => {
+      // Each time anew, as a person would: a click can land beside the text while hints move it, and then there is nothing to fix there.
+      await this.click(code, text);
+      // A hover that comes up over the menu would close it.
+      await this.leaveHover();
       await this.page.keyboard.press("Control+.");
       await rows.first().waitFor({ timeout: 5_000 });
       return true;
     };
-    await eventually("the quick fix menu", opens, 20_000);
+    const cursor = async () => `cursor: ${await this.page.locator('[id="status.editor.selection"]').innerText()}\n${(await this.lines()).join("\n")}`;
+    await eventually("the quick fix menu", opens, 30_000, cursor);
     return rows;
   }
 
