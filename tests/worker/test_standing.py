@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shapelens.protocol import Trace
+from shapelens.protocol import Cancel, Trace
 from worker.process import WorkerProcess, shapes
 
 BLOCKS = """
@@ -183,3 +183,35 @@ def test_a_missing_package_is_told_of_each_time(forking: WorkerProcess, zoo: Pat
     trace, _ = forking.run(zoo / "other.py", (zoo / "other.py").read_text(), "Block(4)(f32[5, 4])")
     own = [note.message for note in trace.notes if note.span is not None and note.span.file == str(zoo / "other.py")] if trace else []
     assert own == ["ModuleNotFoundError: No module named 'not_there'"]
+
+
+def test_a_cancelled_run_does_not_begin_to_load_again(forking: WorkerProcess, zoo: Path) -> None:
+    (zoo / "blocks.py").write_text(BLOCKS + "\nimport time\ntime.sleep(1)\n")
+    first = forking.start(zoo / "net.py", NET, EXAMPLE)
+    time.sleep(0.3)
+    forking.send(Cancel(first))
+    trace, finished = forking.finish(first)
+    assert trace is None and finished.outcome == "cancelled"
+    printed = forking.output
+    trace, _ = forking.run(zoo / "net.py", NET.replace("nn.Linear(6, 2)", "nn.Linear(6, 3)"), EXAMPLE)
+    assert (printed + forking.output).count("blocks are loaded") == 1
+    assert trace is not None and [5, 3] in [value.shape for item in trace.observations if item.kind == "return" for value in item.values]
+
+
+def test_a_document_that_cannot_be_loaded_says_why_each_time_and_runs_once_it_can(forking: WorkerProcess, zoo: Path) -> None:
+    for text in (NET + "\n\nclass Gone:\n    exit(3)\n", NET + "\n\nclass Gone:\n    exit(4)\n"):
+        _, finished = forking.run(zoo / "net.py", text, EXAMPLE)
+        assert finished.outcome == "exit" and "sys.exit" in finished.detail
+    settle(forking, zoo / "net.py", NET)
+
+
+def test_who_imports_a_package_only_by_its_name_is_not_loaded_again(forking: WorkerProcess, zoo: Path) -> None:
+    (zoo / "sizes.py").write_text('import zoo.blocks\nprint("sizes are loaded")\ndef size():\n    return zoo.SIZE\n')
+    (zoo / "__init__.py").write_text("from .net import Net, SIZE\n")
+    text = NET.replace("import Block\n", "import Block\nfrom zoo.sizes import size\nSIZE = 4\n")
+    text += "\n\ndef build():\n    return Net()(torch.empty(size(), 4))\n"
+    settle(forking, zoo / "net.py", text)
+    for width in (5, 6):
+        trace, finished = forking.run(zoo / "net.py", text.replace("SIZE = 4", f"SIZE = {width}"), "build()")
+        assert trace is not None and finished.outcome == "ok" and "loaded" not in forking.output
+        assert shapes(trace, "b") == [[[width, 6]]]

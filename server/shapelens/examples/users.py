@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ class Users:
         """`unchanging`: the files stay as they are, so that each folder is read once."""
         self._unchanging = unchanging
         self._scanned: dict[str, _Scanned] = {}  # by path
+        self._scanning = threading.Lock()  # Whoever comes second finds it done.
         self._of_root: dict[str, dict[str, _Scanned]] = {}
 
     def of(self, path: str, root: str, settings: Settings, texts: Mapping[str, str], classes: Collection[str] = ()) -> list[User]:
@@ -58,7 +60,8 @@ class Users:
         The nearest come first, and of those equally near the ones whose imports name one of `classes`. `texts`: those of open documents by
         path, where they differ from what is on disk.
         """
-        scanned = self._scan_all(root, texts)
+        with self._scanning:
+            scanned = self._scan_all(root, texts)
         reached, names, users = {path}, _names_of(path), []
         for _ in range(MOST_STEPS):
             importers = [file for file, found in scanned.items() if file not in reached and not names.isdisjoint(found.words)]
@@ -68,6 +71,11 @@ class Users:
         found = [User(file, scanned[file].has_directive or bool(settings.examples_for(file)), scanned[file].state) for file in users]
         run = [user for user in found if user.has_example][:MOST_RUN]
         return run + [user for user in found if not user.has_example][: MOST_USERS - len(run)]
+
+    def look_around(self, root: str) -> None:
+        """Read all files below `root` ahead of time: those that don't change are not read again."""
+        with self._scanning:
+            self._scan_all(root, {})
 
     def _scan_all(self, root: str, texts: Mapping[str, str]) -> dict[str, _Scanned]:
         if self._unchanging and root in self._of_root:

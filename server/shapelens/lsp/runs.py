@@ -9,8 +9,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from pygls import uris
 
@@ -20,11 +18,12 @@ from shapelens.analysis.splicing import spliced
 from shapelens.analysis.views import called, reaches, see_all
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.found import Found
-from shapelens.examples.users import ENOUGH, User, Users
+from shapelens.examples.users import ENOUGH
 from shapelens.lsp.arrivals import Arrival, Others, Visit
 from shapelens.lsp.client import Client
 from shapelens.lsp.configuration import Configuration
 from shapelens.lsp.document import Analysis, Document
+from shapelens.lsp.importers import Importers
 from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.modules import OtherModules
 from shapelens.lsp.reopened import Reopened
@@ -39,9 +38,6 @@ from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module
 
 logger = logging.getLogger(__name__)
-
-# A run does not wait for longer than this for the files that import the document to be found; their evidence then comes with the next one.
-LOOK_FOR_USERS = 0.15
 
 
 class Runs:
@@ -63,9 +59,8 @@ class Runs:
         self._reopened = reopened
         self._place = place  # the workspace folder of a document, and the worker that runs it
         self._other_modules = OtherModules(documents)
-        self._users = Users()
+        self.importers = Importers(documents, configuration, place)
         self._found = Found(self._other_modules.state_of)
-        self._looking: WeakKeyDictionary[Document, asyncio.Task[list[User]]] = WeakKeyDictionary()
         self._run_ids = itertools.count(1)
         self.repairs = Repairs(client, reopened, self._other_modules, self._run_ids)
         self.under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
@@ -94,7 +89,7 @@ class Runs:
         if not module.errors and await self._run_rest(document, analysis, lacking):
             return
         if not choice.examples:
-            if lacking and await self._users_of(document):
+            if lacking and await self.importers.of(document):
                 await self._run_open_users(document)
                 if not self.is_current(document, analysis) or not await self._show_by_users(document, analysis):
                     return
@@ -104,7 +99,7 @@ class Runs:
                 return
         users = document.users or []
         if await self._run_itself(document, analysis, lacking) and lacking:
-            if await self._users_of(document, patience=None) != users and self.is_current(document, analysis):
+            if await self.importers.of(document, patient=True) != users and self.is_current(document, analysis):
                 await self.run(document)  # They were still being looked for when it ran, and may know better.
             elif choice.examples:
                 await self._run_users(document)
@@ -180,23 +175,6 @@ class Runs:
     def _search(self, document: Document, analysis: Analysis, classes: list[str]) -> protocol.Search:
         known = self._found.known(document.path, analysis.module, classes, document.surroundings)
         return protocol.Search(known, [user.path for user in document.users or []], classes)
-
-    async def _users_of(self, document: Document, patience: float | None = LOOK_FOR_USERS) -> list[User]:
-        """The files that import a document; none as yet if they are not found within `patience` (seconds)."""
-        if document.users is None:
-            looking = self._looking.get(document)
-            if looking is None or looking.done():
-                root = self._place(document)[0] or str(Path(document.path).parent)
-                texts = {each.path: each.text for each in self._documents.values() if not each.saved}
-                names = [cls.name for cls in document.module.classes]
-                settings = self._configuration.of(document)
-                looking = asyncio.create_task(asyncio.to_thread(self._users.of, document.path, root, settings, texts, names))
-                self._looking[document] = looking
-            await asyncio.wait({looking}, timeout=patience)
-            if looking.done():
-                del self._looking[document]
-                document.users = looking.result()
-        return document.users or []
 
     def forget_found(self) -> None:
         """Search anew for all examples that nobody has given or chosen."""

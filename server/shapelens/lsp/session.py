@@ -50,6 +50,7 @@ class Session:
     def greet(self) -> None:
         """The client has said hello: tell it of what has happened until now, too."""
         self._configuration.greeted()
+        self._runs.importers.look_around(list(self.folders))
         self._workers.listen(self._tell_state)
 
     # --- documents ---

@@ -95,6 +95,12 @@ class Worker:
         process = await self._started()
         return process if isinstance(process, Failure) else process.hello.result()
 
+    async def until_ready(self) -> None:
+        """Wait until torch is loaded, or it turns out that it cannot be."""
+        process = await self._started()
+        if not isinstance(process, Failure):
+            await _first(process.ready, process.ended)
+
     def submit(self, run: protocol.Run, on_trace: Callable[[protocol.Traced], None]) -> asyncio.Future[protocol.Finished]:
         """Run this as soon as may be. An older run that waits or is under way is cancelled: its Finished says "cancelled"."""
         job = _Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event())
@@ -273,7 +279,8 @@ class Worker:
             return
         self._enter(State("running"))
         process.send(job.run)
-        limit = job.run.longest + GRACE_SECONDS + (PRELOAD_SECONDS if self._preloading else 0.0)
+        # Once for what it imports, and once for itself.
+        limit = 2 * (job.run.longest + GRACE_SECONDS) + (PRELOAD_SECONDS if self._preloading else 0.0)
         await _first(job.finished, process.ended, job.cancelled, timeout=limit)
         if job.cancelled.is_set() and not job.finished.done():
             await _first(job.finished, process.ended, timeout=CANCEL_SECONDS)

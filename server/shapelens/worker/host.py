@@ -21,6 +21,7 @@ from .standing import Standing
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
 READ_SIZE = 1 << 18
+READING_SECONDS = 0.02  # for which no message is answered
 
 
 class Child:
@@ -89,6 +90,7 @@ class Host:
         self.queue: List[Run] = []
         self.wake, self.wake_in = os.pipe()
         self.stopping = False
+        self.is_read = False  # what stands loaded, as far as later runs need it
 
     def serve(self) -> None:
         """Until `Stop`, or the end of `incoming`."""
@@ -169,6 +171,8 @@ class Host:
 
     def _while_idle(self) -> None:
         """Nothing has happened for as long as `_timeout` says."""
+        if self.standing is not None and not self.is_read:
+            self.is_read = self.standing.read_imports(READING_SECONDS)
 
     def _next(self) -> None:
         if self.working is None and self.queue:
@@ -230,15 +234,21 @@ class Host:
         if chunk == b"":
             self.selector.unregister(process.output)
         elif chunk:
-            room = MOST_OUTPUT - process.printed
-            process.printed += len(chunk)
-            if room > 0:
-                text = chunk[:room].decode("utf-8", "replace")
-                self.send(Output(process.run.run_id, text if len(chunk) <= room else text + "\n[more is not shown]\n"))
+            process.printed = self._tell(process.run.run_id, chunk, process.printed)
+
+    def _tell(self, run_id: int, chunk: bytes, printed: int) -> int:
+        """Send what was printed for a run, after as many bytes as were `printed` before; how many that are now."""
+        room = MOST_OUTPUT - printed
+        if room > 0:
+            text = chunk[:room].decode("utf-8", "replace")
+            self.send(Output(run_id, text if len(chunk) <= room else text + "\n[more is not shown]\n"))
+        return printed + len(chunk)
 
     # --- ends ---
 
     def _timeout(self) -> Optional[float]:
+        if self.standing is not None and not self.is_read:
+            return 0.0
         if self.working is None:
             return None
         return max(0.0, self.working.kill_at - time.monotonic())

@@ -14,20 +14,52 @@ class Imports:
 
     def __init__(self, tree: ast.Module, name: str, is_package: bool) -> None:
         self._package = name if is_package else name.rpartition(".")[0]
-        self.whole: Set[str] = set()  # modules that are imported as such
+        self._plain: Set[str] = set()  # modules that are imported as such
+        self.whole: Set[str] = set()  # those of them of which anything may be taken
         self.names: Dict[str, Tuple[str, str]] = {}  # by the name that it has here: the module, and the name there
         self.all_of: List[str] = []  # modules of which all names are imported
+        self._outermost: Set[str] = set()  # `a` of `import a` and `import a.b`: what is taken of it is written out
+        self._dotted: Set[str] = set()  # what is taken from these, like `a.b.c`, when the module is loaded
         todo: List[ast.AST] = list(reversed(tree.body))
         while todo:
             node = todo.pop()
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    self.whole.update((alias.name,) if alias.asname else (alias.name, alias.name.partition(".")[0]))
+                    self._plain.add(alias.name)
+                    if alias.asname:
+                        self.whole.add(alias.name)
+                    else:
+                        self._outermost.add(alias.name.partition(".")[0])
             elif isinstance(node, ast.ImportFrom):
                 self._add(node)
-            elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                inner = (ast.stmt, ast.ExceptHandler)
-                todo.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, inner))
+            else:
+                todo.extend(self._evaluated(node))
+
+    def _evaluated(self, node: ast.AST) -> List[ast.AST]:
+        """The statements in this one that run with it. Notes what its expressions take from packages."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            expressions: List[ast.AST] = [node.args, *node.decorator_list, *([node.returns] if node.returns is not None else [])]
+            statements: List[ast.AST] = []
+        else:
+            children = list(ast.iter_child_nodes(node))
+            statements = [child for child in children if isinstance(child, (ast.stmt, ast.ExceptHandler))]
+            expressions = [child for child in children if not isinstance(child, (ast.stmt, ast.ExceptHandler))]
+        if self._outermost:
+            for expression in expressions:
+                self._take(expression)
+        return statements
+
+    def _take(self, expression: ast.AST) -> None:
+        todo = [expression]
+        while todo:
+            node = todo.pop()
+            dotted = _dotted(node)
+            if dotted.partition(".")[0] not in self._outermost:
+                todo.extend(ast.iter_child_nodes(node))
+            elif "." in dotted:
+                self._dotted.add(dotted)
+            else:
+                self.whole.add(dotted)
 
     def _add(self, node: ast.ImportFrom) -> None:
         parts = self._package.split(".")
@@ -41,11 +73,12 @@ class Imports:
 
     def packages(self) -> Set[str]:
         """The outermost packages that are imported by their names."""
-        return {name.partition(".")[0] for name in (*self.whole, *self.all_of, *(source for source, _ in self.names.values()))}
+        return {name.partition(".")[0] for name in (*self._plain, *self.all_of, *(source for source, _ in self.names.values()))}
 
     def modules(self, known: Mapping[str, Imports]) -> Set[str]:
         """The names of the modules that give the values; `known` are the imports of modules that may pass some on."""
-        return {*self.whole, *self.all_of, *(_origin(source, name, known) for source, name in self.names.values())}
+        named = [*self.names.values(), *map(_in_module, self._dotted)]
+        return {*self.whole, *self.all_of, *(_origin(source, name, known) for source, name in named)}
 
     def _source_of(self, name: str) -> Optional[Tuple[str, str]]:
         """The module that passes a name on to this one, and what it is called there."""
@@ -55,6 +88,23 @@ class Imports:
             if name in getattr(sys.modules.get(source), "__dict__", ()):
                 return source, name
         return None
+
+
+def _dotted(node: ast.AST) -> str:
+    """`a.b.c` as a text; "" for what does not begin with a name."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _in_module(dotted: str) -> Tuple[str, str]:
+    """The innermost module of `a.b.c`, and the name that is taken from it."""
+    source, name = dotted.rpartition(".")[::2]
+    while "." in source and source not in sys.modules:
+        source, name = source.rpartition(".")[::2]
+    return source, name
 
 
 def _origin(source: str, name: str, known: Mapping[str, Imports]) -> str:

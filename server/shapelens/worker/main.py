@@ -30,9 +30,9 @@ class Main(Host):
         self.coming: Optional[Zygote] = None  # that still loads
         self.lent: Optional[Run] = None  # the run that the zygote has
         self.lent_until = float("inf")
-        self.refused = -1  # the run that the zygote could not do
+        self.refused = -1  # the run that no zygote could do
+        self.unloadable = ""  # the document that no zygote could load
         self.outdated = False  # what the zygote has loaded
-        self.lacking = False  # a library has been loaded since
         self.imported: List[str] = []  # files that are to be prepared for the next runs
         self.prepared_some = False
 
@@ -46,7 +46,7 @@ class Main(Host):
                     zygote.stop()
 
     def _open(self) -> List[int]:
-        zygotes = [number for zygote in (self.zygote, self.coming) if zygote is not None for number in (zygote.jobs, zygote.results)]
+        zygotes = [number for zygote in (self.zygote, self.coming) if zygote is not None for number in zygote.pipes]
         children = [child for child in (self.waiting, self.working) if child is not None]
         pipes = [number for child in children for number in (child.job_in, child.results, child.output) if number >= 0]
         return super()._open() + zygotes + pipes
@@ -60,65 +60,78 @@ class Main(Host):
             super()._handle(message)
 
     def _preload(self, modules: List[str]) -> None:
-        from .preload import preload
+        """Load libraries here, where all that is forked has them; a zygote that stands would have to be loaded anew for that first."""
+        from .preload import is_library, preload
 
-        standing = self.zygote.modules if self.zygote is not None else set()
-        if preload([name for name in modules if name not in standing]):
-            self._replace_waiting()
-            self.lacking = True
+        if self.zygote is None and self.coming is None:
+            preload(modules)
+        elif self.zygote is not None:
+            self.outdated |= any(name not in self.zygote.modules and is_library(name) for name in modules)
 
     def _cancel(self, run_id: int) -> None:
         super()._cancel(run_id)
         if self.lent is not None and self.lent.run_id == run_id and self.zygote is not None:
             self.zygote.send(Cancel(run_id))
 
+    def _prepare(self) -> None:
+        """Runs that no zygote can do are rare: a process is forked for such a one when it comes."""
+
     def _next(self) -> None:
         if self.working is not None or self.lent is not None or not self.queue:
             return
-        if self.lacking:
-            self.lacking = False
-            for old in (self.zygote, self.coming):
-                if old is not None:
-                    self._drop(old)
-        zygote = self.zygote
-        if zygote is None or zygote.root != self.queue[0].root or self.queue[0].run_id == self.refused:
+        run = self.queue[0]
+        if run.run_id == self.refused or run.file == self.unloadable:
+            super()._prepare()
             super()._next()
             return
-        self.lent = self.queue.pop(0)
-        self.lent_until = time.monotonic() + self.lent.longest + 2 * GRACE  # It watches over its children itself.
-        zygote.send(self.lent)
+        zygote = next((each for each in (self.zygote, self.coming) if each is not None and each.root == run.root), None)
+        if zygote is None:
+            self._raise_zygote(run, awaited=True)
+        elif zygote is self.zygote:
+            self.lent = self.queue.pop(0)
+            self.lent_until = time.monotonic() + run.longest + 2 * GRACE  # It watches over its children itself.
+            zygote.send(run)
 
     # --- zygotes ---
 
-    def _raise_zygote(self) -> None:
-        """Begin to load what the last run needed, once more."""
-        if self.rehearsal is None:
+    def _raise_zygote(self, run: Optional[Run], *, awaited: bool) -> None:
+        """Begin to load what a run needs: it waits for that, or it was the last one, and what it needed is loaded once more."""
+        if run is None:
             return
         self.outdated = False
         if self.coming is not None:
             self._drop(self.coming)
-        zygote = self.coming = Zygote(self.rehearsal, self._open())
+        zygote = self.coming = Zygote(run, self._open(), awaited=awaited)
         self.selector.register(zygote.results, selectors.EVENT_READ, lambda: self._relay_zygote(zygote))
+        self.selector.register(zygote.output, selectors.EVENT_READ, lambda: self._relay_loading(zygote))
 
     def _drop(self, zygote: Zygote) -> None:
-        self.selector.unregister(zygote.results)
+        for number in (zygote.results, zygote.output):
+            if number in self.selector.get_map():
+                self.selector.unregister(number)
         zygote.stop()
         self.zygote = None if zygote is self.zygote else self.zygote
         self.coming = None if zygote is self.coming else self.coming
 
+    def _relay_loading(self, zygote: Zygote) -> None:
+        """What is printed while it loads is told to whoever waits for that; later it prints nothing."""
+        chunk = read(zygote.output)
+        if chunk == b"":
+            self.selector.unregister(zygote.output)
+        elif chunk:
+            zygote.printed = self._tell(zygote.awaited, chunk, zygote.printed)
+
     def _relay_zygote(self, zygote: Zygote) -> None:
         chunk = read(zygote.results)
         if chunk == b"":  # It has ended, which it does not do by itself once it is ready.
-            lent, self.lent = (self.lent, None) if zygote is self.zygote else (None, self.lent)
-            self._drop(zygote)
-            if lent is not None:
-                self.queue.insert(0, lent)
-            self._next()
+            self._has_gone(zygote)
             return
         for frame in zygote.splitter.feed(chunk or b""):
             kind = kind_of(frame)
             if kind == "Stands":
                 zygote.ready, zygote.modules = True, set(decode(frame[HEADER.size :]).modules)
+                self._drain(zygote.output, lambda: self._relay_loading(zygote))
+                self.unloadable = ""
             elif kind in INTERNAL:
                 self._hear(decode(frame[HEADER.size :]), frame)
             else:
@@ -126,6 +139,17 @@ class Main(Host):
                 if kind == "Finished":
                     self._returned()
         self._take_over()
+        self._next()
+
+    def _has_gone(self, zygote: Zygote) -> None:
+        lent, self.lent = (self.lent, None) if zygote is self.zygote else (None, self.lent)
+        if not zygote.ready:
+            self.unloadable = zygote.file  # A run of its own says why.
+        self._drop(zygote)
+        if lent is not None:
+            self.refused = lent.run_id
+            self.queue.insert(0, lent)
+        self._next()
 
     def _hear(self, message: Any, frame: bytes) -> None:
         if isinstance(message, Learnt):
@@ -135,22 +159,23 @@ class Main(Host):
         elif isinstance(message, Rehearsal):
             self.rehearsal = message.run
             same = [zygote for zygote in (self.zygote, self.coming) if zygote is not None and zygote.root == message.run.root]
-            self.outdated |= not same or message.run.run_id == self.refused
+            self.outdated |= not same
         elif isinstance(message, Outdated):
             self.outdated = True
-        elif isinstance(message, Unsuited) and self.lent is not None:
-            self.refused, run = message.run_id, self.lent
-            self.queue.insert(0, run)
-            self._returned()
+        elif isinstance(message, Unsuited) and self.lent is not None and self.zygote is not None:
+            self.queue.insert(0, self.lent)
+            self.lent, self.lent_until = None, float("inf")
+            if self.zygote.awaited == message.run_id:
+                self.refused = message.run_id
+            self._drop(self.zygote)
 
     def _returned(self) -> None:
-        """The zygote has done its run, or could not."""
+        """The zygote has done its run."""
         self.lent = None
         self.lent_until = float("inf")
         self._take_over()
         if self.outdated:
-            self._raise_zygote()
-        self._next()
+            self._raise_zygote(self.rehearsal, awaited=False)
 
     def _take_over(self) -> None:
         """The one that has been loaded takes the place of the one that was used until now."""
@@ -164,11 +189,14 @@ class Main(Host):
     def _ended(self, process: Child, status: int) -> None:
         super()._ended(process, status)
         if self.outdated and self.working is None:
-            self._raise_zygote()
+            self._raise_zygote(self.rehearsal, awaited=False)
 
     def _timeout(self) -> Optional[float]:
-        if self.lent is not None:
-            return max(0.0, self.lent_until - time.monotonic())
+        ends = [self.lent_until] if self.lent is not None else []
+        if self.coming is not None:
+            ends.append(self.coming.kill_at)
+        if ends:
+            return max(0.0, min(ends) - time.monotonic())
         if self.working is None and self.imported:
             return QUIET
         return super()._timeout()
@@ -185,5 +213,7 @@ class Main(Host):
         super()._watch_deadline()
         if self.lent is not None and self.zygote is not None and time.monotonic() >= self.lent_until:
             self.zygote.kill()
-            self.refused = self.lent.run_id
             self.lent_until = time.monotonic() + 60
+        if self.coming is not None and time.monotonic() >= self.coming.kill_at:
+            self.coming.kill()
+            self.coming.kill_at = time.monotonic() + 60

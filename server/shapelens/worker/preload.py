@@ -15,31 +15,28 @@ class _TooLong(BaseException):
     pass
 
 
-def preload(modules: List[str]) -> bool:
-    """Import what is installed and not yet loaded; whether anything was. A module that fails is left to the run, which reports it."""
-    loaded = False
+def preload(modules: List[str]) -> None:
+    """Import what is installed and not yet loaded. A module that fails is left to the run, which reports it."""
     for name in modules:
-        if name in sys.modules or not _is_library(name):
+        if name in sys.modules or not is_library(name):
             continue
         previous = signal.signal(signal.SIGALRM, _stop)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
             importlib.import_module(name)
-            loaded = True
         except (Exception, _TooLong, SystemExit):
             for part in [part for part in sys.modules if part == name or part.startswith(name + ".")]:
                 del sys.modules[part]
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, previous)
-    return loaded
 
 
 def _stop(number: int, frame: Any) -> None:
     raise _TooLong()
 
 
-def _is_library(name: str) -> bool:
+def is_library(name: str) -> bool:
     """Whether an absolute import finds an installed package: code of the workspace changes, and is never kept."""
     try:
         spec = importlib.util.find_spec(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import time
 import warnings
 from types import ModuleType
 from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple, Union
@@ -21,6 +22,7 @@ from .definitions import KEPT
 from .imports import Imports
 from .loading import NOBODYS, load, relative_levels
 from .packages import package_of, search_path
+from .passing_on import pass_on, put_in_place
 from .prepared import compile_all, state_of
 from .standin import StandInModule
 from .workspace import Workspace, missing_message
@@ -47,6 +49,8 @@ class Standing:
         self._files: Dict[str, str] = {}  # of the user's modules, by their names
         self._takes: Dict[str, Set[str]] = {}  # by name of a module: the modules that it takes values from, as far as they are the user's
         self._imports: Dict[str, Imports] = {}  # of these modules
+        self._unread: List[str] = []  # those of them whose imports are not known yet
+        self._read: List[str] = []  # those of them of which it is not known yet what they take
         self._known: Set[str] = set()  # the names of all modules that were there when this was last noted
         self._notes: List[Tuple[Note, str]] = []  # what loading said, with the text of the line that it is about
         self._mismatches: List[Mismatch] = []  # of definitions that failed
@@ -55,15 +59,16 @@ class Standing:
         self._document = run.file
         self._package = ""  # the outermost one that it is in
         self._most_sites = 0
+        self._names: Optional[Dict[str, Any]] = None  # of the document, until something is run with them
         self._is_half_loaded = False  # something ended the loading of a run: what is there is of no text
         self.outdated = False  # more than the document had to be loaded anew
 
     def load(self) -> None:
         """Load the document and all that it imports. Raises what loading a document raises."""
         workspace, run = self.workspace, self.workspace.run
-        workspace.load()
+        self._names = workspace.load()
         self._note_states(run)
-        self._note_imports()
+        self._note_modules()
         self._most_sites = 2 * len(workspace.recorder.sites) + MOST_NEW_SITES
         self._notes = [(note, _line(workspace, note)) for note in workspace.trace.notes]
         self._mismatches = workspace.trace.mismatches
@@ -91,20 +96,30 @@ class Standing:
         for file in {run.file, *finder.loaded}:
             self._states[file] = finder.texts.get(file) if file in finder.texts else state_of(file)
 
-    def _note_imports(self) -> None:
-        """Only modules that are new, or were loaded anew, are looked at: there are thousands."""
+    def _note_modules(self) -> None:
+        """Which modules are new, or were loaded anew: only these are looked at, as there are thousands."""
         new = [name for name in sys.modules if name not in self._known]
         for name in new:
-            module = sys.modules[name]
-            file = getattr(module, "__file__", None)
+            file = getattr(sys.modules[name], "__file__", None)
             if file in self._states:
                 self._files[name] = file
-                self._imports[name] = self._imports_of(file, name)
-        for name in new:
-            if name in self._imports:
-                self._takes[name] = self._imports[name].modules(self._imports)
+                self._unread.append(name)
         self._known = set(sys.modules)
         self._absent |= {name for name in new if type(sys.modules[name]) is StandInModule}
+
+    def read_imports(self, seconds: float = float("inf")) -> bool:
+        """Look for some seconds what the new modules take from each other; whether that is known now. Only a second run needs it."""
+        end = time.perf_counter() + seconds
+        while self._unread:
+            name = self._unread.pop()
+            self._imports[name] = self._imports_of(self._files[name], name)
+            self._read.append(name)
+            if time.perf_counter() > end:
+                return False
+        for name in self._read:
+            self._takes[name] = self._imports[name].modules(self._imports)
+        self._read.clear()
+        return True
 
     def _imports_of(self, file: str, name: str) -> Imports:
         tree = self.workspace.finder.tree_of(file)
@@ -117,6 +132,13 @@ class Standing:
             raise Unsuitable("another workspace folder")
         if self._is_half_loaded:
             raise Unsuitable("what was loaded last was not loaded to its end")
+        first, self._names = self._names, None
+        if first is not None and self._is_as_loaded(run):
+            workspace.run = run
+            workspace.trace.notes += [note for note, _ in self._notes]
+            workspace.trace.mismatches += self._mismatches
+            return first
+        self.read_imports()
         tree = finder.parse_document(run.file, run.text)
         self._check_folders(run, relative_levels(tree))
         changed = {file for file in self._states if file != run.file and self._has_changed(file, run)}
@@ -130,7 +152,8 @@ class Standing:
         self._adopt(run, changed, self._missed_by(tree))
         self.outdated = more
         old = [sys.modules[name] for name in documents]
-        for name in stale if more else documents:
+        anew = {name: sys.modules[name] for name in (stale if more else documents)}
+        for name in anew:
             if more and KEPT not in sys.modules[name].__dict__:
                 raise Unsuitable("a module that is not ours has to be loaded again: %s" % name)
             self._forget(name)
@@ -139,19 +162,36 @@ class Standing:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # What registers itself is registered twice.
             module = load(run.file, run.root, finder)
+        self._bind_again(anew)
         for before in old:
-            _put_in_place(before, module, [] if more else [sys.modules[name] for name in stale - documents if name in sys.modules])
+            put_in_place(before, module, [] if more else [sys.modules[name] for name in stale - documents if name in sys.modules])
+        if not more:
+            pass_on(old, module, {name: self._imports[name] for name in stale - documents if name in self._imports})
         if not _messages(workspace.trace.mismatches) <= _messages(self._mismatches):
             raise Unsuitable("a definition fails that did not fail the first time")
         workspace.calls.definitions_ended()
         self._note_states(run)
-        self._note_imports()
+        self._note_modules()
         self._is_half_loaded = False
         kept: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
         return kept
 
+    def _is_as_loaded(self, run: Run) -> bool:
+        """Whether a run is the one that all of this was loaded for, and finds everything as it was."""
+        loaded = self.workspace.run
+        same = (run.file, run.text, run.overlays, run.observe) == (loaded.file, loaded.text, loaded.overlays, loaded.observe)
+        return same and not any(self._has_changed(file, run) for file in self._states if file != run.file)
+
     def _needs(self, tree: ast.Module, name: str) -> Set[str]:
         return Imports(tree, name, hasattr(sys.modules[name], "__path__")).modules(self._imports)
+
+    def _bind_again(self, before: Dict[str, ModuleType]) -> None:
+        """Let modules that imported some of these by `import a.b`, and took nothing of them yet, have those that are loaded now."""
+        instead = {id(module): sys.modules[name] for name, module in before.items() if sys.modules.get(name, module) is not module}
+        for name in self._files if instead else ():
+            names = sys.modules[name].__dict__ if name in sys.modules else {}
+            for bound in [bound for bound, value in names.items() if id(value) in instead]:
+                names[bound] = instead[id(names[bound])]
 
     def _forget(self, name: str) -> None:
         """A module is to be loaded anew."""
@@ -232,24 +272,6 @@ class Standing:
         for folder in others:
             if not loaded.isdisjoint(_names_in(folder)):
                 raise Unsuitable("an import might be found in another folder")
-
-
-def _put_in_place(old: ModuleType, new: ModuleType, users: List[ModuleType]) -> None:
-    """Let the modules that imported something from a module have what its new version gives under the same name."""
-    instead = {id(value): new.__dict__[name] for name, value in old.__dict__.items() if name in new.__dict__ and _is_of(value, old)}
-    instead[id(old)] = new
-    parent = sys.modules.get(old.__name__.rpartition(".")[0])
-    for module in users if parent is None else [parent, *users]:
-        for name, value in list(module.__dict__.items()):
-            if id(value) in instead:
-                module.__dict__[name] = instead[id(value)]
-
-
-def _is_of(value: Any, module: ModuleType) -> bool:
-    try:
-        return bool(value.__module__ == module.__name__)
-    except Exception:  # Whatever an object of the user's raises when it is asked.
-        return False
 
 
 def _messages(mismatches: List[Mismatch]) -> Set[str]:

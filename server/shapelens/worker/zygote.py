@@ -6,6 +6,7 @@ within, it has such a loop of its own. User code has run in it, so that it does 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -25,23 +26,39 @@ PATIENCE = 0.3  # seconds that it has to end its children
 
 
 class Zygote:
-    """The process, as the one that forked it sees it. It takes runs once it is `ready`."""
+    """The process, as the one that forked it sees it. It takes runs once it is `ready`.
 
-    def __init__(self, run: Run, inherited: List[int]) -> None:
+    awaited: the run itself is still to be done, and is what it loads all of this for.
+    """
+
+    def __init__(self, run: Run, inherited: List[int], *, awaited: bool) -> None:
         self.root = run.root
+        self.file = run.file
+        self.awaited = run.run_id if awaited else -1
+        self.kill_at = time.monotonic() + _longest_load(run, awaited) + confine.GRACE
+        self.printed = 0
         self.ready = False
         self.modules: Set[str] = set()  # the outermost packages that it has loaded
         self.splitter = Splitter()
         jobs, self.jobs = os.pipe()
         self.results, results_in = os.pipe()
+        self.output, output_in = os.pipe()  # what is printed while it loads
+        sys.stdout.flush()
+        sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            for number in inherited + [self.jobs, self.results]:
+            for number in inherited + [self.jobs, self.results, self.output]:
                 os.close(number)
-            _serve(run, jobs, results_in)
-        os.close(jobs)
-        os.close(results_in)
-        os.set_blocking(self.results, False)
+            _serve(run, jobs, results_in, output_in, awaited)
+        for number in (jobs, results_in, output_in):
+            os.close(number)
+        for number in (self.results, self.output):
+            os.set_blocking(number, False)
+
+    @property
+    def pipes(self) -> List[int]:
+        """This process's ends."""
+        return [self.jobs, self.results, self.output]
 
     def send(self, message: Any) -> None:
         """Write a message to it. One that has gone is not an error here: the end of its results says so."""
@@ -61,6 +78,7 @@ class Zygote:
         self.kill()
         self._has_ended(wait=True)
         os.close(self.results)
+        os.close(self.output)
         confine.clean_up(self.pid)
 
     def kill(self) -> None:
@@ -77,17 +95,22 @@ class Zygote:
             return True
 
 
-def _serve(run: Run, incoming: int, outgoing: int) -> None:
+def _longest_load(run: Run, awaited: bool) -> float:
+    return run.longest if awaited else LONGEST_LOAD
+
+
+def _serve(run: Run, incoming: int, outgoing: int, output: int, awaited: bool) -> None:
     """Load what the run needs, and serve from there. Ends the process."""
     code = 0
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        redirect(os.open(os.devnull, os.O_WRONLY))
+        gc.disable()  # What is loaded stays.
+        redirect(output)
         confine.forbid()
         confine.limit_memory(run.memory_limit)
-        confine.limit_time(LONGEST_LOAD)
+        confine.limit_time(_longest_load(run, awaited))
         # What is guarded has to be there before the environment is; this is not, and has to be loaded ahead where a run wants it.
         unguarded = {"einops"} - sys.modules.keys()
         standing = Standing(run)
@@ -96,12 +119,14 @@ def _serve(run: Run, incoming: int, outgoing: int) -> None:
             confine.no_time_limit()
             confine.trust()
             PREPARED.keep()
+            sys.stdout.flush()
+            redirect(os.open(os.devnull, os.O_WRONLY))
             frame = memoryview(encode(Stands(sorted({name.partition(".")[0] for name in sys.modules} - unguarded))))
             while frame:
                 frame = frame[os.write(outgoing, frame) :]
             from .host import Host
 
-            Host(incoming, outgoing, standing, run).serve()
+            Host(incoming, outgoing, standing, None if awaited else run).serve()
     except BaseException:  # Nothing may get past this point: the parent's stack is below. Without a zygote runs take longer, that is all.
         code = 70
     finally:
