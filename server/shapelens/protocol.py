@@ -2,7 +2,8 @@
 
 Both sides import this file and the plain.py that it needs; nothing else of ours is shared. They must run on Python 3.9, as the worker does.
 
-A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`.
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`. In a `Traced`, each span and
+value is written once, in lists by class under "shared"; elsewhere stands its place there. They are to be read only.
 The first frame that a worker sends is `Hello`; a server that reads another `version` there stops the worker.
 
 Spans are in the terms of `ast`: lines are 1-based, columns are 0-based UTF-8 bytes of the line.
@@ -15,7 +16,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
-from .plain import build, plain
+from .plain import Shared, build, build_tables, plain
 
 VERSION = 1
 HEADER = struct.Struct(">I")
@@ -29,7 +30,7 @@ class ProtocolError(Exception):
 # --- parts of messages ---
 
 
-@dataclass
+@dataclass(frozen=True)
 class Span:
     """A place in a file: 1-based lines, 0-based UTF-8 byte columns, the end exclusive (as `ast` has them)."""
 
@@ -360,6 +361,7 @@ class Finished:
     read: List[str] = field(default_factory=list)  # by absolute path, files that are no library's: the run depends on them
 
 
+SHARED = {Traced: (Span, Value)}  # by class of message
 MESSAGES: Dict[str, Any] = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Output, Traced, Finished)}
 
 
@@ -368,7 +370,11 @@ MESSAGES: Dict[str, Any] = {cls.__name__: cls for cls in (Run, Cancel, Preload, 
 
 def encode(message: Any) -> bytes:
     """A message as one frame. Fields that equal their default are left out."""
-    body = json.dumps({"type": type(message).__name__, **plain(message)}, separators=(",", ":")).encode()
+    shared = Shared(SHARED[type(message)]) if type(message) in SHARED else None
+    fields = {"type": type(message).__name__, **plain(message, shared)}
+    if shared is not None:
+        fields["shared"] = {cls.__name__: table for cls, table in shared.tables.items()}
+    body = json.dumps(fields, separators=(",", ":")).encode()
     return HEADER.pack(len(body)) + body
 
 
@@ -377,6 +383,7 @@ def decode(body: bytes) -> Any:
     try:
         fields = json.loads(body)
         cls = MESSAGES[fields.pop("type")]
-        return build(cls, fields)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        shared = build_tables(SHARED[cls], fields.pop("shared", {})) if cls in SHARED else None
+        return build(cls, fields, shared)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise ProtocolError("not a message: %s (%r)" % (error, body[:80])) from error

@@ -26,6 +26,7 @@ Key = Tuple[Any, ...]
 MOST_ITEMS = 64  # of a sequence or mapping
 MOST_ATTRIBUTES = 24  # of an object that is looked into
 MOST_SIZES = 8  # of a tuple of numbers
+MOST_VALUES = 10_000  # that are kept for those that are like them
 DEEPEST = 4
 
 LAYER = "_shapelens_layer"  # in a module's __dict__: its index in Trace.layers
@@ -217,32 +218,50 @@ def _holds_tensor(key: Key) -> bool:
     return key[0] == "tensor" or (key[0] in ("sequence", "mapping") and any(map(_holds_tensor, key[-1])))
 
 
+def _layer(key: Key, named: Any, size: bool) -> Value:
+    return Value("layer", layer=key[1])
+
+
+def _tensor(key: Key, named: Any, size: bool) -> Value:
+    _, shape, dtype, stride, requires_grad, stand_in = key
+    return Value(
+        "tensor",
+        type_name="Tensor",
+        shape=list(shape),
+        dtype=dtype,
+        stride=None if stride is None else list(stride),
+        requires_grad=requires_grad,
+        stand_in=stand_in,
+        named=None if named is None else list(named),
+    )
+
+
+def _scalar(key: Key, named: Any, size: bool) -> Value:
+    follows = key[1] == "int" and (size or (named is not None and named != str(key[2])))
+    unsure = key[2] is None and key[1] != "NoneType"
+    text = "?" if unsure else "%.6g" % key[2] if key[1] == "float" else str(key[2])
+    return Value("scalar", type_name="size" if follows else key[1], text=text, named=[named] if named not in (None, text) else None)
+
+
+_SIMPLE = {"layer": _layer, "tensor": _tensor, "scalar": _scalar}
+_values: Dict[Any, Value] = {}  # of these
+
+
 def value_of(key: Optional[Key], named: Optional[Any] = None, size: bool = False) -> Value:
     """A key as the protocol's Value; `named` has the same structure, with dims as strings in place of shapes.
 
-    size: numbers in it follow from shapes, as far as the text tells.
+    size: numbers in it follow from shapes, as far as the text tells. What has the same key may be the same Value: nobody changes it.
     """
     if key is None:
         return Value("other")
-    if key[0] == "tensor":
-        _, shape, dtype, stride, requires_grad, stand_in = key
-        return Value(
-            "tensor",
-            type_name="Tensor",
-            shape=list(shape),
-            dtype=dtype,
-            stride=None if stride is None else list(stride),
-            requires_grad=requires_grad,
-            stand_in=stand_in,
-            named=None if named is None else list(named),
-        )
-    if key[0] == "layer":
-        return Value("layer", layer=key[1])
-    if key[0] == "scalar":
-        follows = key[1] == "int" and (size or (named is not None and named != str(key[2])))
-        unsure = key[2] is None and key[1] != "NoneType"
-        text = "?" if unsure else "%.6g" % key[2] if key[1] == "float" else str(key[2])
-        return Value("scalar", type_name="size" if follows else key[1], text=text, named=[named] if named not in (None, text) else None)
+    if key[0] in _SIMPLE:
+        known = key, tuple(named) if type(named) is list else named, size
+        value = _values.get(known)
+        if value is None:
+            if len(_values) >= MOST_VALUES:
+                _values.clear()
+            value = _values[known] = _SIMPLE[key[0]](key, named, size)
+        return value
     if key[0] == "other":
         return Value("other", type_name=key[1])
     parts = key[-1]

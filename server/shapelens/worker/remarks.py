@@ -7,6 +7,7 @@ is odd. What is found goes to the server as a `Remark`, with shapes and places; 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import FrameType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -284,7 +285,7 @@ def name_remarks(remarks: List[Remark], probes: Sequence[List[Remark]], sizes: S
             for number, value in enumerate(remark.inputs):
                 shapes = [found.inputs[number].shape for found in [remark] + [others[0] for others in same]]
                 if all(shape is not None and len(shape) == len(shapes[0] or []) for shape in shapes):
-                    value.named = list(name_shape(shapes, sizes))
+                    remark.inputs[number] = replace(value, named=list(name_shape(shapes, sizes)))
 
 
 def _running_layer() -> Optional[int]:

@@ -17,13 +17,14 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
 import torch
 
-from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Observation, Run, Trace, Traced
+from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Observation, Run, Trace, Traced, Value
 from . import constants, data, files, outcomes, reading, remembered, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
 from .calls import Calls, shift
 from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached, TooLong
 from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
+from .keys import value_of
 from .naming import Sizes, distinct, name_shape
 from .other_paths import look_again
 from .probing import Sight, named_calls, probes, what
@@ -257,10 +258,9 @@ class Job:
         held, self.recorder.seen = self.recorder.seen, sight.sites
         self.trace.files, self.trace.called = list(dict.fromkeys(self.finder.loaded)), self.recorder.always_reached(self.run.file)
         observations: List[Observation] = self.recorder.observations(index, name_site, self._shown())
-        for observation in observations:
-            for value in observation.values:
-                if value.layer is not None:
-                    value.layer += first_layer
+        if first_layer:
+            for observation in observations:
+                observation.values = [_of_layer(value, first_layer) for value in observation.values]
         self.recorder.seen = held
         watched = calls or self.calls
         layers: List[LayerSeen] = watched.layers(first_layer, lambda number, seen: named_calls(number, others, sizes, seen))
@@ -271,16 +271,16 @@ class Job:
                 shift(remark, first_layer)
         name_remarks(sight.remarks, [other.remarks for other in others], sizes)
         for given, *same_given in zip(sight.refused, *[other.refused for other in others]) if others else ():
-            for value, *same in zip(given, *same_given):
+            for number, (value, *same) in enumerate(zip(given, *same_given)):
                 shapes = [part.shape for part in [value] + same]
                 if all(shape is not None and len(shape) == len(value.shape or []) for shape in shapes):
-                    value.named = list(name_shape(shapes, sizes))
+                    given[number] = replace(value, named=list(name_shape(shapes, sizes)))
         self.trace.observations = [item for item in self.trace.observations if item.example != index] + observations
         self.trace.layers[first_layer : first_layer + len(layers)] = layers
+        count = len(self.trace.layers)
         for observation in observations:
-            for value in observation.values:
-                if value.layer is not None and value.layer >= len(self.trace.layers):
-                    value.layer = None  # Of a model that an earlier attempt has built.
+            if any((value.layer or 0) >= count for value in observation.values):  # Of a model that an earlier attempt has built.
+                observation.values = [replace(value, layer=None) if (value.layer or 0) >= count else value for value in observation.values]
 
     def _shown(self) -> Set[str]:
         """The files whose values are sent: open documents, and those that a mismatch lies in or was called from."""
@@ -350,6 +350,11 @@ class Job:
                 example.error, example.error_kind = message, kind
                 example.error_span = trail[-1] if trail else None
         self.send(Traced(self.run.run_id, "run", self.trace))
+
+
+def _of_layer(value: Value, first: int) -> Value:
+    """A value whose layer, if it is one, is counted from the first layer of its example."""
+    return value if value.layer is None else value_of(("layer", value.layer + first))
 
 
 def execute(run: Run, send: Send, standing: Optional[Standing] = None) -> Finished:

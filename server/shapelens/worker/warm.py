@@ -6,6 +6,8 @@ import gc
 from types import FunctionType
 from typing import Any
 
+from .preload import preload
+
 MARK = "__dynamo_disable"  # where torch keeps what a function is called by while the compiler is told to step aside
 
 
@@ -65,3 +67,5 @@ def load_kernels() -> None:
         torch.einsum("bij,bkj->bik", tokens, tokens)
     import torch.utils._device
     import torch.utils.checkpoint
+
+    preload(["einops"])  # Its functions are guarded in runs, for which they have to be there before.

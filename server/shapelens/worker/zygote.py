@@ -111,8 +111,6 @@ def _serve(run: Run, incoming: int, outgoing: int, output: int, awaited: bool) -
         confine.forbid()
         confine.limit_memory(run.memory_limit)
         confine.limit_time(_longest_load(run, awaited))
-        # What is guarded has to be there before the environment is; this is not, and has to be loaded ahead where a run wants it.
-        unguarded = {"einops"} - sys.modules.keys()
         standing = Standing(run)
         with standing.workspace.environment():
             standing.load()
@@ -121,7 +119,7 @@ def _serve(run: Run, incoming: int, outgoing: int, output: int, awaited: bool) -
             PREPARED.keep()
             sys.stdout.flush()
             redirect(os.open(os.devnull, os.O_WRONLY))
-            frame = memoryview(encode(Stands(sorted({name.partition(".")[0] for name in sys.modules} - unguarded))))
+            frame = memoryview(encode(Stands(sorted({name.partition(".")[0] for name in sys.modules}))))
             while frame:
                 frame = frame[os.write(outgoing, frame) :]
             from .host import Host
