@@ -61,4 +61,6 @@ def _part(trace: Trace, examples: dict[int, int], layers: dict[int, int]) -> Tra
         mismatches=[seen for seen in trace.mismatches if seen.example in examples or seen.example < 0],
         remarks=[seen for seen in trace.remarks if seen.example in examples],
     )
+    if all(number == now for numbers in (examples, layers) for number, now in numbers.items()):
+        return part
     return renumbered(part, examples.__getitem__, layers.__getitem__)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ def check(expression: str) -> str | None:
     return f"{found.message} (column {found.column + 1})" if found else None
 
 
+@functools.lru_cache(maxsize=256)
 def problem(expression: str) -> ExpressionProblem | None:
     """The first thing that is wrong with an example expression, or None."""
     if not expression.strip():
