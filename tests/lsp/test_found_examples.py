@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from lsprotocol import types
@@ -141,6 +142,17 @@ async def test_how_another_file_uses_a_class_is_evidence(editor: Editor) -> None
     uri = editor.open("evidence/stem7.py", TWO_SIZES[: TWO_SIZES.index("def test_small")])
     assert "x: [B, 3, 40, 24]" in (await editor.hints_when(uri, lambda hints: "[B, 3, 40, 24]" in str(hints))).values()
     assert "from train7.py:5" in titles(await lenses_when(editor, uri, "train7"))[0]
+
+
+async def test_how_a_notebook_uses_a_class_is_evidence(editor: Editor) -> None:
+    sources = ["%matplotlib inline\nimport torch\nfrom stem8 import Stem", "stem = Stem()\nout = stem(torch.randn(4, 3, 40, 32))"]
+    cells = [{"cell_type": "code", "source": source.splitlines(True), "outputs": []} for source in sources]
+    explore = editor.root / "evidence" / "explore.ipynb"
+    explore.parent.mkdir(parents=True, exist_ok=True)
+    explore.write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}))
+    uri = editor.open("evidence/stem8.py", TWO_SIZES[: TWO_SIZES.index("def test_small")])
+    assert "x: [B, 3, 40, 32]" in (await editor.hints_when(uri, lambda hints: "[B, 3, 40, 32]" in str(hints))).values()
+    assert "from explore.ipynb, cell 2, line 2" in titles(await lenses_when(editor, uri, "explore"))[0]
 
 
 async def test_a_class_that_nothing_fits_is_no_error(editor: Editor) -> None:

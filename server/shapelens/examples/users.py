@@ -1,4 +1,7 @@
-"""Files of the workspace that import a file: their examples show it when it has none of its own, and how they use it is evidence."""
+"""Files of the workspace that import a file: their examples show it when it has none of its own, and how they use it is evidence.
+
+Notebooks are among them; they are read, and not run.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from shapelens import notebooks
 from shapelens.examples.settings import Settings
 
 # Folders that hold other people's code, or none at all.
@@ -16,6 +20,7 @@ SKIPPED_FOLDERS = {"node_modules", "site-packages", "dist-packages", "__pycache_
 MOST_FILES = 5000
 MOST_FOLDERS = 5000  # data sets may lie in a workspace
 LARGEST_FILE = 1 << 20  # bytes
+LARGEST_NOTEBOOK = 1 << 23  # bytes, most of which are pictures
 MOST_USERS = 16  # that are worth a look
 MOST_RUN = 6  # that are worth a run
 ENOUGH = 2  # of them that turned out to import the file
@@ -68,7 +73,9 @@ class Users:
             users += sorted(importers, key=lambda file: scanned[file].words.isdisjoint(classes))
             reached.update(importers)
             names = {name for file in importers for name in _names_of(file)}
-        found = [User(file, scanned[file].has_directive or bool(settings.examples_for(file)), scanned[file].state) for file in users]
+        scripts = [file for file in users if not file.endswith(notebooks.SUFFIX)]
+        runs = {file for file in scripts if scanned[file].has_directive or settings.examples_for(file)}
+        found = [User(file, file in runs, scanned[file].state) for file in users]
         run = [user for user in found if user.has_example][:MOST_RUN]
         return run + [user for user in found if not user.has_example][: MOST_USERS - len(run)]
 
@@ -80,7 +87,7 @@ class Users:
     def _scan_all(self, root: str, texts: Mapping[str, str]) -> dict[str, _Scanned]:
         if self._unchanging and root in self._of_root:
             return self._of_root[root]
-        scanned = {file: found for file in _python_files(root) if (found := self._scan(file, texts.get(file))) is not None}
+        scanned = {file: found for file in _files_with_code(root) if (found := self._scan(file, texts.get(file))) is not None}
         self._scanned = {**self._scanned, **scanned}
         if self._unchanging:
             self._of_root[root] = scanned
@@ -93,9 +100,13 @@ class Users:
             known = self._scanned.get(file)
             if known is not None and known.state == state:
                 return known
-            if text is None and stat.st_size > LARGEST_FILE:
+            is_notebook = file.endswith(notebooks.SUFFIX)
+            if text is None and stat.st_size > (LARGEST_NOTEBOOK if is_notebook else LARGEST_FILE):
                 return None
             text = Path(file).read_text(encoding="utf-8", errors="replace") if text is None else text
+            if is_notebook:
+                notebook = notebooks.read(text)
+                text = notebook.text if notebook is not None else ""
         except OSError:
             return None
         words = frozenset(word for statement in _IMPORT.findall(text) for word in _WORD.findall(statement))
@@ -108,14 +119,14 @@ def _names_of(path: str) -> set[str]:
     return {file.parent.name if file.stem == "__init__" else file.stem}
 
 
-def _python_files(root: str) -> Iterator[str]:
+def _files_with_code(root: str) -> Iterator[str]:
     left = MOST_FILES
     for number, (place, folders, files) in enumerate(os.walk(root)):
         if number > MOST_FOLDERS:
             return
         folders[:] = sorted(name for name in folders if not is_skipped(Path(place, name)))
         for name in sorted(files):
-            if name.endswith(".py"):
+            if name.endswith((".py", notebooks.SUFFIX)):
                 left -= 1
                 if left < 0:
                     return

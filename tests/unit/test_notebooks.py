@@ -1,0 +1,62 @@
+"""Notebooks: their code as one text, and what they say of the classes of a file."""
+
+import ast
+import json
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from shapelens import notebooks
+from shapelens.examples.settings import Settings
+from shapelens.examples.users import Users
+from shapelens.worker.search.users import usages_elsewhere
+
+
+def notebook(*cells: str) -> str:
+    """A notebook of code cells, with a heading above them."""
+    heading: dict[str, Any] = {"cell_type": "markdown", "metadata": {}, "source": ["# import net\n"]}
+    code = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": dedent(cell).lstrip("\n").splitlines(True)} for cell in cells]
+    return json.dumps({"cells": [heading, *code], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+def test_the_cells_are_one_text() -> None:
+    found = notebooks.read(notebook("import torch\nx = 1", "y = x"))
+    assert found is not None and found.text == "import torch\nx = 1\ny = x\n"
+    assert [found.place(line) for line in (1, 2, 3)] == ["cell 2, line 1", "cell 2, line 2", "cell 3, line 1"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("%matplotlib inline\nx = 1", "\nx = 1"),
+        ("for name in []:\n    !ls {name}\nx?", "for name in []:\n    pass\n"),
+        ("%time y = net(x)", "y = net(x)"),
+        ("%%bash\nls", "\n"),
+        ("this is no Python\nx = 1", "\n"),
+    ],
+)
+def test_what_only_ipython_understands_is_left_out(cell: str, text: str) -> None:
+    found = notebooks.read(notebook(cell))
+    assert found is not None and found.text == text + "\n"
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"cells": 3}', '{"cells": [{"source": []}]}', '{"cells": []}', notebook()])
+def test_what_is_no_notebook_or_has_no_code(content: str) -> None:
+    assert notebooks.read(content) is None
+
+
+def test_a_call_in_a_later_cell_is_evidence() -> None:
+    document = ast.parse("import torch.nn as nn\nclass Net(nn.Module):\n    def __init__(self, dim): ...\n")
+    content = notebook("import torch\nfrom net import Net", "%time\nnet = Net(5)\ny = net(torch.rand(2, 5))")
+    (found,) = usages_elsewhere(content, "/work/explore.ipynb", ["Net"], document, "/work/net.py")
+    assert (found.constructor, found.arguments, found.where) == ("Net(5)", "f32[B:2, 5]", "explore.ipynb, cell 3, line 3")
+
+
+def test_a_notebook_that_imports_a_file_is_found_and_never_run(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("")
+    (tmp_path / "explore.ipynb").write_text(notebook("import net  # shapelens: Net()(f32[1])"))
+    (tmp_path / "other.ipynb").write_text(notebook("import nothing"))
+    (user,) = Users().of(str(tmp_path / "net.py"), str(tmp_path), Settings(), {})
+    assert user.path == str(tmp_path / "explore.ipynb") and not user.has_example
