@@ -21,6 +21,7 @@ from .plain import Shared, build, build_tables, plain
 
 VERSION = 1
 HEADER = struct.Struct(">I")
+LONGEST_LOAD = 60.0  # seconds that it may take to load what a run imports, where that happens ahead of it: its deadline does not begin yet
 LARGEST_FRAME = 256 * 1024 * 1024
 
 
@@ -335,6 +336,13 @@ class Ready:
 
 
 @dataclass
+class Loading:
+    """What a run imports is loaded ahead of it, for LONGEST_LOAD seconds at most: the run's own time does not begin yet."""
+
+    run_id: int
+
+
+@dataclass
 class Output:
     """What user code printed."""
 
@@ -363,7 +371,7 @@ class Finished:
 
 
 SHARED = {Traced: (Span, Value)}  # by class of message
-MESSAGES: Dict[str, Any] = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Output, Traced, Finished)}
+MESSAGES: Dict[str, Any] = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Output, Traced, Finished)}
 
 
 # --- frames ---

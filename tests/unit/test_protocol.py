@@ -54,6 +54,7 @@ MESSAGES = [
     protocol.Stop(),
     Hello(1, "3.9.18", "/usr/bin/python", 42, fork=True, torch=None, error="ImportError: libtorch.so"),
     protocol.Ready(1.25),
+    protocol.Loading(7),
     Output(7, "printed \x00 \ud83d"),
     Traced(
         7,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelens import protocol
-from shapelens.protocol import ExampleRequest, Finished, Hello, Output, Ready, Run, Trace, Traced
+from shapelens.protocol import ExampleRequest, Finished, Hello, Loading, Output, Ready, Run, Trace, Traced
 from shapelens.worker.framing import read_message
 
 MAIN = Path(protocol.__file__).parent / "worker" / "__main__.py"
@@ -24,6 +24,7 @@ class WorkerProcess:
         assert isinstance(self.read(), Ready)
         self.output = ""
         self.runs = 0
+        self.loading: list[int] = []  # the runs whose imports were loaded ahead of them
 
     def read(self) -> Any:
         """The next message; None at the end."""
@@ -51,6 +52,8 @@ class WorkerProcess:
             assert message is not None, "the worker ended"
             if isinstance(message, Output):
                 self.output += message.text
+            elif isinstance(message, Loading):
+                self.loading.append(message.run_id)
             elif isinstance(message, Traced) and message.run_id == run_id:
                 trace = message.trace
             elif isinstance(message, Finished) and message.run_id == run_id:

@@ -93,7 +93,7 @@ def test_imports_are_loaded_once(forking: WorkerProcess, zoo: Path) -> None:
     assert "blocks are loaded" in forking.output and trace is not None and shapes(trace, "b") == [[[5, 6]]]
     settle(forking, file, NET)
     trace, _ = forking.run(file, NET.replace("Block(4)", "Block(3)"), EXAMPLE)
-    assert "loaded" not in forking.output and trace is not None
+    assert "loaded" not in forking.output and trace is not None and forking.loading == [1]
     assert [found.code for found in trace.mismatches] == ["linear-in-features"]
 
 

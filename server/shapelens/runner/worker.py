@@ -34,6 +34,7 @@ class _Job:
     on_trace: Callable[[protocol.Traced], None]
     finished: asyncio.Future[protocol.Finished]
     cancelled: asyncio.Event
+    loads: bool = False  # what it imports, in the worker
 
     def finish(self, outcome: str, detail: str = "", seconds: float = 0.0) -> None:
         if not self.finished.done():
@@ -231,6 +232,9 @@ class Worker:
         job = self._running
         if isinstance(message, protocol.Output):
             self._on_output(message.text)
+        elif isinstance(message, protocol.Loading):
+            if job is not None and message.run_id == job.run.run_id:
+                job.loads = True
         elif isinstance(message, protocol.Traced):
             if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
                 try:
@@ -279,9 +283,10 @@ class Worker:
             return
         self._enter(State("running"))
         process.send(job.run)
-        # Once for what it imports, and once for itself.
-        limit = 2 * (job.run.longest + GRACE_SECONDS) + (PRELOAD_SECONDS if self._preloading else 0.0)
-        await _first(job.finished, process.ended, job.cancelled, timeout=limit)
+        limit = job.run.longest + GRACE_SECONDS
+        await _first(job.finished, process.ended, job.cancelled, timeout=limit + (PRELOAD_SECONDS if self._preloading else 0.0))
+        if job.loads and not job.finished.done():
+            await _first(job.finished, process.ended, job.cancelled, timeout=protocol.LONGEST_LOAD + limit)
         if job.cancelled.is_set() and not job.finished.done():
             await _first(job.finished, process.ended, timeout=CANCEL_SECONDS)
         if job.finished.done():

@@ -10,7 +10,7 @@ import selectors
 import time
 from typing import Any, List, Optional
 
-from ..protocol import HEADER, Cancel, Preload, Run, decode
+from ..protocol import HEADER, Cancel, Loading, Preload, Run, decode
 from . import remembered
 from .between import INTERNAL, Imported, Learnt, Outdated, Rehearsal, Unsuited
 from .confine import GRACE
@@ -30,6 +30,7 @@ class Main(Host):
         self.coming: Optional[Zygote] = None  # that still loads
         self.lent: Optional[Run] = None  # the run that the zygote has
         self.lent_until = float("inf")
+        self.told = -1  # the run of which the server knows that what it needs is being loaded
         self.refused = -1  # the run that no zygote could do
         self.unloadable = ""  # the document that no zygote could load
         self.outdated = False  # what the zygote has loaded
@@ -85,12 +86,16 @@ class Main(Host):
             super()._next()
             return
         zygote = next((each for each in (self.zygote, self.coming) if each is not None and each.root == run.root), None)
-        if zygote is None:
-            self._raise_zygote(run, awaited=True)
-        elif zygote is self.zygote:
+        if zygote is not None and zygote is self.zygote:
             self.lent = self.queue.pop(0)
             self.lent_until = time.monotonic() + run.longest + 2 * GRACE  # It watches over its children itself.
             zygote.send(run)
+            return
+        if zygote is None:
+            self._raise_zygote(run, awaited=True)
+        if self.told != run.run_id:
+            self.told = run.run_id
+            self.send(Loading(run.run_id))
 
     # --- zygotes ---
 
@@ -118,7 +123,7 @@ class Main(Host):
         chunk = read(zygote.output)
         if chunk == b"":
             self.selector.unregister(zygote.output)
-        elif chunk:
+        elif chunk and zygote.awaited >= 0:
             zygote.printed = self._tell(zygote.awaited, chunk, zygote.printed)
 
     def _relay_zygote(self, zygote: Zygote) -> None:
@@ -158,6 +163,8 @@ class Main(Host):
             self.imported += message.files
         elif isinstance(message, Rehearsal):
             self.rehearsal = message.run
+            if message.run.file == self.unloadable:
+                self.unloadable = ""
             same = [zygote for zygote in (self.zygote, self.coming) if zygote is not None and zygote.root == message.run.root]
             self.outdated |= not same
         elif isinstance(message, Outdated):
@@ -195,11 +202,11 @@ class Main(Host):
         ends = [self.lent_until] if self.lent is not None else []
         if self.coming is not None:
             ends.append(self.coming.kill_at)
+        if self.working is not None:
+            ends.append(self.working.kill_at)
         if ends:
             return max(0.0, min(ends) - time.monotonic())
-        if self.working is None and self.imported:
-            return QUIET
-        return super()._timeout()
+        return QUIET if self.imported else super()._timeout()
 
     def _while_idle(self) -> None:
         """Prepare one of the files that runs have imported."""

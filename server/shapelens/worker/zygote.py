@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any, List, Set
 
-from ..protocol import Run, encode
+from ..protocol import LONGEST_LOAD, Run, encode
 from . import confine
 from .between import Stands
 from .child import redirect
@@ -21,7 +21,6 @@ from .framing import Splitter
 from .prepared import PREPARED
 from .standing import Standing
 
-LONGEST_LOAD = 120.0  # seconds
 PATIENCE = 0.3  # seconds that it has to end its children
 
 
@@ -35,7 +34,7 @@ class Zygote:
         self.root = run.root
         self.file = run.file
         self.awaited = run.run_id if awaited else -1
-        self.kill_at = time.monotonic() + _longest_load(run, awaited) + confine.GRACE
+        self.kill_at = time.monotonic() + LONGEST_LOAD + confine.GRACE
         self.printed = 0
         self.ready = False
         self.modules: Set[str] = set()  # the outermost packages that it has loaded
@@ -95,10 +94,6 @@ class Zygote:
             return True
 
 
-def _longest_load(run: Run, awaited: bool) -> float:
-    return run.longest if awaited else LONGEST_LOAD
-
-
 def _serve(run: Run, incoming: int, outgoing: int, output: int, awaited: bool) -> None:
     """Load what the run needs, and serve from there. Ends the process."""
     code = 0
@@ -110,7 +105,7 @@ def _serve(run: Run, incoming: int, outgoing: int, output: int, awaited: bool) -
         redirect(output)
         confine.forbid()
         confine.limit_memory(run.memory_limit)
-        confine.limit_time(_longest_load(run, awaited))
+        confine.limit_time(LONGEST_LOAD)
         standing = Standing(run)
         with standing.workspace.environment():
             standing.load()
