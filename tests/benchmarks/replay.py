@@ -141,7 +141,8 @@ def _at_other_sizes(label: str, shapes: Any, sizes: dict[str, int], real: list[A
     """A label's formulas at other sizes; nothing where it has none, is cut short, or a quotient is no whole number there."""
     found = Comparison()
     groups = dims_of(label)
-    if [len(dims) for dims in groups] != [len(dims) for dims in tensors(shapes)] or all(dim.isdigit() for dims in groups for dim in dims):
+    says_nothing = all(dim.isdigit() or dim == "?" for dims in groups for dim in dims)
+    if says_nothing or [len(dims) for dims in groups] != [len(dims) for dims in tensors(shapes)]:
         return found
     found.counts["formulas"] = 1
     try:

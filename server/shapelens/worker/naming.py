@@ -1,13 +1,14 @@
 """Named dims by probing: the example runs again with other sizes, and a size that follows them is shown as a formula of their names.
 
 With one name X, sizes (d0, d1, d2) were seen at (x0, x1, x2). Two of the three points give d = (p·X)/q + c, the third has to agree.
-With several, each is changed alone, then all together: the last run is the one that has to agree.
+With several, each is changed alone, then all together: that run is the one that has to agree. One more run may be there with sizes that are
+no round numbers: what a formula says there is rounded, if it is a fraction, in whatever direction.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .keys import Key
 from .recorder import Seen
@@ -23,19 +24,45 @@ def steps(size: int) -> List[int]:
     return larger + [other for other in smaller if other > 0]
 
 
+class _Formula(NamedTuple):
+    """scale · (product of the names) + offset."""
+
+    names: Sequence[str]
+    scale: Fraction
+    offset: int = 0
+
+    def text(self) -> str:
+        text = _scaled("·".join(self.names), self.scale)
+        return text if self.offset == 0 else "%s%+d" % (text, self.offset)
+
+    def holds(self, dim: int, run: Sizes) -> bool:
+        """Whether a dim is what this says of a run. Sizes that cannot be divided may have been rounded before that, in either direction."""
+        step = self.scale.denominator
+        least = {name: run[name] // step * step for name in self.names}
+        most = {name: -(-run[name] // step) * step for name in self.names}
+        below, above = [self.scale * _times(rounded, self.names) + self.offset for rounded in (least, most)]
+        return below <= dim <= above
+
+
 def formula(dims: Sequence[int], sizes: Sequence[Sizes]) -> Optional[str]:
     """A formula for a dim that was dims[i] in the run with sizes[i]; None where none fits all runs.
 
-    sizes[0] is the run itself, sizes[-1] the one in which every name differs, those between differ from sizes[0] in one name each.
+    sizes[0] is the run itself, then one run for each name, in which it alone differs, then one in which all of them do. There may be one
+    more with any sizes.
     """
-    if len(set(dims)) == 1:
+    count = len(sizes[0]) + 2
+    if len(set(dims[:count])) == 1:
         return str(dims[0])
+    found = _fitting(dims[:count], sizes[:count])
+    return found.text() if found is not None and all(map(found.holds, dims[count:], sizes[count:])) else None
+
+
+def _fitting(dims: Sequence[int], sizes: Sequence[Sizes]) -> Optional[_Formula]:
     names = list(sizes[0])
     alone = list(zip(names, dims[1:-1], sizes[1:-1]))
     moved = [name for name, dim, _ in alone if dim != dims[0]]
     if len(names) == 1:
         moved = names
-        alone = [(names[0], dims[1], sizes[1])]
     if len(moved) == 1:
         (point,) = [(dim, other) for name, dim, other in alone if name == moved[0]]
         return _affine(moved[0], dims, sizes, point)
@@ -44,23 +71,20 @@ def formula(dims: Sequence[int], sizes: Sequence[Sizes]) -> Optional[str]:
     return None
 
 
-def _affine(name: str, dims: Sequence[int], sizes: Sequence[Sizes], point: Tuple[int, Sizes]) -> Optional[str]:
+def _affine(name: str, dims: Sequence[int], sizes: Sequence[Sizes], point: Tuple[int, Sizes]) -> Optional[_Formula]:
     slope = Fraction(point[0] - dims[0], point[1][name] - sizes[0][name])
     offset = dims[0] - slope * sizes[0][name]
     if offset.denominator != 1 or slope * sizes[-1][name] + offset != dims[-1] or slope <= 0:
         return None
-    text = _scaled(name, slope)
-    return text if offset == 0 else "%s%+d" % (text, int(offset)) if offset > 0 else "%s-%d" % (text, -int(offset))
+    return _Formula([name], slope, int(offset))
 
 
-def _product(names: Sequence[str], dims: Sequence[int], sizes: Sequence[Sizes]) -> Optional[str]:
-    """k·B·T, checked in every run; then B + k·T."""
+def _product(names: Sequence[str], dims: Sequence[int], sizes: Sequence[Sizes]) -> Optional[_Formula]:
+    """k·B·T, checked in every run."""
     scale = Fraction(dims[0])
     for name in names:
         scale /= sizes[0][name]
-    if all(scale * _times(run, names) == dim for dim, run in zip(dims, sizes)):
-        return _scaled("·".join(names), scale)
-    return None
+    return _Formula(names, scale) if all(scale * _times(run, names) == dim for dim, run in zip(dims, sizes)) else None
 
 
 def _times(run: Sizes, names: Sequence[str]) -> int:

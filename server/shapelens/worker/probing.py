@@ -10,6 +10,8 @@ from .conditions import Place
 from .naming import Sizes, name_key, steps
 from .recorder import Seen
 
+ROUND = 4  # Of a size that is a multiple of this, all that is tried first is one too.
+
 
 class Sight:
     """What one evaluation of an example saw: by site, and by layer."""
@@ -26,8 +28,11 @@ class Sight:
         self.paths: List[Place] = []  # the conditions that were turned one by one as well
 
 
-def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]]) -> List[Sight]:
+def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]], *, any_size: bool) -> List[Sight]:
     """One run for each name with that name alone changed, and one with all of them changed; [] where no size can be changed.
+
+    All of these keep the powers of two in a size, as whoever gave it may have had reasons. any_size: nobody did, and one more run has sizes
+    without them, if the model can take that: a formula has to hold for these too, where sizes may be rounded up on the way.
 
     `probe(sizes)` evaluates the example with these sizes; it gives None where that goes another way than the run did. A name whose size
     cannot be changed is in none of the runs' sizes: nothing is said to follow from it, and what follows from the others still is.
@@ -50,9 +55,12 @@ def probes(sight: Sight, probe: Callable[[Sizes], Optional[Sight]]) -> List[Sigh
     last = (probe({**sight.sizes, **together}) or probe({**sight.sizes, **changed})) if changed else None
     if last is None:
         return []
-    for seen in (*found, last):
+    rounded = {name: sight.sizes[name] + 1 for name in changed if sight.sizes[name] % ROUND == 0}
+    odd = probe({**sight.sizes, **rounded}) if rounded and any_size else None
+    runs = [*found, last, *([odd] if odd is not None else [])]
+    for seen in runs:
         seen.sizes = {name: seen.sizes[name] for name in changed}
-    return [*found, last]
+    return runs
 
 
 def named_calls(number: int, others: List[Sight], sizes: List[Sizes], seen: Seen) -> Any:

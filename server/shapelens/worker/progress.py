@@ -6,6 +6,7 @@ import signal
 import time
 from typing import Callable, Optional
 
+SOON = 0.25  # seconds after which something of a model that nobody has seen yet is sent
 EVERY = 0.5  # seconds; a trace that takes long to put together is sent more rarely, so that it slows the run by a fifth at most
 _NEVER = float("inf")
 
@@ -16,11 +17,12 @@ class Progress:
     def __init__(self) -> None:
         self.send: Callable[[], None] = lambda: None  # of the run under way
         self.watch: Optional[Callable[[], None]] = None  # asked at each call too: it may raise
+        self.first = EVERY  # seconds until the first trace of an example
         self._due = _NEVER
 
     def begin(self) -> None:
         """An example starts."""
-        self._due = time.perf_counter() + EVERY
+        self._due = time.perf_counter() + self.first
 
     def end(self) -> None:
         """It is over: nothing is sent before the next one starts."""

@@ -28,6 +28,7 @@ from .keys import value_of
 from .naming import Sizes, distinct, name_shape
 from .other_paths import look_again
 from .probing import Sight, named_calls, probes, what
+from .progress import EVERY, SOON
 from .recorder import Seen
 from .remarks import name_remarks
 from .search.runs import find_examples
@@ -50,6 +51,7 @@ class Job:
         self.recorder, self.meta, self.frames = self.workspace.recorder, self.workspace.meta, self.workspace.frames
         self.finder, self.progress, self.remarks = self.workspace.finder, self.workspace.progress, self.workspace.remarks
         self.progress.send = self._send_so_far
+        self.progress.first = EVERY if run.search is None else SOON
         self.attempts: List[ExampleRun] = []  # what the search tries, as long as there is no example
 
     @property
@@ -295,7 +297,8 @@ class Job:
                 continue
             mismatches = [what(mismatch) for mismatch in calls.mismatches]
             example, self.recorder.reached = self.trace.examples[calls.example], set()
-            others = probes(sight, partial(self._probe, code, names, sight=sight, mismatches=mismatches))
+            probe = partial(self._probe, code, names, sight=sight, mismatches=mismatches)
+            others = probes(sight, probe, any_size=bool(example.evidence))
             example.reached = self.recorder.functions(self.run.file, also=example.reached)
             if others:
                 self.record(sight, others, calls.example, first_layer, calls)
