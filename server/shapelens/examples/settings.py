@@ -64,7 +64,7 @@ SETTINGS = (
     Setting("findings.severity", "findings_severity", "string-map", {}, "The severity of findings by code.", SEVERITIES),
     Setting("ignore", "ignore", "string[]", [], "Codes of findings that are never shown."),
     Setting("lints", "lints", "switches", LINTS, 'Which lints are on: `{"unused-layer": false}`.', tuple(LINTS)),
-    Setting("deadline", "deadline", "number", 10, "The seconds after which a run is stopped."),
+    Setting("deadline", "deadline", "number", 10, "The seconds after which a run is stopped, once what it imports is loaded."),
     Setting("memoryLimit", "memory_limit", "number", 4096, "The memory that a run may take, in MiB.", factor=1 << 20),
     Setting("cache", "cache", "boolean", True, "Keep on disk what runs saw, so that an unchanged file is shown without running again."),
     Setting("serverInterpreter", "server_interpreter", "string", "", "The Python that runs the language server, 3.10 or newer."),
