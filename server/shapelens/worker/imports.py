@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Dict, List, Mapping, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 MOST_STEPS = 16  # that a name is followed
 
@@ -80,14 +80,13 @@ class Imports:
         named = [*self.names.values(), *map(_in_module, self._dotted)]
         return {*self.whole, *self.all_of, *(_origin(source, name, known) for source, name in named)}
 
-    def _source_of(self, name: str) -> Optional[Tuple[str, str]]:
-        """The module that passes a name on to this one, and what it is called there."""
+    def _sources_of(self, name: str) -> Iterator[Tuple[str, str]]:
+        """The modules that may pass a name on to this one, the likeliest first, and what it is called there."""
         if name in self.names:
-            return self.names[name]
+            yield self.names[name]
         for source in reversed(self.all_of):
             if name in getattr(sys.modules.get(source), "__dict__", ()):
-                return source, name
-        return None
+                yield source, name
 
 
 def _dotted(node: ast.AST) -> str:
@@ -109,12 +108,20 @@ def _in_module(dotted: str) -> Tuple[str, str]:
 
 def _origin(source: str, name: str, known: Mapping[str, Imports]) -> str:
     """The module that a name comes from."""
-    for _ in range(MOST_STEPS):
-        module = "%s.%s" % (source, name)
-        if module in sys.modules:
-            return module
-        passed_on = known[source]._source_of(name) if source in known else None
-        if passed_on is None:
-            break
-        source, name = passed_on
-    return source
+    return _followed(source, name, known, ()) or source
+
+
+def _followed(source: str, name: str, known: Mapping[str, Imports], before: Tuple[str, ...]) -> Optional[str]:
+    """The module that a name comes from; None where it only leads back to one of those before: modules import each other."""
+    module = "%s.%s" % (source, name)
+    if module in sys.modules:
+        return module
+    if source not in known or len(before) == MOST_STEPS:
+        return source
+    passed_on = False
+    for nearer, called in known[source]._sources_of(name):
+        passed_on = True
+        found = _followed(nearer, called, known, (*before, source)) if nearer not in before and nearer != source else None
+        if found is not None:
+            return found
+    return None if passed_on else source

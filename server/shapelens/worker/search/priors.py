@@ -124,6 +124,7 @@ _RULES: List[Tuple[str, str, Prior]] = [
     ("items num", "", _prior("int", 200)), ("user num", "", _prior("int", 100)), ("item num", "", _prior("int", 200)),
     ("experts", "", _prior("int", 4)), ("topk", "", DEPTH), ("top", "kernel", DEPTH), ("classes", "", CLASSES),
     ("anchors", "", _prior("int", 9)), ("boxes", "", _prior("int", 2)), ("targets", "num", CLASSES), ("batch size", "", DEPTH),
+    ("time steps num", "", _prior("int", 8)),
     ("frames", "", _prior("int", 8)), ("max length", "", LENGTH), ("max positions", "", LENGTH), ("max position", "", LENGTH),
     ("seq length", "", LENGTH), ("seq size", "", LENGTH), ("block size", "", LENGTH), ("blocks size", "", LENGTH),
     ("pred length", "", _prior("int", 24, role="pred length")), ("context length", "", LENGTH), ("label length", "", _prior("int", 48)),
