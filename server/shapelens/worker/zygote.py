@@ -101,7 +101,7 @@ def _serve(run: Run, incoming: int, outgoing: int, output: int, awaited: bool) -
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        gc.disable()  # What is loaded stays.
+        gc.disable()  # What is loaded stays: looking for garbage in between only takes time.
         redirect(output)
         confine.forbid()
         confine.limit_memory(run.memory_limit)
@@ -109,6 +109,8 @@ def _serve(run: Run, incoming: int, outgoing: int, output: int, awaited: bool) -
         standing = Standing(run)
         with standing.workspace.environment():
             standing.load()
+            gc.freeze()
+            gc.enable()
             confine.no_time_limit()
             confine.trust()
             PREPARED.keep()
