@@ -146,6 +146,14 @@ def test_another_document_of_the_project_is_run_with_what_the_first_has_loaded(f
     assert trace is not None and shapes(trace, "c") == [[[5, 2]]]
 
 
+def test_a_document_that_the_next_one_imports_is_one_of_its_files(forking: WorkerProcess, zoo: Path) -> None:
+    (zoo / "__init__.py").write_text("")
+    forking.run(zoo / "blocks.py", BLOCKS, "Block(4)(f32[5, 4])")
+    trace, finished = forking.run(zoo / "net.py", NET, EXAMPLE)
+    assert trace is not None and "loaded" not in forking.output and str(zoo / "blocks.py") in trace.files
+    assert {str(zoo / "blocks.py"), str(zoo / "net.py")} <= set(finished.read)
+
+
 def test_what_a_module_that_imports_the_document_knows_is_its_newest_class(forking: WorkerProcess, zoo: Path) -> None:
     file = zoo / "net.py"
     text = NET + "\n\ndef build():\n    import zoo\n    return zoo.Net()\n"

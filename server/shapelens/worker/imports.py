@@ -75,6 +75,12 @@ class Imports:
         """The outermost packages that are imported by their names."""
         return {name.partition(".")[0] for name in (*self._plain, *self.all_of, *(source for source, _ in self.names.values()))}
 
+    def loaded(self) -> Set[str]:
+        """The names of all modules that are loaded for this one, and of what may be one; not what these load in turn."""
+        named = {"%s.%s" % source for source in self.names.values()} | {source for source, _ in self.names.values()}
+        found = {*self._plain, *self.all_of, *named}
+        return found | {name[:end] for name in found for end in range(len(name)) if name[end] == "."}
+
     def modules(self, known: Mapping[str, Imports]) -> Set[str]:
         """The names of the modules that give the values; `known` are the imports of modules that may pass some on."""
         named = [*self.names.values(), *map(_in_module, self._dotted)]

@@ -9,7 +9,7 @@ from typing import Any, List
 
 from . import confine
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _SYSTEM = tuple(os.sep + name + os.sep for name in ("proc", "sys", "dev"))
 _LOADED = frozenset(sys.modules)  # torch and what it needs

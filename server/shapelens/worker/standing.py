@@ -57,6 +57,7 @@ class Standing:
         self._folders: Dict[str, FrozenSet[str]] = {}  # that imports are looked for in, and what is in them
         self._absent: Set[str] = set()  # modules that are not there
         self._document = run.file
+        self._documents = {run.file}  # of all runs: no other run's import has found them
         self._package = ""  # the outermost one that it is in
         self._most_sites = 0
         self._names: Optional[Dict[str, Any]] = None  # of the document, until something is run with them
@@ -170,6 +171,7 @@ class Standing:
         if not _messages(workspace.trace.mismatches) <= _messages(self._mismatches):
             raise Unsuitable("a definition fails that did not fail the first time")
         workspace.calls.definitions_ended()
+        finder.loaded += [file for file in self._former_documents(run, tree, module) if file not in finder.loaded]
         self._note_states(run)
         self._note_modules()
         self._is_half_loaded = False
@@ -181,6 +183,20 @@ class Standing:
         loaded = self.workspace.run
         same = (run.file, run.text, run.overlays, run.observe) == (loaded.file, loaded.text, loaded.overlays, loaded.observe)
         return same and not any(self._has_changed(file, run) for file in self._states if file != run.file)
+
+    def _former_documents(self, run: Run, tree: ast.Module, module: ModuleType) -> List[str]:
+        """The documents of earlier runs that this one imports, directly or not: they stood there, so that no import of them was seen."""
+        former = self._documents - {run.file}
+        self._documents.add(run.file)
+        names = {name for name, file in self._files.items() if file in former}
+        todo = list(Imports(tree, module.__name__, hasattr(module, "__path__")).loaded()) if names else []
+        reached = set(todo)
+        while todo:
+            name = todo.pop()
+            more = self._imports[name].loaded() - reached if name in self._imports else set()
+            reached |= more
+            todo += more
+        return sorted({self._files[name] for name in names & reached})
 
     def _needs(self, tree: ast.Module, name: str) -> Set[str]:
         return Imports(tree, name, hasattr(sys.modules[name], "__path__")).modules(self._imports)
