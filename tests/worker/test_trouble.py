@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelens.protocol import Cancel, Finished, Traced
+from shapelens.protocol import Cancel, Finished, Output, Traced
 from worker.process import WorkerProcess, shapes
 
 NET = """
@@ -105,7 +105,7 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     while not worker.output.strip():
         message = worker.read()
         assert not isinstance(message, (Traced, Finished))
-        worker.output += message.text
+        worker.output += message.text if isinstance(message, Output) else ""
     child = int(worker.output)
     os.kill(child, 0)
     assert worker.close() == 0
