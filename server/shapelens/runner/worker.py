@@ -36,10 +36,9 @@ class _Job:
     cancelled: asyncio.Event
     loads: bool = False  # what it imports, in the worker
 
-    def finish(self, outcome: str, detail: str = "") -> None:
-        """Say how it ended where the worker did not."""
+    def finish(self, outcome: str, detail: str = "", seconds: float = 0.0) -> None:
         if not self.finished.done():
-            self.finished.set_result(protocol.Finished(self.run.run_id, outcome, detail))
+            self.finished.set_result(protocol.Finished(self.run.run_id, outcome, detail, seconds))
 
 
 class Worker:
@@ -242,8 +241,8 @@ class Worker:
                     job.on_trace(message)
                 except Exception:
                     logger.exception("a trace of run %d could not be used", message.run_id)
-        elif isinstance(message, protocol.Finished) and job is not None and not job.finished.done() and message.run_id == job.run.run_id:
-            job.finished.set_result(message)
+        elif isinstance(message, protocol.Finished) and job is not None and message.run_id == job.run.run_id:
+            job.finish(message.outcome, message.detail, message.seconds)
 
     def _enter(self, state: State) -> None:
         if state != self.state:
