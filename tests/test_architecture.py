@@ -36,7 +36,13 @@ def test_files_stay_short() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [SERVER / "protocol.py", SERVER / "plain.py", SERVER / "notebooks.py", *sorted((SERVER / "worker").rglob("*.py"))],
+    [
+        SERVER / "protocol.py",
+        SERVER / "plain.py",
+        SERVER / "traces.py",
+        SERVER / "notebooks.py",
+        *sorted((SERVER / "worker").rglob("*.py")),
+    ],
     ids=lambda path: path.name,
 )
 def test_what_runs_under_the_users_python_is_valid_python_3_9(path: Path) -> None:

@@ -236,6 +236,11 @@ _ALL = (
 CODES: dict[str, Code] = {code.name: code for code in _ALL}
 
 
+def is_lint(code: str) -> bool:
+    """Whether a code is of something that runs but looks odd."""
+    return code in CODES and CODES[code].lint
+
+
 def severity(code: str) -> str:
     """The severity of a code without settings; "error" for one that is not registered."""
     return CODES[code].severity if code in CODES else "error"

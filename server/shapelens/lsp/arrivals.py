@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from shapelens import protocol
+from shapelens.analysis.codes import is_lint
 from shapelens.analysis.findings import Finding, failure
 from shapelens.analysis.views import reaches
 from shapelens.lsp.document import Analysis, Document
+from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.visits import Ran
 from shapelens.source.module import Module
 
@@ -91,6 +93,11 @@ class Arrival:
         before = self._document.analysis
         analysis = self._display.with_trace(self._document, self.analysis, traced)
         seen = analysis.own or traced.trace
+        if traced.stage == "findings":
+            known = {(found.code, found.span) for found in analysis.findings}
+            lints = [found for found in self._lints_before() if (found.code, found.span) not in known]
+            self._publish(sorted([*analysis.findings, *lints], key=lambda found: (found.span, found.code)))
+            return
         if traced.stage == "partial":
             # Those of a whole run say more, unless they are of fewer classes.
             if not self._had_hints or _seen_classes(seen) > self._shown:
@@ -139,6 +146,12 @@ class Arrival:
         if not analysis.examples:  # Nobody has said that the code can be run like this.
             return [replace(each, severity="information") for each in failed]
         return failed
+
+    def _lints_before(self) -> list[Finding]:
+        """What was noticed in the text before. Lints need the whole trace: till then they stay as they were."""
+        document = self._document
+        before = document.analysis.findings if document.analysis is not None else ()
+        return moved_findings([found for found in before if is_lint(found.code)], document.since)
 
     def _publish(self, found: Sequence[Finding]) -> None:
         if found != self._published:

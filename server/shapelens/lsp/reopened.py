@@ -68,7 +68,8 @@ class Reopened:
         newest: list[protocol.Traced] = []
 
         def take(traced: protocol.Traced) -> None:
-            newest[:] = [traced]
+            if traced.stage != "findings":
+                newest[:] = [traced]
             on_trace(traced)
 
         finished = await worker.submit(run, take)

@@ -159,7 +159,7 @@ class Repairs:
         run, worker = ran.run, ran.worker
         examples = ran.again(numbers)
         text, overlays = texts.get(run.file, run.text), {**run.overlays, **texts}
-        run = replace(run, run_id=next(self._run_ids), text=text, examples=examples, overlays=overlays, named=False)
+        run = replace(run, run_id=next(self._run_ids), text=text, examples=examples, overlays=overlays, named=False, background=True)
         task.under_way = worker, run.run_id
         finished = await self._reopened.run(run, worker, lambda traced: newest.append(traced.trace), lasting=ran.lasting)
         task.under_way = None

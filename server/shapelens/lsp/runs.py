@@ -272,6 +272,7 @@ class Runs:
             deadline=analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
             search=search,
+            findings_first=isinstance(arrival, Arrival),
         )
         wanted = [*(request.target for request in run.examples), *(search.classes if search is not None else ())]
         logger.debug("run %d: %s of %s", run.run_id, ", ".join(wanted) or "nothing", document.path)

@@ -70,6 +70,7 @@ class Worker:
         self._starting: asyncio.Task[processes.Process | Failure] | None = None
         self._running: _Job | None = None
         self._waiting: _Job | None = None
+        self._cancelled: dict[int, asyncio.Event] = {}  # runs whose end the process has not told yet: set when it does
         self._pump: asyncio.Task[None] | None = None
         self._watches: set[asyncio.Task[None]] = set()
         self._preloaded: list[str] = []
@@ -241,6 +242,8 @@ class Worker:
                     job.on_trace(message)
                 except Exception:
                     logger.exception("a trace of run %d could not be used", message.run_id)
+        elif isinstance(message, protocol.Finished) and message.run_id in self._cancelled:
+            self._cancelled[message.run_id].set()
         elif isinstance(message, protocol.Finished) and job is not None and message.run_id == job.run.run_id:
             job.finish(message.outcome, message.detail, message.seconds)
 
@@ -282,21 +285,33 @@ class Worker:
             await self._give_up(process, job, "crash", detail)
             return
         self._enter(State("running"))
+        before = list(self._cancelled.values())
         process.send(job.run)
         limit = job.run.longest + GRACE_SECONDS
         await _first(job.finished, process.ended, job.cancelled, timeout=limit + (PRELOAD_SECONDS if self._preloading else 0.0))
         if job.loads and not job.finished.done():
             await _first(job.finished, process.ended, job.cancelled, timeout=protocol.LONGEST_LOAD + limit)
-        if job.cancelled.is_set() and not job.finished.done():
-            await _first(job.finished, process.ended, timeout=CANCEL_SECONDS)
         if job.finished.done():
             self._crashes = 0
             self._preloading = False
+        elif job.cancelled.is_set():
+            job.finish("cancelled")  # The next run need not wait until the process has done with this one.
+            if not process.ended.is_set():
+                self._watch(self._until_told(process, job.run.run_id))
+        elif process.ended.is_set() and not all(told.is_set() for told in before):
+            await self._execute(job)  # It had not come to it.
         elif process.ended.is_set():
-            await self._give_up(process, job, "cancelled" if job.cancelled.is_set() else "crash")
+            await self._give_up(process, job, "crash")
         else:
-            detail = f"The run did not end within its deadline of {job.run.deadline:g} s."
-            await self._give_up(process, job, "cancelled" if job.cancelled.is_set() else "deadline", detail)
+            await self._give_up(process, job, "deadline", f"The run did not end within its deadline of {job.run.deadline:g} s.")
+
+    async def _until_told(self, process: processes.Process, run_id: int) -> None:
+        """Wait for the end of a run that was cancelled, and end a process that does not tell it."""
+        told = self._cancelled[run_id] = asyncio.Event()
+        await _first(told, process.ended, timeout=CANCEL_SECONDS)
+        del self._cancelled[run_id]
+        if not told.is_set():
+            process.kill()
 
     async def _give_up(self, process: processes.Process, job: _Job, outcome: str, detail: str = "") -> None:
         process.kill()

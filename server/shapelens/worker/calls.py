@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
@@ -229,8 +229,8 @@ class Calls:
 
     # --- the records of an example ---
 
-    def layers(self, first: int, name: Any) -> List[LayerSeen]:
-        """All modules that user code made or that were called, as protocol records; `first` is added to their indices."""
+    def layers(self, first: int, name: Any, only: Optional[Set[int]] = None) -> List[LayerSeen]:
+        """All modules that user code made or that were called, or `only` some, as protocol records; `first` is added to their indices."""
         paths: Dict[Optional[int], str] = {}
         for model in self.models:
             for path, module in model.named_modules(remove_duplicate=False):
@@ -238,6 +238,8 @@ class Calls:
         out = []
         holdings = Holdings(self.modules)
         for index, module in enumerate(self.modules):
+            if only is not None and index not in only:
+                continue
             calls = []
             seen = self.seen.get(index)
             if seen is None and self.spans[index] is None:

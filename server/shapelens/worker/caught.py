@@ -6,6 +6,7 @@ import ast
 import linecache
 import os
 import sys
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Dict, List, Optional, Tuple
 
@@ -35,17 +36,38 @@ def would_be_caught() -> bool:
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
         file = frame.f_code.co_filename
-        ours = file.startswith((_HERE, "<"))
-        if not ours and _may_catch(frame.f_code) and any(first <= frame.f_lineno <= last for first, last in _protected_lines(file)):
+        line, may_catch = frame.f_lineno, not file.startswith((_HERE, "<")) and _may_catch(frame.f_code, frame.f_lasti)
+        if may_catch and any(first <= line <= last for first, last in _protected_lines(file)):
             return True
         frame = frame.f_back
     return False
 
 
-def _may_catch(code: CodeType) -> bool:
-    """A cheap look at the code itself, as most functions have no handler at all."""
+def _may_catch(code: CodeType, offset: int) -> bool:
+    """A cheap look at the code itself, as there is no handler around most instructions."""
     table = getattr(code, "co_exceptiontable", None)  # Python 3.11
-    return bool(table) if table is not None else _SETUP_FINALLY in code.co_code[::2]
+    if table is None:
+        return _SETUP_FINALLY in code.co_code[::2]
+    return any(start <= offset < end for start, end in _guarded(table))
+
+
+@lru_cache(maxsize=4096)
+def _guarded(table: bytes) -> List[Tuple[int, int]]:
+    """The ranges of bytes of an exception table, as `Objects/exception_handling_notes.txt` of CPython describes it.
+
+    Each entry has four numbers, of which the first two are the start and the length in code units. A byte has six bits of a number; bit 6
+    says that more follow, bit 7 begins an entry.
+    """
+    ranges, numbers = [], []
+    for byte in table:
+        if byte & 128:
+            numbers = [0]
+        numbers[-1] = numbers[-1] << 6 | byte & 63
+        if not byte & 64:
+            numbers.append(0)
+            if len(numbers) == 3:
+                ranges.append((2 * numbers[0], 2 * (numbers[0] + numbers[1])))
+    return ranges
 
 
 def _protected_lines(file: str) -> List[Tuple[int, int]]:

@@ -39,7 +39,8 @@ def serve_one(jobs: int, results: int, output: int, standing: Optional[Standing]
             redirect(output)
         else:
             redirect(output)
-            _touch()
+            if standing is None:  # Else its job is on the way.
+                _touch()
         with os.fdopen(jobs, "rb") as incoming, os.fdopen(results, "wb") as outgoing:
             run = read_message(incoming)
             if isinstance(run, Run):
@@ -74,9 +75,9 @@ def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing]) -> None:
     except Unsuitable as error:
         send(Unsuited(run.run_id, str(error)))
         return
-    if standing is not None and standing.outdated:
+    if standing is not None and standing.outdated and not run.background:
         send(Outdated())
-    if finished.outcome == "ok" and newest is not None:
+    if finished.outcome == "ok" and newest is not None and not run.background:
         send(Rehearsal(_to_be_rehearsed(run, newest, finished)))
     send(finished)
     additions = remembered.additions()

@@ -10,6 +10,7 @@ import selectors
 import signal
 import sys
 import time
+from functools import partial
 from typing import Any, Callable, List, Optional
 
 from ..protocol import HEADER, Cancel, Finished, Output, Run, Stop, decode, encode
@@ -87,7 +88,9 @@ class Host:
         self.selector = selectors.DefaultSelector()
         self.waiting: Optional[Child] = None
         self.working: Optional[Child] = None
+        self.behind: Optional[Child] = None  # does a run in the background
         self.queue: List[Run] = []
+        self.queue_behind: List[Run] = []  # those for the background
         self.wake, self.wake_in = os.pipe()
         self.stopping = False
         self.is_read = False  # what stands loaded, as far as later runs need it
@@ -114,14 +117,13 @@ class Host:
                 self._reap()
                 self._watch_deadline()
         finally:
-            for process in (self.working, self.waiting):
-                if process is not None:
-                    process.kill("stop")
-                    try:
-                        os.waitpid(process.pid, 0)
-                    except ChildProcessError:
-                        pass
-                    clean_up(process.pid)
+            for process in self._children():
+                process.kill("stop")
+                try:
+                    os.waitpid(process.pid, 0)
+                except ChildProcessError:
+                    pass
+                clean_up(process.pid)
 
     def send(self, message: Any) -> None:
         """Write a message to the server."""
@@ -147,7 +149,7 @@ class Host:
 
     def _handle(self, message: Any) -> None:
         if isinstance(message, Run):
-            self.queue.append(message)
+            (self.queue_behind if message.background and self.standing is not None else self.queue).append(message)
             self._next()
         elif isinstance(message, Cancel):
             self._cancel(message.run_id)
@@ -155,11 +157,13 @@ class Host:
             self.stopping = True
 
     def _cancel(self, run_id: int) -> None:
-        for run in [run for run in self.queue if run.run_id == run_id]:
-            self.queue.remove(run)
-            self.send(Finished(run_id, "cancelled"))
-        if self.working is not None and self.working.run is not None and self.working.run.run_id == run_id:
-            self.working.kill("cancelled")
+        for queue in (self.queue, self.queue_behind):
+            for run in [run for run in queue if run.run_id == run_id]:
+                queue.remove(run)
+                self.send(Finished(run_id, "cancelled"))
+        for process in self._children():
+            if process.run is not None and process.run.run_id == run_id:
+                process.kill("cancelled")
 
     def _replace_waiting(self) -> None:
         """The child that waits does not have what has just been loaded; the next one will."""
@@ -180,13 +184,18 @@ class Host:
             process, self.waiting = self.waiting, None
             assert process is not None
             self.working = process
-            self.selector.register(process.results, selectors.EVENT_READ, self._relay)
-            self.selector.register(process.output, selectors.EVENT_READ, self._relay_output)
-            run = self.queue.pop(0)
-            try:
-                process.start(run)
-            except BrokenPipeError:
-                pass  # It died while it waited: _reap says so.
+            self._begin(process, self.queue.pop(0))
+        elif self.behind is None and self.queue_behind:
+            self.behind = Child(self._open(), self.standing)
+            self._begin(self.behind, self.queue_behind.pop(0))
+
+    def _begin(self, process: Child, run: Run) -> None:
+        self.selector.register(process.results, selectors.EVENT_READ, lambda: self._relay(process))
+        self.selector.register(process.output, selectors.EVENT_READ, lambda: self._relay_output(process))
+        try:
+            process.start(run)
+        except BrokenPipeError:
+            pass  # It died while it waited: _reap says so.
 
     def _prepare(self) -> None:
         if self.waiting is None and self.working is None:
@@ -194,13 +203,15 @@ class Host:
 
     def _open(self) -> List[int]:
         """The files of this process that are not for those that it forks."""
-        return [self.incoming, self.outgoing, self.wake, self.wake_in]
+        pipes = [number for child in self._children() for number in (child.job_in, child.results, child.output) if number >= 0]
+        return [self.incoming, self.outgoing, self.wake, self.wake_in, *pipes]
+
+    def _children(self) -> List[Child]:
+        return [child for child in (self.waiting, self.working, self.behind) if child is not None]
 
     # --- the child's messages ---
 
-    def _relay(self) -> None:
-        process = self.working
-        assert process is not None
+    def _relay(self, process: Child) -> None:
         chunk = read(process.results)
         if chunk == b"":
             self.selector.unregister(process.results)
@@ -209,7 +220,7 @@ class Host:
             if kind in ("Finished", "Unsuited"):
                 process.finished = True
                 # What was printed before belongs in front of it.
-                self._drain(process.output, self._relay_output)
+                self._drain(process.output, lambda: self._relay_output(process))
             if kind in INTERNAL:
                 self._hear(decode(frame[HEADER.size :]), frame)
             else:
@@ -227,9 +238,8 @@ class Host:
                 self.send(Outdated())
         self._write(frame)
 
-    def _relay_output(self) -> None:
-        process = self.working
-        assert process is not None and process.run is not None
+    def _relay_output(self, process: Child) -> None:
+        assert process.run is not None
         chunk = read(process.output)
         if chunk == b"":
             self.selector.unregister(process.output)
@@ -249,14 +259,14 @@ class Host:
     def _timeout(self) -> Optional[float]:
         if self.standing is not None and not self.is_read:
             return 0.0
-        if self.working is None:
-            return None
-        return max(0.0, self.working.kill_at - time.monotonic())
+        ends = [child.kill_at for child in self._children() if child.run is not None]
+        return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def _watch_deadline(self) -> None:
-        if self.working is not None and time.monotonic() >= self.working.kill_at:
-            self.working.kill("deadline")
-            self.working.kill_at = time.monotonic() + 60
+        for process in self._children():
+            if time.monotonic() >= process.kill_at:
+                process.kill("deadline")
+                process.kill_at = time.monotonic() + 60
 
     def _drain_wake(self) -> None:
         read(self.wake)
@@ -272,17 +282,20 @@ class Host:
             if self.waiting is not None and pid == self.waiting.pid:
                 self.waiting.close()
                 self.waiting = None
-            elif self.working is not None and pid == self.working.pid:
-                self._ended(self.working, status)
+            else:
+                for process in self._children():
+                    if process.pid == pid:
+                        self._ended(process, status)
 
     def _ended(self, process: Child, status: int) -> None:
-        """The working child is gone: what it wrote last, then how it ended."""
+        """A child that was at work is gone: what it wrote last, then how it ended."""
         assert process.run is not None
         for number, relay in ((process.results, self._relay), (process.output, self._relay_output)):
-            self._drain(number, relay)
+            self._drain(number, partial(relay, process))
             if number in self.selector.get_map():
                 self.selector.unregister(number)
-        self.working = None
+        self.working = None if process is self.working else self.working
+        self.behind = None if process is self.behind else self.behind
         process.kill("ended")  # What it may have left running.
         process.close()
         clean_up(process.pid)

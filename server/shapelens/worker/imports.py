@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
+_READ = "shapelens_imports"  # an attribute of statements: what was read of them
 MOST_STEPS = 16  # that a name is followed
 
 
@@ -20,46 +21,22 @@ class Imports:
         self.all_of: List[str] = []  # modules of which all names are imported
         self._outermost: Set[str] = set()  # `a` of `import a` and `import a.b`: what is taken of it is written out
         self._dotted: Set[str] = set()  # what is taken from these, like `a.b.c`, when the module is loaded
-        todo: List[ast.AST] = list(reversed(tree.body))
-        while todo:
-            node = todo.pop()
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    self._plain.add(alias.name)
-                    if alias.asname:
-                        self.whole.add(alias.name)
-                    else:
-                        self._outermost.add(alias.name.partition(".")[0])
-            elif isinstance(node, ast.ImportFrom):
-                self._add(node)
-            else:
-                todo.extend(self._evaluated(node))
+        read = [_read(statement) for statement in tree.body]
+        for imports, _ in read:
+            for node in imports:
+                self._add_plain(node) if isinstance(node, ast.Import) else self._add(node)
+        for _, named in read if self._outermost else ():
+            for dotted in named:
+                if dotted.partition(".")[0] in self._outermost:
+                    (self._dotted if "." in dotted else self.whole).add(dotted)
 
-    def _evaluated(self, node: ast.AST) -> List[ast.AST]:
-        """The statements in this one that run with it. Notes what its expressions take from packages."""
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            expressions: List[ast.AST] = [node.args, *node.decorator_list, *([node.returns] if node.returns is not None else [])]
-            statements: List[ast.AST] = []
-        else:
-            children = list(ast.iter_child_nodes(node))
-            statements = [child for child in children if isinstance(child, (ast.stmt, ast.ExceptHandler))]
-            expressions = [child for child in children if not isinstance(child, (ast.stmt, ast.ExceptHandler))]
-        if self._outermost:
-            for expression in expressions:
-                self._take(expression)
-        return statements
-
-    def _take(self, expression: ast.AST) -> None:
-        todo = [expression]
-        while todo:
-            node = todo.pop()
-            dotted = _dotted(node)
-            if dotted.partition(".")[0] not in self._outermost:
-                todo.extend(ast.iter_child_nodes(node))
-            elif "." in dotted:
-                self._dotted.add(dotted)
+    def _add_plain(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self._plain.add(alias.name)
+            if alias.asname:
+                self.whole.add(alias.name)
             else:
-                self.whole.add(dotted)
+                self._outermost.add(alias.name.partition(".")[0])
 
     def _add(self, node: ast.ImportFrom) -> None:
         parts = self._package.split(".")
@@ -93,6 +70,30 @@ class Imports:
         for source in reversed(self.all_of):
             if name in getattr(sys.modules.get(source), "__dict__", ()):
                 yield source, name
+
+
+def _read(statement: ast.stmt) -> Tuple[List[Union[ast.Import, ast.ImportFrom]], Set[str]]:
+    """The imports that run with a statement, and the names in it that are evaluated with it, like `a.b.c`. Each statement is read once."""
+    known: Optional[Tuple[List[Union[ast.Import, ast.ImportFrom]], Set[str]]] = statement.__dict__.get(_READ)
+    if known is not None:
+        return known
+    imports: List[Union[ast.Import, ast.ImportFrom]] = []
+    named: Set[str] = set()
+    todo: List[ast.AST] = [statement]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            imports.append(node)
+            continue
+        dotted = _dotted(node)
+        if dotted:
+            named.add(dotted)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            todo += [node.args, *node.decorator_list, *([node.returns] if node.returns is not None else [])]
+        else:
+            todo.extend(ast.iter_child_nodes(node))
+    statement.__dict__[_READ] = imports, named
+    return imports, named
 
 
 def _dotted(node: ast.AST) -> str:

@@ -114,10 +114,25 @@ def _dtype(tensor: Tensor) -> str:
 
 def key_of(value: Any) -> Optional[Key]:
     """The key of a value that is a layer or holds tensors; None for anything else."""
-    if kind_of(type(value)) == "tensor":
+    kind = kind_of(type(value))
+    if kind == "tensor":
         return tensor_key(value)
+    if kind != "layer" and not (kind and _leads_to_tensor(value, kind, 0)):
+        return None
     key = _key(value, 0)
     return key if key[0] == "layer" or _holds_tensor(key) else None
+
+
+def _leads_to_tensor(value: Any, kind: str, depth: int) -> bool:
+    """Whether a value holds a tensor as deep as keys go: most lists and dicts hold none, and need no key."""
+    items = _items(value) if kind == "sequence" else [item for _, item in _parts(value, kind) or ()]
+    for item in items:
+        inner = kind_of(type(item))
+        if inner == "tensor":
+            return True
+        if inner and inner != "layer" and depth + 1 < DEEPEST and _leads_to_tensor(item, inner, depth + 1):
+            return True
+    return False
 
 
 def _key(value: Any, depth: int) -> Key:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import selectors
 import time
+from dataclasses import replace
 from typing import Any, List, Optional
 
 from ..protocol import HEADER, Cancel, Loading, Preload, Run, decode
@@ -29,6 +30,7 @@ class Main(Host):
         self.zygote: Optional[Zygote] = None
         self.coming: Optional[Zygote] = None  # that still loads
         self.lent: Optional[Run] = None  # the run that the zygote has
+        self.lent_behind: Optional[Run] = None  # the one that it does in the background
         self.lent_until = float("inf")
         self.told = -1  # the run of which the server knows that what it needs is being loaded
         self.refused = -1  # the run that no zygote could do
@@ -48,15 +50,17 @@ class Main(Host):
 
     def _open(self) -> List[int]:
         zygotes = [number for zygote in (self.zygote, self.coming) if zygote is not None for number in zygote.pipes]
-        children = [child for child in (self.waiting, self.working) if child is not None]
-        pipes = [number for child in children for number in (child.job_in, child.results, child.output) if number >= 0]
-        return super()._open() + zygotes + pipes
+        return super()._open() + zygotes
 
     # --- the server's messages ---
 
     def _handle(self, message: Any) -> None:
+        zygote = self.zygote
         if isinstance(message, Preload):
             self._preload(message.modules)
+        elif isinstance(message, Run) and message.background and self._suits(message) and zygote is not None:
+            self.lent_behind = message
+            zygote.send(message)
         else:
             super()._handle(message)
 
@@ -71,8 +75,13 @@ class Main(Host):
 
     def _cancel(self, run_id: int) -> None:
         super()._cancel(run_id)
-        if self.lent is not None and self.lent.run_id == run_id and self.zygote is not None:
+        if self.zygote is not None and any(run is not None and run.run_id == run_id for run in (self.lent, self.lent_behind)):
             self.zygote.send(Cancel(run_id))
+
+    def _suits(self, run: Run) -> bool:
+        """Whether the zygote can do a run in the background now."""
+        free = self.lent_behind is None and self.lent is None and not self.queue
+        return free and self.zygote is not None and self.zygote.root == run.root and self.coming is None
 
     def _prepare(self) -> None:
         """Runs that no zygote can do are rare: a process is forked for such a one when it comes."""
@@ -142,12 +151,14 @@ class Main(Host):
             else:
                 self._write(frame)
                 if kind == "Finished":
-                    self._returned()
+                    self._returned(decode(frame[HEADER.size :]).run_id)
         self._take_over()
         self._next()
 
     def _has_gone(self, zygote: Zygote) -> None:
         lent, self.lent = (self.lent, None) if zygote is self.zygote else (None, self.lent)
+        if zygote is self.zygote:
+            self._take_back()
         if not zygote.ready:
             self.unloadable = zygote.file  # A run of its own says why.
         self._drop(zygote)
@@ -169,24 +180,36 @@ class Main(Host):
             self.outdated |= not same
         elif isinstance(message, Outdated):
             self.outdated = True
+        elif isinstance(message, Unsuited) and self.lent_behind is not None and self.lent_behind.run_id == message.run_id:
+            self._take_back()
         elif isinstance(message, Unsuited) and self.lent is not None and self.zygote is not None:
             self.queue.insert(0, self.lent)
             self.lent, self.lent_until = None, float("inf")
+            self._take_back()
             if self.zygote.awaited == message.run_id:
                 self.refused = message.run_id
             self._drop(self.zygote)
 
-    def _returned(self) -> None:
-        """The zygote has done its run."""
-        self.lent = None
-        self.lent_until = float("inf")
+    def _take_back(self) -> None:
+        """The run in the background is done like any other, as the zygote could not do it."""
+        if self.lent_behind is not None:
+            self.queue.append(replace(self.lent_behind, background=False))
+            self.lent_behind = None
+
+    def _returned(self, run_id: int) -> None:
+        """The zygote has done a run."""
+        if self.lent_behind is not None and self.lent_behind.run_id == run_id:
+            self.lent_behind = None
+        if self.lent is not None and self.lent.run_id == run_id:
+            self.lent = None
+            self.lent_until = float("inf")
         self._take_over()
         if self.outdated:
             self._raise_zygote(self.rehearsal, awaited=False)
 
     def _take_over(self) -> None:
         """The one that has been loaded takes the place of the one that was used until now."""
-        if self.coming is not None and self.coming.ready and self.lent is None:
+        if self.coming is not None and self.coming.ready and self.lent is None and self.lent_behind is None:
             if self.zygote is not None:
                 self._drop(self.zygote)
             self.zygote, self.coming = self.coming, None

@@ -76,6 +76,11 @@ def named_calls(number: int, others: List[Sight], sizes: List[Sizes], seen: Seen
     return [((key, named.get(key)), count) for key, count in seen.counts.items()]
 
 
+def as_seen(number: int, seen: Seen) -> Any:
+    """The pairs of a layer, without names."""
+    return named_calls(number, [], [], seen)
+
+
 def add_other_path(seen: Dict[int, Seen], elsewhere: Dict[int, Seen]) -> None:
     """Add what another evaluation saw, in which conditions on data went the other way: sizes that differ become unknown."""
     for number, other in elsewhere.items():

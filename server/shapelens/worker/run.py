@@ -24,10 +24,11 @@ from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached, TooLong
 from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
+from .first_words import first_words
 from .keys import value_of
 from .naming import Sizes, distinct, name_shape
 from .other_paths import look_again
-from .probing import Sight, named_calls, probes, what
+from .probing import Sight, as_seen, named_calls, probes, what
 from .progress import EVERY, SOON
 from .recorder import Seen
 from .remarks import name_remarks
@@ -38,6 +39,7 @@ from .workspace import Workspace
 Send = Callable[[Any], None]
 
 MOST_NAMED_DIMS = 6  # each costs a probe
+SOON_NAMED = 0.2  # seconds for which what is complete but for the names of dims is not worth sending
 
 
 class Job:
@@ -52,6 +54,7 @@ class Job:
         self.finder, self.progress, self.remarks = self.workspace.finder, self.workspace.progress, self.workspace.remarks
         self.progress.send = self._send_so_far
         self.progress.first = EVERY if run.search is None else SOON
+        self.has_spoken = False  # what is wrong has been sent
         self.attempts: List[ExampleRun] = []  # what the search tries, as long as there is no example
 
     @property
@@ -116,6 +119,8 @@ class Job:
                 continue
             first_layer = len(self.trace.layers)
             sight = self.evaluate(index, request, code, names)
+            if len(self.run.examples) == 1 and self.run.search is None:
+                self.say_first(self.trace, partial(self.calls.layers, 0, as_seen))
             self.record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
             self.calls = self.next_calls()
@@ -129,12 +134,23 @@ class Job:
         to_be_named = self.run.named and in_time and said and any(sight.sizes for _, sight, _, _ in sights)
         if not to_be_named:
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
-        self.send(Traced(self.run.run_id, "run", self.trace))
+        if not self.has_spoken:
+            self.say_first(self.trace, lambda wanted: [self.trace.layers[index] for index in sorted(wanted)])
+        if not (to_be_named and self.has_spoken and _seconds_to_name(sights, self.trace) < SOON_NAMED):
+            self.send(Traced(self.run.run_id, "run", self.trace))
         if to_be_named:
             with contextlib.suppress(DeadlineReached):  # The run itself is complete: what could not be named in time stays numbers.
                 self._name(sights, names)
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
             self.send(Traced(self.run.run_id, "named", self.trace))
+
+    def say_first(self, trace: Trace, layers: Callable[[Set[int]], List[LayerSeen]]) -> None:
+        """Send what is wrong in a trace, if that is wanted and can be said by itself; `layers` gives those with these indices."""
+        if self.run.findings_first:
+            found = first_words(trace, lambda wanted: {layer.index: layer for layer in layers(wanted)})
+            if found is not None:
+                self.has_spoken = True
+                self.send(Traced(self.run.run_id, "findings", found))
 
     def next_calls(self) -> Calls:
         """A watch over modules for the next evaluation."""
@@ -353,6 +369,10 @@ class Job:
                 example.error, example.error_kind = message, kind
                 example.error_span = trail[-1] if trail else None
         self.send(Traced(self.run.run_id, "run", self.trace))
+
+
+def _seconds_to_name(sights: List[Tuple[CodeType, Sight, Calls, int]], trace: Trace) -> float:
+    return sum(trace.examples[calls.example].seconds * len(sight.sizes) for _, sight, calls, _ in sights)
 
 
 def _of_layer(value: Value, first: int) -> Value:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from typing import Any, List
+from typing import Any, FrozenSet, List, Optional
 
 import torch
 
 from .sources import function_node, function_of
 
+_BASES = "shapelens_bases"  # an attribute of trees: the names of the classes that others in them are derived from
 CALLED = ("forward", "__call__", "training_step")
 
 
@@ -75,7 +76,8 @@ def _left_to_others(cls: type, name: str) -> bool:
 
 
 def _is_derived_from(name: str, tree: ast.Module) -> bool:
-    return any(
-        isinstance(node, ast.ClassDef) and any(isinstance(base, ast.Name) and base.id == name for base in node.bases)
-        for node in ast.walk(tree)
-    )
+    bases: Optional[FrozenSet[str]] = tree.__dict__.get(_BASES)
+    if bases is None:
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        bases = tree.__dict__[_BASES] = frozenset(base.id for node in classes for base in node.bases if isinstance(base, ast.Name))
+    return name in bases

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Tuple
+import copy
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Set, Tuple
 
-from ...protocol import ExampleRequest, ExampleRun, Search, Traced
+from ...protocol import ExampleRequest, ExampleRun, LayerSeen, Search, Traced
+from ..calls import shift
 from ..confine import DeadlineReached, TooLong, within
-from ..probing import Sight
+from ..probing import Sight, as_seen
 from .doubts import is_one_mistake
 from .marks import Marks
 from .search import Finder, Found
@@ -41,7 +45,17 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
             shown.append(found.doubtful)
             _show_attempt(job, found, finder.bench)
 
-    finder = Finder(job, names, search, show)
+    def suspect() -> None:
+        for run in last:
+            trace = replace(job.trace, mismatches=copy.deepcopy(job.trace.mismatches))
+            for found in trace.mismatches:
+                if found.example == run.number:
+                    shift(found, run.first_layer)
+            job.say_first(trace, partial(_layers, job, run))
+            job.has_spoken = False  # It may have been wrong.
+
+    last: List[_Run] = []
+    finder = Finder(job, names, search, show, suspect)
     told: List[Tuple[Found, ExampleRun]] = []
     finder.given = {request.target for request in job.run.examples}
     for _, _, calls, _ in sights:  # Where an example that was given fails, what it did not come to has no other one either.
@@ -50,6 +64,7 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
     for found in finder.examples():
         before = Marks(job.trace)
         run = _run(job, found, names, finder.bench)
+        last[:] = [run]
         if found.untried and (run.example.error is not None or job.calls.mismatches):
             other = finder.again(found)
             if other is not None and other.expression != found.expression:
@@ -100,6 +115,14 @@ def _run(job: "Job", found: Found, names: Dict[str, Any], bench: Bench) -> _Run:
         example.error, example.error_kind = "it takes too long to run it to its end", "exception"
     _describe(example, found, job.calls)
     return _Run(example, index, first_layer, code, sight, job.calls)
+
+
+def _layers(job: "Job", run: _Run, wanted: Set[int]) -> List[LayerSeen]:
+    """Layers by their indices, also those of an example that is not recorded yet."""
+    known = [job.trace.layers[index] for index in sorted(wanted) if index < run.first_layer]
+    own = {index - run.first_layer for index in wanted if index >= run.first_layer}
+    layers: List[LayerSeen] = run.calls.layers(run.first_layer, as_seen, own)
+    return known + layers
 
 
 def _show_attempt(job: "Job", found: Found, bench: Bench) -> None:

@@ -10,6 +10,7 @@ import ast
 import os
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -80,15 +81,23 @@ class Way(NamedTuple):
 class Finder:
     """The search for the examples of a document that is loaded."""
 
-    def __init__(self, job: "Job", names: Mapping[str, Any], search: Search, first: Callable[[Found], None] = lambda found: None) -> None:
+    def __init__(
+        self,
+        job: "Job",
+        names: Mapping[str, Any],
+        search: Search,
+        first: Callable[[Found], None] = lambda found: None,
+        suspect: Callable[[], None] = lambda: None,
+    ) -> None:
         """first: told of what runs for a class, before what else it may be given is looked for, and of what comes furthest where none was
         found that runs in `EARLY` seconds; `bench.seen_so_far` has what it saw.
+        suspect: told that an example which ran before an edit fails now, and that it takes long to find another one.
         """
         self.job = job
         self.first = first
+        self.suspect = suspect
         self.names = names
         self.search = search
-        self.tree = ast.parse(job.run.text.lstrip("\ufeff"), job.run.file)
         self.bench = Bench(job, names, search.seconds)
         self.has_shown = False  # what comes furthest, or whatever else: it is shown once, while there is nothing better
         self._shows_at = time.perf_counter() + EARLY
@@ -96,16 +105,26 @@ class Finder:
         self.given: Set[str] = set()  # classes that have an example of their own
         self._lines = job.run.text.splitlines()
         self._evidence: Optional[List[Candidate]] = None
-        self._nodes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
         self._known = {known.target: known for known in search.known}
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The document's text, parsed."""
+        return ast.parse(self.job.run.text.lstrip("\ufeff"), self.job.run.file)
+
+    @cached_property
+    def _nodes(self) -> Dict[str, ast.ClassDef]:
+        return {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
 
     def examples(self) -> Iterator[Found]:
         """An example after the other, each to be run before the next one is asked for: `reached` then has what it reached."""
-        for name in self._order():
+        wanted = self.search.classes
+        all_known = bool(wanted) and all(name in self._known and _is_settled(self._known[name]) for name in wanted)
+        for name in wanted if all_known else self._order():
             cls = self._class(name)
-            if cls is None or cls in self.reached or name in self.given or is_abstract(cls, self.tree):
+            if cls is None or cls in self.reached or name in self.given or (wanted and name not in wanted):
                 continue
-            if self.search.classes and name not in self.search.classes:
+            if not all_known and is_abstract(cls, self.tree):
                 continue
             if self.bench.clock() > self.bench.until + EXTRA_SECONDS and name not in self._known:
                 continue
@@ -161,7 +180,7 @@ class Finder:
 
     def _find(self, name: str, cls: type) -> Optional[Found]:
         known: Optional[Known] = self._known.get(name)
-        if known is not None and (known.chosen or known.proven):  # Its run will tell whether it still fits.
+        if known is not None and _is_settled(known):  # Its run will tell whether it still fits.
             return Found(name, known.expression, known.evidence or "inferred", known.where, untried=True)
         return self._searched(name, cls, lambda: self._by_evidence(name, cls, self._ways(name, cls)))
 
@@ -200,6 +219,8 @@ class Finder:
                 return replace(found, doubtful=True)
             avoids = other is not None and comes_by(self.bench, other, places)
             return replace(found, expression=other) if other is not None and avoids else found
+        if is_mismatch(trial):
+            self.suspect()  # The edit is the likeliest cause, and what else there may be takes its time.
         # That the file's own way to build it still fits something is what matters; that there are others does not.
         own = constructor_of(known.expression) if known.evidence in ("factory", "usage") and is_mismatch(trial) else ""
         ways = [Way(Construction(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
@@ -328,6 +349,11 @@ class Finder:
             if forward is not None:
                 return input_shapes(forward, self._lines, node, self.tree)
         return {}
+
+
+def _is_settled(known: Known) -> bool:
+    """Whether an example is not compared with others as long as it runs."""
+    return known.chosen or known.proven
 
 
 def _given(candidate: Candidate) -> Optional[str]:
