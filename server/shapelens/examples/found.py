@@ -7,7 +7,8 @@ import keyword
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from weakref import WeakKeyDictionary
 
 from shapelens.examples.expression import SHORTHANDS
 from shapelens.protocol import Alternative, ExampleRun, Known, Trace
@@ -87,16 +88,19 @@ class Found:
         wrong = {mismatch.example for mismatch in trace.mismatches}
         for index, run in enumerate(trace.examples):
             if run.evidence and not run.file:
-                text = self._text(module, run, files, surroundings)
                 before = self._by_class.get((path, run.target))
                 same = before is not None and before.run.expression == run.expression
+                failed = index in wrong or run.error is not None or run.doubtful
+                text = None  # Of one that runs it is never asked for.
+                if failed or (before is not None and before.run.doubtful):
+                    text = self._text(module, run, files, surroundings)
                 if before is not None and same and run.tried <= 1 and not run.others:  # It was known, so that nothing else was tried.
                     doubtful = run.doubtful or (before.run.doubtful and before.text == text)
                     run = replace(run, tried=before.run.tried, others=before.run.others, doubtful=doubtful)
                 if whole or run.seconds:
                     chosen = before is not None and before.chosen and same
                     evidence = _evidence_text(module, run, surroundings)
-                    failed = index in wrong or run.error is not None or run.doubtful
+                    failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
                     line = _line_of(module, run.where)
                     self._by_class[path, run.target] = _Found(run, evidence, text, line, files, failed, chosen, proven)
@@ -132,11 +136,8 @@ class Found:
 
     def _text(self, module: Module, run: ExampleRun, files: Iterable[str], surroundings: object) -> object:
         """All that the run of an example may depend on: the imports, what its class and its expression name, what that names, and so on."""
-        statements = [item.statement.text.strip() for item in module.statements.placed]
-        binding: dict[str, list[str]] = {}
-        for text in statements:
-            for name in bound(text):
-                binding.setdefault(name, []).append(text)
+        read = _reading(module)
+        statements, binding = read.statements, read.binding
         waiting = {run.target.partition(".")[0], *_WORD.findall(run.expression)} & binding.keys()
         reached: set[str] = set()
         while waiting:
@@ -146,27 +147,79 @@ class Found:
         return kept, [self.state_of(file) for file in files], surroundings
 
 
+class _Read:
+    """What the statements of a module say, read when it is asked for, and once."""
+
+    def __init__(self, module: Module) -> None:
+        self._texts = [item.statement.text for item in module.statements.placed]
+        self._classes = [[cls.qualname for cls in item.statement.classes] for item in module.statements.placed]
+        self._module_classes = {cls.qualname for cls in (*module.classes, *module.maybe_modules)}
+        self._evidence: dict[tuple[str, ...], tuple[list[str], list[list[str]]]] = {}
+
+    @cached_property
+    def statements(self) -> list[str]:
+        """The top-level statements."""
+        return [text.strip() for text in self._texts]
+
+    @cached_property
+    def binding(self) -> dict[str, list[str]]:
+        """The statements that bind a name."""
+        binding: dict[str, list[str]] = {}
+        for text in self.statements:
+            for name in bound(text):
+                binding.setdefault(name, []).append(text)
+        return binding
+
+    @cached_property
+    def _inside(self) -> list[int]:
+        return [number for number, names in enumerate(self._classes) if not self._module_classes.isdisjoint(names)]
+
+    @cached_property
+    def _outside(self) -> list[tuple[int, str]]:
+        inside = set(self._inside)
+        return [(number, text) for number, text in enumerate(self._texts) if number not in inside and not _SILENT.match(text)]
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        own = (cls.partition(".")[0] for cls in self._module_classes)
+        return frozenset().union(*(_names_at_module_level(text) for _, text in self._outside), own)
+
+    def evidence(self, run: ExampleRun) -> tuple[list[str], list[list[str]]]:
+        """What speaks for or against an example of a class: the statements outside of module classes that have to do with the class or with
+        what the example names. An annotation speaks in the class itself, but not in the code of its methods."""
+        key = run.target, run.expression, run.where, run.evidence
+        if key not in self._evidence:
+            self._evidence[key] = self._evidence_of(*key)
+        return self._evidence[key]
+
+    def _evidence_of(self, target: str, expression: str, where: str, evidence: str) -> tuple[list[str], list[list[str]]]:
+        # What a function calls its own variables has nothing to do with what others call theirs.
+        spoken = ({*_WORD.findall(f"{expression} {where}")} & self._names) | {target.rpartition(".")[2], *_CONVENTIONS}
+        kept: set[int] = set()
+        for _ in range(_STEPS + 1):
+            reached = {number: text for number, text in self._outside if number not in kept and not spoken.isdisjoint(words(text))}
+            kept.update(reached)
+            spoken |= {word for text in reached.values() if len(text) < _LONGEST_STEP for word in words(text)} & self._names
+        said: list[list[str]] = []
+        if evidence == "annotation":
+            outer = target.partition(".")[0]
+            own = [number for number in self._inside if any(name.partition(".")[0] == outer for name in self._classes[number])]
+            said = [_SAYING.findall(self._texts[number]) for number in own]
+        return [self.statements[number] for number in sorted(kept)], said
+
+
+_read: WeakKeyDictionary[Module, _Read] = WeakKeyDictionary()
+
+
+def _reading(module: Module) -> _Read:
+    found = _read.get(module)
+    if found is None:
+        found = _read[module] = _Read(module)
+    return found
+
+
 def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:
-    """What of a file speaks for or against an example of a class: the statements outside of module classes that have to do with the class
-    or with what the example names. An annotation speaks in the class itself, but not in the code of its methods."""
-    outer = run.target.partition(".")[0]
-    module_classes = {cls.qualname for cls in (*module.classes, *module.maybe_modules)}
-    statements = [item.statement for item in module.statements.placed]
-    inside = {number for number, each in enumerate(statements) if any(cls.qualname in module_classes for cls in each.classes)}
-    outside = [(number, each.text) for number, each in enumerate(statements) if number not in inside and not _SILENT.match(each.text)]
-    names = frozenset().union(*(_names_at_module_level(text) for _, text in outside), (cls.partition(".")[0] for cls in module_classes))
-    # What a function calls its own variables has nothing to do with what others call theirs.
-    spoken = ({*_WORD.findall(f"{run.expression} {run.where}")} & names) | {run.target.rpartition(".")[2], *_CONVENTIONS}
-    kept: set[int] = set()
-    for _ in range(_STEPS + 1):
-        reached = {number: text for number, text in outside if number not in kept and not spoken.isdisjoint(words(text))}
-        kept.update(reached)
-        spoken |= {word for text in reached.values() if len(text) < _LONGEST_STEP for word in words(text)} & names
-    said: list[list[str]] = []
-    if run.evidence == "annotation":
-        own = [number for number in inside if any(cls.qualname.partition(".")[0] == outer for cls in statements[number].classes)]
-        said = [_SAYING.findall(statements[number].text) for number in sorted(own)]
-    return [statements[number].text.strip() for number in sorted(kept)], said, surroundings
+    return *_reading(module).evidence(run), surroundings
 
 
 @lru_cache(maxsize=512)

@@ -14,6 +14,7 @@ from .holdings import Holdings, own_tensors
 from .keys import LAYER, STAND_IN, key_of, value_of
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
 from .meta import Meta, NotRecovered, made, spread
+from .progress import Progress
 from .recorder import Recorder, Seen
 from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
 from .rewrite import Site
@@ -323,16 +324,17 @@ def _replaced(args: Tuple[Any, ...], kwargs: Dict[str, Any], position: Any, valu
 
 
 @contextlib.contextmanager
-def watching(current: Callable[[], Calls], tick: Callable[[], None]) -> Iterator[None]:
-    """Route the construction and the calls of all modules through the `Calls` of the example under way; `tick` comes before each call."""
+def watching(current: Callable[[], Calls], progress: Progress) -> Iterator[None]:
+    """Route the construction and the calls of all modules through the `Calls` of the example under way; `progress` may end it at each."""
     call, initialise, train = Module.__call__, Module.__init__, Module.train
 
     def observed_call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tick()
+        progress.tick()
         return current().call(self, args, kwargs)
 
     def observed_init(self: Any, *args: Any, **kwargs: Any) -> None:
         if LAYER not in self.__dict__:
+            progress.look()
             current().constructed(self)
         initialise(self, *args, **kwargs)
 

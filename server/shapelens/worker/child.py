@@ -19,10 +19,6 @@ from .standing import Standing, Unsuitable
 LONGEST_REHEARSAL = 2.0  # seconds
 
 
-class Interrupted(BaseException):
-    """The job has come: what is rehearsed for it ends here."""
-
-
 def serve_one(jobs: int, results: int, output: int, standing: Optional[Standing], rehearsal: Optional[Run]) -> None:
     """Wait for a run on the `jobs` pipe, do it, send its messages to `results`, and end the process. User prints go to `output`.
 
@@ -99,7 +95,7 @@ def rehearse(run: Run, standing: Standing, jobs: int) -> None:
 
     def look() -> None:
         if select.select([jobs], [], [], 0)[0]:
-            raise Interrupted()
+            raise confine.Interrupted()  # The job has come.
 
     def write(message: Any) -> None:
         encode(message)  # What is written for the first time takes longer too.
@@ -109,7 +105,7 @@ def rehearse(run: Run, standing: Standing, jobs: int) -> None:
         standing.workspace.progress.watch = look
         with _limits(run):
             execute(run, write, standing)
-    except (Interrupted, Unsuitable, confine.DeadlineReached):
+    except (confine.Interrupted, Unsuitable, confine.DeadlineReached):
         pass
     finally:
         standing.workspace.progress.watch = None

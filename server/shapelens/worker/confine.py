@@ -29,6 +29,10 @@ class DeadlineReached(BaseException):
     """The run's time is up. A BaseException, so that user code's `except Exception` lets it pass."""
 
 
+class Interrupted(BaseException):
+    """What goes on is not needed any more, nor what came of it."""
+
+
 _TEMPORARY = tempfile.gettempdir()  # as it is outside of a run
 
 

@@ -22,6 +22,7 @@ from .standing import Standing
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
 READ_SIZE = 1 << 18
+AHEAD_SECONDS = 0.3  # that a run takes before another child is prepared beside it
 READING_SECONDS = 0.02  # for which no message is answered
 
 
@@ -46,6 +47,7 @@ class Child:
         os.set_blocking(self.results, False)
         os.set_blocking(self.output, False)
         self.run: Optional[Run] = None
+        self.began = float("inf")
         self.splitter = Splitter()
         self.finished = False
         self.kill_at = float("inf")
@@ -55,6 +57,7 @@ class Child:
     def start(self, run: Run) -> None:
         """Hand over the job."""
         self.run = run
+        self.began = time.monotonic()
         self.kill_at = time.monotonic() + run.longest + GRACE
         with os.fdopen(self.job_in, "wb") as stream:
             stream.write(encode(run))
@@ -198,8 +201,13 @@ class Host:
             pass  # It died while it waited: _reap says so.
 
     def _prepare(self) -> None:
-        if self.waiting is None and self.working is None:
-            self.waiting = Child(self._open(), self.standing, self.rehearsal)
+        """Have a child that waits for the next run, also beside one that has been at work for a while: it may be cancelled."""
+        if self.waiting is None and (self.working is None or self._is_long(self.working)):
+            # One that is needed now has no time to rehearse.
+            self.waiting = Child(self._open(), self.standing, None if self.queue else self.rehearsal)
+
+    def _is_long(self, process: Child) -> bool:
+        return self.standing is not None and time.monotonic() - process.began > AHEAD_SECONDS
 
     def _open(self) -> List[int]:
         """The files of this process that are not for those that it forks."""
@@ -260,6 +268,8 @@ class Host:
         if self.standing is not None and not self.is_read:
             return 0.0
         ends = [child.kill_at for child in self._children() if child.run is not None]
+        if self.working is not None and self.waiting is None and self.standing is not None:
+            ends.append(self.working.began + AHEAD_SECONDS)
         return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def _watch_deadline(self) -> None:

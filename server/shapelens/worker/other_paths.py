@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Optional
 
 from . import unknown
 from .conditions import MOST_PATHS, Place, branches, gave_up
-from .confine import DeadlineReached
+from .confine import DeadlineReached, Interrupted
 from .example import evaluate
 from .naming import Sizes
 from .probing import add_other_path
@@ -53,7 +53,7 @@ def _evaluated(
     unknown.start(other_path)
     try:
         evaluate(code, names, sizes, {})
-    except (DeadlineReached, MemoryError, KeyboardInterrupt):
+    except (DeadlineReached, Interrupted, MemoryError, KeyboardInterrupt):
         raise
     except BaseException as raised:  # Whatever user code raises where it takes data to be wrong.
         return raised

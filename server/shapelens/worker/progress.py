@@ -28,10 +28,14 @@ class Progress:
         """It is over: nothing is sent before the next one starts."""
         self._due = _NEVER
 
-    def tick(self) -> None:
-        """Send what there is if it is time."""
+    def look(self) -> None:
+        """Let `watch` end what is going on."""
         if self.watch is not None:
             self.watch()
+
+    def tick(self) -> None:
+        """Send what there is if it is time."""
+        self.look()
         start = time.perf_counter()
         if start < self._due:
             return

@@ -21,7 +21,7 @@ from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Observat
 from . import constants, data, files, outcomes, reading, remembered, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
 from .calls import Calls, shift
 from .conditions import LONGEST, Place, branches, gave_up
-from .confine import DeadlineReached, TooLong
+from .confine import DeadlineReached, Interrupted, TooLong
 from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
 from .first_words import first_words
@@ -211,7 +211,7 @@ class Job:
             evaluate(code, names, {}, example.dims)
         except remembered.NeedsGraph:
             return self._run_example(example, index, code, names, turned)
-        except TooLong:
+        except (TooLong, Interrupted):
             raise
         except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt) as stop:
             example.error = one_line(stop) or type(stop).__name__
@@ -326,7 +326,7 @@ class Job:
         error: Optional[BaseException] = None
         try:
             evaluate(code, names, sizes, found)
-        except (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt):
+        except (DeadlineReached, Interrupted, MemoryError, SystemExit, KeyboardInterrupt):
             raise
         except BaseException as raised:
             error = raised

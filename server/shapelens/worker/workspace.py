@@ -57,7 +57,7 @@ class Workspace:
         if os.path.isdir(folder):
             os.chdir(folder)
         try:
-            with once(), harmless(self.meta), self.meta, watching(lambda: self.calls, self.progress.tick):
+            with once(), harmless(self.meta), self.meta, watching(lambda: self.calls, self.progress):
                 yield
         finally:
             sys.path[:], sys.argv = before[0], before[1]
