@@ -36,6 +36,11 @@ def spliced(old: Trace, again: Collection[int], new: Trace) -> Trace:
     )
 
 
+def without_values(trace: Trace) -> Trace:
+    """A trace with no more than it takes to say what is wrong."""
+    return trace if trace.mismatches else replace(trace, observations=[], layers=[], remarks=[])
+
+
 def _slots(old: Trace, again: Collection[int], new: Trace) -> list[tuple[int, int]]:
     """The examples in their order: (0, number in `old`) or (1, number in `new`)."""
     slots = []

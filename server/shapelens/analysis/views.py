@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ..protocol import ExampleRun, Mismatch, Remark, Trace, Value
+from ..protocol import ExampleRun, LayerSeen, Mismatch, Observation, Remark, Trace, Value
 from ..source.module import Module
 
 Told = TypeVar("Told", Mismatch, Remark)
@@ -111,14 +111,21 @@ def renumbered(trace: Trace, example: Number, layer: Number) -> Trace:
     """A trace with other numbers for its examples and layers. Its list of examples stays as it is."""
     return replace(
         trace,
-        observations=[
-            replace(seen, example=example(seen.example), values=[_of_layers(value, layer) for value in seen.values])
-            for seen in trace.observations
-        ],
-        layers=[replace(each, index=layer(each.index), example=example(each.example)) for each in trace.layers],
+        observations=[_renumbered_values(seen, example(seen.example), layer) for seen in trace.observations],
+        layers=[_numbered(each, layer(each.index), example(each.example)) for each in trace.layers],
         mismatches=[_renumbered_one(mismatch, example, layer) for mismatch in trace.mismatches],
         remarks=[_renumbered_one(remark, example, layer) for remark in trace.remarks],
     )
+
+
+def _renumbered_values(seen: Observation, example: int, layer: Number) -> Observation:
+    values = [_of_layers(value, layer) for value in seen.values]
+    same = example == seen.example and all(value is before for value, before in zip(values, seen.values, strict=True))
+    return seen if same else replace(seen, example=example, values=values)
+
+
+def _numbered(seen: LayerSeen, index: int, example: int) -> LayerSeen:
+    return seen if (index, example) == (seen.index, seen.example) else replace(seen, index=index, example=example)
 
 
 def _renumbered_one(seen: Told, example: Number, layer: Number) -> Told:
@@ -135,4 +142,6 @@ def _of_layers(value: Value, layer: Number) -> Value:
     if value.layer is None and not value.items:
         return value
     items = None if value.items is None else [_of_layers(item, layer) for item in value.items]
-    return replace(value, layer=None if value.layer is None else layer(value.layer), items=items)
+    number = None if value.layer is None else layer(value.layer)
+    same = number == value.layer and all(item is before for item, before in zip(items or [], value.items or [], strict=True))
+    return value if same else replace(value, layer=number, items=items)

@@ -77,11 +77,13 @@ class Found:
             known.append(Known(name, run.expression, run.evidence, where, chosen=found.chosen or settled, proven=found.proven))
         return known
 
-    def keep(self, path: str, module: Module, trace: Trace, surroundings: object = None, *, whole: bool = True) -> Trace:
+    def keep(
+        self, path: str, module: Module, trace: Trace, surroundings: object = None, *, whole: bool = True, remember: bool = True
+    ) -> Trace:
         """Remember what a run found. Returns its trace with what is known of the same examples from before: how many were tried, and which
         others run.
 
-        whole: the run has come to its end; else only examples count that did.
+        whole: the run has come to its end; else only examples count that did. remember: False where more is to come of the same run.
         """
         files = tuple(trace.files)
         examples = []
@@ -92,12 +94,12 @@ class Found:
                 same = before is not None and before.run.expression == run.expression
                 failed = index in wrong or run.error is not None or run.doubtful
                 text = None  # Of one that runs it is never asked for.
-                if failed or (before is not None and before.run.doubtful):
+                if (failed and remember) or (before is not None and before.run.doubtful):
                     text = self._text(module, run, files, surroundings)
                 if before is not None and same and run.tried <= 1 and not run.others:  # It was known, so that nothing else was tried.
                     doubtful = run.doubtful or (before.run.doubtful and before.text == text)
                     run = replace(run, tried=before.run.tried, others=before.run.others, doubtful=doubtful)
-                if whole or run.seconds:
+                if remember and (whole or run.seconds):
                     chosen = before is not None and before.chosen and same
                     evidence = _evidence_text(module, run, surroundings)
                     failed = failed or run.doubtful

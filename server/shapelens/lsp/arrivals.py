@@ -88,7 +88,7 @@ class Arrival:
 
     def take(self, traced: protocol.Traced) -> None:
         """A trace: it is dropped if the text has changed since."""
-        if not self._display.is_current(self._document, self.analysis):
+        if not self._is_wanted():
             return
         before = self._document.analysis
         analysis = self._display.with_trace(self._document, self.analysis, traced)
@@ -119,7 +119,7 @@ class Arrival:
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run, however it came about."""
         self.cancelled = finished.outcome == "cancelled"
-        if self.cancelled or not self._display.is_current(self._document, self.analysis):
+        if self.cancelled or not self._is_wanted():
             if self._timer is not None:
                 self._timer.cancel()
             return
@@ -137,6 +137,11 @@ class Arrival:
             self._adopt()
         elif self._document.analysis is None:
             self._display.adopt(self._document, self.analysis)
+
+    def _is_wanted(self) -> bool:
+        """Whether the text is still the one that ran; and where only some examples did, whether the rest is known."""
+        kept = self.analysis.kept
+        return self._display.is_current(self._document, self.analysis) and (kept is None or kept.trace is not None)
 
     def _failure(self, finished: protocol.Finished) -> list[Finding]:
         analysis = self.analysis

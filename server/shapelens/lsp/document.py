@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,19 @@ Change = tuple[tuple[int, int, int, int] | None, str]
 
 
 @dataclass
+class Kept:
+    """What an older trace saw of the examples that don't run `again`, these by number. `find` gives it at the positions of the newest text,
+    or None where one of them is not known; it is called once, as it takes its time."""
+
+    find: Callable[[], protocol.Trace | None]
+    again: Sequence[int]
+
+    @cached_property
+    def trace(self) -> protocol.Trace | None:
+        return self.find()
+
+
+@dataclass
 class Analysis:
     """What is known of one version of a document. Without a trace nothing has run yet."""
 
@@ -40,8 +53,7 @@ class Analysis:
     named: bool = False  # the trace holds the names of the dims
     others: Mapping[str, Module] = field(default_factory=dict)  # the texts of other open files that its own run went through, by path
     ran: Ran | None = None  # its own run, once that has come to its end
-    # An older trace of which all but some examples, by number, still hold. Its positions are those of `module`.
-    kept: tuple[protocol.Trace, Sequence[int]] | None = None
+    kept: Kept | None = None  # where only some of the examples run
     findings: Sequence[Finding] = field(default_factory=list)
 
     @property

@@ -14,7 +14,7 @@ from pygls import uris
 
 from shapelens import protocol
 from shapelens.analysis.findings import Finding, findings
-from shapelens.analysis.splicing import spliced
+from shapelens.analysis.splicing import spliced, without_values
 from shapelens.analysis.views import called, reaches, see_all
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.found import Found
@@ -22,7 +22,7 @@ from shapelens.examples.users import ENOUGH
 from shapelens.lsp.arrivals import Arrival, Others, Visit
 from shapelens.lsp.client import Client
 from shapelens.lsp.configuration import Configuration
-from shapelens.lsp.document import Analysis, Document
+from shapelens.lsp.document import Analysis, Document, Kept
 from shapelens.lsp.importers import Importers
 from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.modules import OtherModules
@@ -38,6 +38,8 @@ from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module
 
 logger = logging.getLogger(__name__)
+
+MEANWHILE = 0.005  # seconds after which a run has been sent
 
 
 class Runs:
@@ -112,18 +114,19 @@ class Runs:
             return False
         known = self._found.known(document.path, analysis.module, lacking, document.surroundings)
         left = left_to_run(document, analysis, lacking, known)
-        own = still_seen(shown, analysis.module, known, left.examples) if left is not None else None
-        if left is None or own is None:
+        if left is None:
             return False
+        kept = Kept(lambda: still_seen(shown, analysis.module, known, left.examples), left.examples)
         if not left:
-            self._carry_on(document, shown, replace(analysis, own=own, named=shown.named))
-            return True
-        classes = [*(run.target for run in map(own.examples.__getitem__, left.examples) if run.evidence), *left.classes]
+            if kept.trace is not None:
+                self._carry_on(document, shown, replace(analysis, own=kept.trace, named=shown.named))
+            return kept.trace is not None
+        classes = [*(run.target for run in map(seen.examples.__getitem__, left.examples) if run.evidence), *left.classes]
         search = self._search(document, analysis, classes) if classes else None
-        arrival = Arrival(self, document, replace(analysis, kept=(own, left.examples)), self._others(document))
+        arrival = Arrival(self, document, replace(analysis, kept=kept), self._others(document))
         await self._run_examples(document, arrival.analysis, arrival, search)
         now = document.analysis
-        if not arrival.cancelled and now is not None and now.own is not None and called(now.own) != called(seen):
+        if not arrival.cancelled and (kept.trace is None or (now is not None and now.own is not None and called(now.own) != called(seen))):
             document.outdated = True  # Which classes need an example of their own is another question now.
             await self.run(document)
         return True
@@ -265,7 +268,7 @@ class Runs:
             examples=[
                 protocol.ExampleRequest(example.target, example.expression)
                 for number, example in enumerate(analysis.examples)
-                if analysis.kept is None or number in analysis.kept[1]
+                if analysis.kept is None or number in analysis.kept.again
             ],
             overlays={path: module.text for path, (other, module) in others.items() if not other.saved or module.text != other.text},
             observe=list(others),
@@ -281,6 +284,8 @@ class Runs:
         lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
         arrival.ran = document.ran = Ran(run, worker, lasting=lasting)
         self.repairs.expect(asked)
+        if analysis.kept is not None:  # While the worker runs.
+            asyncio.get_running_loop().call_later(MEANWHILE, getattr, analysis.kept, "trace")
         telling = asyncio.create_task(watch(run, worker, self._client))
         try:
             complete = partial(self._found.completed, document.path)
@@ -300,9 +305,12 @@ class Runs:
     def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
         """The analysis with what a run has seen."""
         settings = self._configuration.of(document)
-        trace = self._found.keep(document.path, analysis.module, traced.trace, document.surroundings, whole=traced.stage != "partial")
+        whole, more = traced.stage != "partial", traced.stage == "findings"
+        trace = self._found.keep(document.path, analysis.module, traced.trace, document.surroundings, whole=whole, remember=not more)
         if analysis.kept is not None:
-            trace = spliced(*analysis.kept, trace)
+            own = analysis.kept.trace
+            assert own is not None
+            trace = spliced(without_values(own) if more else own, analysis.kept.again, trace)
         seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named")
         if traced.stage == "partial":  # Nothing is said to be wrong before the run has come to its end.
             return self._with_traces(document, seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from shapelens import protocol
 from shapelens.analysis.views import constructed, merged, seen_from, without_found
@@ -16,6 +16,7 @@ from shapelens.source.positions import Lines
 
 Step = TypeVar("Step", protocol.Origin, protocol.Suspect)
 Seen = TypeVar("Seen", protocol.Observation, protocol.Mismatch, protocol.Note, protocol.Remark)
+Placed = TypeVar("Placed", protocol.Observation, protocol.Mismatch, protocol.Note, protocol.Remark, protocol.LayerSeen)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def moved_whole(trace: protocol.Trace, old: Lines, new: Lines) -> protocol.Trace
 
 
 def _moved(trace: protocol.Trace, move: _Move) -> protocol.Trace:
-    layers = [replace(layer, span=move.span(layer.span), call_span=move.span(layer.call_span)) for layer in trace.layers]
+    layers = [_at(layer, span=move.span(layer.span), call_span=move.span(layer.call_span)) for layer in trace.layers]
     mismatches = [
         replace(seen, trail=move.spans(seen.trail), origins=move.steps(seen.origins), suspects=move.steps(seen.suspects))
         for seen in move.kept(trace.mismatches)
@@ -116,11 +117,16 @@ def _moved(trace: protocol.Trace, move: _Move) -> protocol.Trace:
         trace,
         examples=[replace(run, error_span=move.span(run.error_span)) for run in trace.examples],
         layers=layers,
-        observations=[replace(seen, statement=move.span(seen.statement)) for seen in move.kept(trace.observations)],
+        observations=[_at(seen, statement=move.span(seen.statement)) for seen in move.kept(trace.observations)],
         mismatches=mismatches,
         notes=move.kept(trace.notes),
         remarks=[replace(seen, origins=move.steps(seen.origins)) for seen in move.kept(trace.remarks)],
     )
+
+
+def _at(seen: Placed, **spans: Any) -> Placed:
+    """What was seen, at other places: itself where they are the same, as nearly all are."""
+    return seen if all(getattr(seen, name) is span for name, span in spans.items()) else replace(seen, **spans)
 
 
 class _Move:
@@ -160,4 +166,4 @@ class _Move:
     def kept(self, seen: Iterable[Seen]) -> list[Seen]:
         """With their new spans, without those whose span was edited away."""
         moved = [(each, self.span(each.span)) for each in seen]
-        return [replace(each, span=span) for each, span in moved if span is not None or each.span is None]
+        return [_at(each, span=span) for each, span in moved if span is not None or each.span is None]

@@ -74,8 +74,10 @@ class PositionMap:
         if old == new:
             return PositionMap()
         old_lines, new_lines = Lines(old), Lines(new)
+        above, below = _same_lines(old_lines, new_lines)
         changes = []
-        for old_from, old_to, new_from, new_to in _changed_lines(_with_ends(old_lines), _with_ends(new_lines)):
+        for numbers in _changed_lines(_with_ends(old_lines, above, below), _with_ends(new_lines, above, below)):
+            old_from, old_to, new_from, new_to = (number + above for number in numbers)
             a, b = _line_start(old_lines, old_from), _line_start(old_lines, old_to)
             c, d = _line_start(new_lines, new_from), _line_start(new_lines, new_to)
             head = common_prefix(old[a:b], new[c:d])
@@ -176,8 +178,18 @@ def _merged(changes: list[_Change]) -> list[_Change]:
     return merged
 
 
-def _with_ends(lines: Lines) -> list[str]:
-    bounds = [*lines.starts, len(lines.text)]
+def _same_lines(old: Lines, new: Lines) -> tuple[int, int]:
+    """How many lines at the start and at the end of two texts are the same, at least: what an edit leaves alone is seen at once."""
+    head = common_prefix(old.text, new.text)
+    tail = common_suffix(old.text[head:], new.text[head:])
+    # Not the line before, nor the one after: `\r` and `\n` side by side may be one line end or two.
+    above = max(0, min(bisect_right(each.starts, head) for each in (old, new)) - 2)
+    below = min(len(each.starts) - bisect_left(each.starts, len(each.text) - tail) for each in (old, new)) - 2
+    return above, max(0, below)
+
+
+def _with_ends(lines: Lines, above: int, below: int) -> list[str]:
+    bounds = [*lines.starts[above : len(lines.starts) - below + 1], *([] if below else [len(lines.text)])]
     return [lines.text[start:end] for start, end in pairwise(bounds)]
 
 

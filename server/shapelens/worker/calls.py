@@ -22,6 +22,7 @@ from .suspects import modules_running, suspects_of
 
 Module = torch.nn.Module
 Tensor = torch.Tensor
+_plainly = torch._C.DisableTorchFunction
 
 MOST_MISMATCHES = 100
 MOST_MODELS = 16  # modules that are called by none, whose parts are named by their path in them
@@ -166,7 +167,8 @@ class Calls:
         Then the shape that the result has to be given, for a layer whose result has the shape of its input: the right layer would keep it.
         """
         arrived: Optional[List[int]] = None
-        failed = unmet(module, args, kwargs)
+        with _plainly():  # Nothing is computed.
+            failed = unmet(module, args, kwargs)
         if failed:
             known = not (self.meta.vague and is_vague(failed[0].tensor))
             if known and not unknown.is_unknown(failed[0].tensor.shape[failed[0].dim]):
@@ -181,7 +183,8 @@ class Calls:
                 for expected in expectations:
                     shape[expected.dim] = expected.need
                 args, kwargs = _replaced(args, kwargs, position, stand_in(expectations[0].tensor, shape))
-        wrong = wrong_dtype(module, args, kwargs)
+        with _plainly():
+            wrong = wrong_dtype(module, args, kwargs)
         if wrong is not None:
             position, tensor, dtype = wrong
             if not (self.meta.vague and is_vague(tensor)):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import os
 import sys
+import textwrap
+import tokenize
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Dict, List, Optional, Tuple
@@ -28,7 +31,7 @@ _OTHERS = {
 }
 _SUPPRESS = {"suppress", "contextlib.suppress", "raises", "pytest.raises", "assertRaises", "self.assertRaises"}
 
-_protected: Dict[str, List[Tuple[int, int]]] = {}
+_protected: Dict[CodeType, List[Tuple[int, int]]] = {}
 
 
 def would_be_caught() -> bool:
@@ -37,7 +40,7 @@ def would_be_caught() -> bool:
     while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
         file = frame.f_code.co_filename
         line, may_catch = frame.f_lineno, not file.startswith((_HERE, "<")) and _may_catch(frame.f_code, frame.f_lasti)
-        if may_catch and any(first <= line <= last for first, last in _protected_lines(file)):
+        if may_catch and any(first <= line <= last for first, last in _protected_lines(frame.f_code)):
             return True
         frame = frame.f_back
     return False
@@ -70,21 +73,37 @@ def _guarded(table: bytes) -> List[Tuple[int, int]]:
     return ranges
 
 
-def _protected_lines(file: str) -> List[Tuple[int, int]]:
-    lines = linecache.getlines(file)
-    key = "%s:%d" % (file, hash(tuple(lines)))
-    if key not in _protected:
-        try:
-            tree = ast.parse("".join(lines))
-        except (SyntaxError, ValueError, RecursionError):
-            tree = ast.Module([], [])
-        _protected[key] = [
-            (node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
+def _protected_lines(code: CodeType) -> List[Tuple[int, int]]:
+    """The (first, last) lines in a function that have a handler around them."""
+    found = _protected.get(code)
+    if found is None:
+        above, tree = _tree_of(code)
+        found = _protected[code] = [
+            (above + node.body[0].lineno, above + (node.body[-1].end_lineno or node.body[-1].lineno))
             for node in ast.walk(tree)
             if (isinstance(node, ast.Try) and any(_catches(handler) for handler in node.handlers))
             or (isinstance(node, ast.With) and any(_suppresses(item) for item in node.items))
         ]
-    return _protected[key]
+    return found
+
+
+def _tree_of(code: CodeType) -> Tuple[int, ast.Module]:
+    """How many lines stand above a function, and its tree; that of the whole file where it cannot be told apart."""
+    lines = linecache.getlines(code.co_filename)
+    above = code.co_firstlineno - 1
+    for skipped, text in ((above, _block(lines[above:])), (0, "".join(lines))):
+        try:
+            return skipped, ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            pass
+    return 0, ast.Module([], [])
+
+
+def _block(lines: List[str]) -> str:
+    try:
+        return textwrap.dedent("".join(inspect.getblock(lines)))
+    except (SyntaxError, tokenize.TokenError):
+        return "".join(lines)
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

@@ -21,7 +21,8 @@ from .confine import TooLong, half_of_what_is_left, within
 from .standin import StandInModule, absent, cause_of
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
-CODE, BOUND, GLOBALS = "shapelens_code", "shapelens_bound", "shapelens_globals"  # attributes of statements: what is known of them
+# Attributes of statements: what is known of them.
+CODE, BOUND, GLOBALS, AT_ONCE = "shapelens_code", "shapelens_bound", "shapelens_globals", "shapelens_at_once"
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 LONGEST = 2.0  # seconds that a statement of a module may take that is no definition
@@ -95,7 +96,7 @@ class Definitions:
         for node in tree.body:
             if is_main_block(node):
                 self._last_resort += node.body  # type: ignore[attr-defined]
-            elif self._all_of_it or is_definition(node):
+            elif self._all_of_it or _runs_at_once(node):
                 self._execute(node)
             else:
                 self._waiting.append(node)
@@ -204,6 +205,14 @@ def future_flags(tree: ast.Module) -> int:
     """The compiler flags of a module's `from __future__` imports."""
     names = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__" for alias in node.names}
     return sum({getattr(__future__, name).compiler_flag for name in names if hasattr(__future__, name)})
+
+
+def _runs_at_once(node: ast.stmt) -> bool:
+    """The same as `is_definition`, decided once: a table of a thousand lines takes its time."""
+    known: Optional[bool] = node.__dict__.get(AT_ONCE)
+    if known is None:
+        known = node.__dict__[AT_ONCE] = is_definition(node)
+    return known
 
 
 def is_definition(node: ast.stmt) -> bool:

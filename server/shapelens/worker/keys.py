@@ -84,6 +84,9 @@ _BASES = (
 
 # --- keys ---
 
+_PLAIN = (Tensor, torch.nn.Parameter)  # whose sizes and strides are numbers
+_DTYPES: Dict[torch.dtype, str] = {}
+
 
 def tensor_key(tensor: Tensor) -> Optional[Key]:
     """The key of a tensor; None for a vague stand-in. An unknown size (of data, or a nested tensor's) is None."""
@@ -95,6 +98,8 @@ def _tensor_key(tensor: Tensor) -> Optional[Key]:
     stand_in = tensor.__dict__.get(STAND_IN, False)
     if stand_in == VAGUE:
         return None
+    if type(tensor) in _PLAIN and not unknown.state.met and tensor.layout is torch.strided:  # Nearly always.
+        return ("tensor", tuple(tensor.shape), _dtype(tensor), tensor.stride(), tensor.requires_grad, stand_in)
     try:
         shape = tuple([size if type(size) is int else None for size in tensor.shape])
     except RuntimeError:  # A nested tensor has no single shape.
@@ -109,7 +114,8 @@ def _tensor_key(tensor: Tensor) -> Optional[Key]:
 
 
 def _dtype(tensor: Tensor) -> str:
-    return str(tensor.dtype)[6:]
+    dtype = tensor.dtype
+    return _DTYPES.get(dtype) or _DTYPES.setdefault(dtype, str(dtype)[6:])
 
 
 def key_of(value: Any) -> Optional[Key]:

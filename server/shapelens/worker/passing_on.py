@@ -35,7 +35,7 @@ def pass_on(olds: List[ModuleType], new: ModuleType, users: Dict[str, Imports]) 
         for user, imports in users.items():
             names = sys.modules[user].__dict__ if user in sys.modules else {}
             taken = [(own, source) for own, source in imports.names.items() if source in replaced]
-            taken += [(name, (source, name)) for source, name in replaced if source in imports.all_of]
+            taken += [(name, (source, name)) for source, name in replaced if source in imports.all_of] if imports.all_of else []
             for own, source in taken:
                 before, now = replaced[source]
                 if (user, own) not in replaced and (names.get(own) is before or names.get(own) is now):
