@@ -25,6 +25,18 @@ class Model(nn.Module):
     def forward(self, x):
         return self.head(self.block(x))
 """
+UNUSED = """\
+from torch import nn
+# shapelens: Net()(f32[B:2, 8])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+        self.spare = nn.Linear(4, 4)
+    def forward(self, x):
+        y = self.fc(x)
+        return y
+"""
 
 
 async def test_hints_and_findings_stay_while_the_text_does_not_parse(editor: Editor, broken: str) -> None:
@@ -84,3 +96,16 @@ async def test_many_documents_each_keep_their_own(editor: Editor, recipe: str, b
     editor.replace(uris[0], "16 * 5 * 5", "16 * 6 * 6")
     assert len(await editor.diagnostics(uris[0])) == 1
     assert len((await editor.hints_when(uris[6])).values()) > 10
+
+
+async def test_what_is_noticed_does_not_vanish_during_an_edit(editor: Editor) -> None:
+    uri = editor.open("typing/noticed.py", UNUSED)
+    assert [each.code for each in await editor.diagnostics(uri)] == []
+    await editor.until(lambda: [each.code for each in editor.published[uri].diagnostics] == ["unused-layer"])
+    begin = len(editor.publications)
+    editor.replace(uri, "nn.Linear(8, 4)", "nn.Linear(8, 5)")
+    await editor.hints_when(uri, lambda hints: "[B, 5]" in str(hints))
+    editor.replace(uri, "nn.Linear(8, 5)", "nn.Linear(9, 5)")
+    await editor.until(lambda: len(editor.published[uri].diagnostics) == 2)
+    said = [[each.code for each in published.diagnostics] for published in editor.publications[begin:] if published.uri == uri]
+    assert all("unused-layer" in codes for codes in said)
