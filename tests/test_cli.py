@@ -307,6 +307,25 @@ def test_what_has_not_changed_is_said_again_without_running(tmp_path: Path) -> N
 # --- doctor, lsp, the rest ---
 
 
+def test_a_file_is_checked_again_when_one_that_it_opens_has_changed(tmp_path: Path) -> None:
+    project, cache = tmp_path / "project", tmp_path / "cache"
+    project.mkdir()
+    (project / "width.txt").write_text("24")
+    text = 'from torch import nn\n\nWIDTH = int(open("width.txt").read())\n\n\n# shapelens: Net()(f32[B:2, 24])\nclass Net(nn.Module):\n'
+    text += "    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(WIDTH, 8)\n"
+    text += "\n    def forward(self, x):\n        return self.fc(x)\n"
+    (project / "net.py").write_text(text)
+
+    def checked() -> tuple[int, str]:
+        done = run("check", ".", cwd=project, SHAPELENS_CACHE_DIR=str(cache))
+        return done.returncode, done.stdout
+
+    assert checked() == checked() == (0, "1 file checked: nothing is wrong\n")
+    (project / "width.txt").write_text("32")
+    code, said = checked()
+    assert code == 1 and "linear-in-features" in said and "32" in said
+
+
 def test_doctor_says_that_all_is_well(tmp_path: Path) -> None:
     done = run("doctor", tmp_path, "--interpreter", sys.executable)
     assert done.returncode == 0, done.stdout

@@ -373,6 +373,8 @@ class Runs:
     def adopt(self, document: Document, analysis: Analysis) -> None:
         """Take hints, hovers and lenses from this analysis from now on."""
         document.adopt(analysis)
+        # Now, so that they are there when they are asked for: Neovim shows none that come after it has drawn again since the refresh.
+        _ = analysis.hints
         self._client.refresh()
 
     def _show(self, document: Document, analysis: Analysis) -> None:

@@ -36,9 +36,12 @@ class _Job:
     cancelled: asyncio.Event
     loads: bool = False  # what it imports, in the worker
 
-    def finish(self, outcome: str, detail: str = "", seconds: float = 0.0) -> None:
+    def finish(self, outcome: str, detail: str = "") -> None:
+        self.end(protocol.Finished(self.run.run_id, outcome, detail))
+
+    def end(self, finished: protocol.Finished) -> None:
         if not self.finished.done():
-            self.finished.set_result(protocol.Finished(self.run.run_id, outcome, detail, seconds))
+            self.finished.set_result(finished)
 
 
 class Worker:
@@ -245,7 +248,7 @@ class Worker:
         elif isinstance(message, protocol.Finished) and message.run_id in self._cancelled:
             self._cancelled[message.run_id].set()
         elif isinstance(message, protocol.Finished) and job is not None and message.run_id == job.run.run_id:
-            job.finish(message.outcome, message.detail, message.seconds)
+            job.end(message)
 
     def _enter(self, state: State) -> None:
         if state != self.state:
