@@ -98,6 +98,7 @@ def rehearse(run: Run, standing: Standing, jobs: int) -> None:
             raise confine.Interrupted()  # The job has come.
 
     def write(message: Any) -> None:
+        standing.workspace.progress.look()
         encode(message)  # What is written for the first time takes longer too.
 
     try:

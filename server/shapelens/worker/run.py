@@ -267,6 +267,7 @@ class Job:
 
     def record(self, sight: Sight, others: List[Sight], index: int, first_layer: int, calls: Optional[Calls] = None) -> None:
         """Put what an evaluation saw into the trace, in the place of what is there of this example."""
+        self.progress.look()
         own = {name: sight.sizes[name] for name in others[0].sizes} if others else sight.sizes
         sizes = [own] + [other.sizes for other in others]
 
