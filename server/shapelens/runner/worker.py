@@ -300,7 +300,8 @@ class Worker:
         elif job.cancelled.is_set():
             job.finish("cancelled")  # The next run need not wait until the process has done with this one.
             if not process.ended.is_set():
-                self._watch(self._until_told(process, job.run.run_id))
+                told = self._cancelled[job.run.run_id] = asyncio.Event()  # Now: the process may tell it at any moment.
+                self._watch(self._until_told(process, job.run.run_id, told))
         elif process.ended.is_set() and not all(told.is_set() for told in before):
             await self._execute(job)  # It had not come to it.
         elif process.ended.is_set():
@@ -308,9 +309,8 @@ class Worker:
         else:
             await self._give_up(process, job, "deadline", f"The run did not end within its deadline of {job.run.deadline:g} s.")
 
-    async def _until_told(self, process: processes.Process, run_id: int) -> None:
+    async def _until_told(self, process: processes.Process, run_id: int, told: asyncio.Event) -> None:
         """Wait for the end of a run that was cancelled, and end a process that does not tell it."""
-        told = self._cancelled[run_id] = asyncio.Event()
         await _first(told, process.ended, timeout=CANCEL_SECONDS)
         del self._cancelled[run_id]
         if not told.is_set():
