@@ -311,7 +311,8 @@ class Runs:
             own = analysis.kept.trace
             assert own is not None
             trace = spliced(without_values(own) if more else own, analysis.kept.again, trace)
-        seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named")
+        # What was kept is in the trace now; it knows the analysis before, which knew the one before that.
+        seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named", kept=None)
         if traced.stage == "partial":  # Nothing is said to be wrong before the run has come to its end.
             return self._with_traces(document, seen)
         return self._with_visits(document, seen)

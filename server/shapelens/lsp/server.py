@@ -35,7 +35,10 @@ Handled = Generator[Any, Any, None]
 
 
 class Protocol(LanguageServerProtocol):
-    """Leaves the text of documents to the session: pygls would split lines at \\x0c and \\u2028 as well, where LSP and Python do not."""
+    """Leaves the text of documents to the session: pygls would split lines at \\x0c and \\u2028 as well, where LSP and Python do not.
+
+    It also lets go of the futures of notifications, which pygls keeps: two kilobytes for each edit.
+    """
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Handled:
@@ -43,6 +46,8 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Handled:
+        for msg_id in [msg_id for msg_id, future in self._request_futures.items() if future.done()]:
+            self._request_futures.pop(msg_id, None)
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
