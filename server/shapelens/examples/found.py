@@ -138,7 +138,7 @@ class Found:
 
     def _text(self, module: Module, run: ExampleRun, files: Iterable[str], surroundings: object) -> object:
         """All that the run of an example may depend on: the imports, what its class and its expression name, what that names, and so on."""
-        read = _reading(module)
+        read = _statements_of(module)
         statements, binding = read.statements, read.binding
         waiting = {run.target.partition(".")[0], *_WORD.findall(run.expression)} & binding.keys()
         reached: set[str] = set()
@@ -149,7 +149,7 @@ class Found:
         return kept, [self.state_of(file) for file in files], surroundings
 
 
-class _Read:
+class _Statements:
     """What the statements of a module say, read when it is asked for, and once."""
 
     def __init__(self, module: Module) -> None:
@@ -210,18 +210,18 @@ class _Read:
         return [self.statements[number] for number in sorted(kept)], said
 
 
-_read: WeakKeyDictionary[Module, _Read] = WeakKeyDictionary()
+_read: WeakKeyDictionary[Module, _Statements] = WeakKeyDictionary()
 
 
-def _reading(module: Module) -> _Read:
+def _statements_of(module: Module) -> _Statements:
     found = _read.get(module)
     if found is None:
-        found = _read[module] = _Read(module)
+        found = _read[module] = _Statements(module)
     return found
 
 
 def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:
-    return *_reading(module).evidence(run), surroundings
+    return *_statements_of(module).evidence(run), surroundings
 
 
 @lru_cache(maxsize=512)

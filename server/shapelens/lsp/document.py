@@ -39,6 +39,10 @@ class Kept:
     def trace(self) -> protocol.Trace | None:
         return self.find()
 
+    def prepare(self) -> None:
+        """Find it now."""
+        _ = self.trace
+
 
 @dataclass
 class Analysis:

@@ -285,7 +285,7 @@ class Runs:
         arrival.ran = document.ran = Ran(run, worker, lasting=lasting)
         self.repairs.expect(asked)
         if analysis.kept is not None:  # While the worker runs.
-            asyncio.get_running_loop().call_later(MEANWHILE, getattr, analysis.kept, "trace")
+            asyncio.get_running_loop().call_later(MEANWHILE, analysis.kept.prepare)
         telling = asyncio.create_task(watch(run, worker, self._client))
         try:
             complete = partial(self._found.completed, document.path)

@@ -8,10 +8,9 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ..protocol import ParameterSeen
+from .keys import dtype_name
 
 Amount = Tuple[int, int]  # the number of parameters, and the bytes of parameters and buffers
-
-_NAMES: Dict[torch.dtype, str] = {}
 
 
 def own_tensors(module: Any) -> List[ParameterSeen]:
@@ -21,9 +20,8 @@ def own_tensors(module: Any) -> List[ParameterSeen]:
         for held, buffer in ((module._parameters, False), (module._buffers, True)):
             for name, tensor in held.items():
                 if _counts(tensor):
-                    dtype = _NAMES.get(tensor.dtype) or _NAMES.setdefault(tensor.dtype, str(tensor.dtype)[6:])
                     size = tensor.numel() * tensor.element_size()
-                    seen.append(ParameterSeen(name, list(tensor.shape), dtype, size, tensor.requires_grad, buffer))
+                    seen.append(ParameterSeen(name, list(tensor.shape), dtype_name(tensor.dtype), size, tensor.requires_grad, buffer))
     return seen
 
 

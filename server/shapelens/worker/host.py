@@ -91,9 +91,9 @@ class Host:
         self.selector = selectors.DefaultSelector()
         self.waiting: Optional[Child] = None
         self.working: Optional[Child] = None
-        self.behind: Optional[Child] = None  # does a run in the background
+        self.background: Optional[Child] = None  # does a run in the background
         self.queue: List[Run] = []
-        self.queue_behind: List[Run] = []  # those for the background
+        self.background_queue: List[Run] = []  # those for the background
         self.wake, self.wake_in = os.pipe()
         self.stopping = False
         self.is_read = False  # what stands loaded, as far as later runs need it
@@ -152,7 +152,7 @@ class Host:
 
     def _handle(self, message: Any) -> None:
         if isinstance(message, Run):
-            (self.queue_behind if message.background and self.standing is not None else self.queue).append(message)
+            (self.background_queue if message.background and self.standing is not None else self.queue).append(message)
             self._next()
         elif isinstance(message, Cancel):
             self._cancel(message.run_id)
@@ -160,7 +160,7 @@ class Host:
             self.stopping = True
 
     def _cancel(self, run_id: int) -> None:
-        for queue in (self.queue, self.queue_behind):
+        for queue in (self.queue, self.background_queue):
             for run in [run for run in queue if run.run_id == run_id]:
                 queue.remove(run)
                 self.send(Finished(run_id, "cancelled"))
@@ -188,9 +188,9 @@ class Host:
             assert process is not None
             self.working = process
             self._begin(process, self.queue.pop(0))
-        elif self.behind is None and self.queue_behind:
-            self.behind = Child(self._open(), self.standing)
-            self._begin(self.behind, self.queue_behind.pop(0))
+        elif self.background is None and self.background_queue:
+            self.background = Child(self._open(), self.standing)
+            self._begin(self.background, self.background_queue.pop(0))
 
     def _begin(self, process: Child, run: Run) -> None:
         self.selector.register(process.results, selectors.EVENT_READ, lambda: self._relay(process))
@@ -215,7 +215,7 @@ class Host:
         return [self.incoming, self.outgoing, self.wake, self.wake_in, *pipes]
 
     def _children(self) -> List[Child]:
-        return [child for child in (self.waiting, self.working, self.behind) if child is not None]
+        return [child for child in (self.waiting, self.working, self.background) if child is not None]
 
     # --- the child's messages ---
 
@@ -305,7 +305,7 @@ class Host:
             if number in self.selector.get_map():
                 self.selector.unregister(number)
         self.working = None if process is self.working else self.working
-        self.behind = None if process is self.behind else self.behind
+        self.background = None if process is self.background else self.background
         process.kill("ended")  # What it may have left running.
         process.close()
         clean_up(process.pid)

@@ -99,22 +99,22 @@ def _tensor_key(tensor: Tensor) -> Optional[Key]:
     if stand_in == VAGUE:
         return None
     if type(tensor) in _PLAIN and not unknown.state.met and tensor.layout is torch.strided:  # Nearly always.
-        return ("tensor", tuple(tensor.shape), _dtype(tensor), tensor.stride(), tensor.requires_grad, stand_in)
+        return ("tensor", tuple(tensor.shape), dtype_name(tensor.dtype), tensor.stride(), tensor.requires_grad, stand_in)
     try:
         shape = tuple([size if type(size) is int else None for size in tensor.shape])
     except RuntimeError:  # A nested tensor has no single shape.
-        return ("tensor", tuple([None] * tensor.dim()), _dtype(tensor), None, tensor.requires_grad, False)
+        return ("tensor", tuple([None] * tensor.dim()), dtype_name(tensor.dtype), None, tensor.requires_grad, False)
     try:
         stride: Optional[Tuple[int, ...]] = tuple([step if type(step) is int else 0 for step in tensor.stride()])
     except (RuntimeError, NotImplementedError):  # Sparse tensors have none.
         stride = None
     if unknown.state.met and unknown.any_unknown(shape):
         shape, stride = tuple([None if unknown.is_unknown(size) else size for size in shape]), None
-    return ("tensor", shape, _dtype(tensor), stride, tensor.requires_grad, stand_in)
+    return ("tensor", shape, dtype_name(tensor.dtype), stride, tensor.requires_grad, stand_in)
 
 
-def _dtype(tensor: Tensor) -> str:
-    dtype = tensor.dtype
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float32`"""
     return _DTYPES.get(dtype) or _DTYPES.setdefault(dtype, str(dtype)[6:])
 
 

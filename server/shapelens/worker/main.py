@@ -30,7 +30,7 @@ class Main(Host):
         self.zygote: Optional[Zygote] = None
         self.coming: Optional[Zygote] = None  # that still loads
         self.lent: Optional[Run] = None  # the run that the zygote has
-        self.lent_behind: Optional[Run] = None  # the one that it does in the background
+        self.lent_background: Optional[Run] = None  # the one that it does in the background
         self.lent_until = float("inf")
         self.told = -1  # the run of which the server knows that what it needs is being loaded
         self.refused = -1  # the run that no zygote could do
@@ -59,7 +59,7 @@ class Main(Host):
         if isinstance(message, Preload):
             self._preload(message.modules)
         elif isinstance(message, Run) and message.background and self._suits(message) and zygote is not None:
-            self.lent_behind = message
+            self.lent_background = message
             zygote.send(message)
         else:
             super()._handle(message)
@@ -75,12 +75,12 @@ class Main(Host):
 
     def _cancel(self, run_id: int) -> None:
         super()._cancel(run_id)
-        if self.zygote is not None and any(run is not None and run.run_id == run_id for run in (self.lent, self.lent_behind)):
+        if self.zygote is not None and any(run is not None and run.run_id == run_id for run in (self.lent, self.lent_background)):
             self.zygote.send(Cancel(run_id))
 
     def _suits(self, run: Run) -> bool:
         """Whether the zygote can do a run in the background now."""
-        free = self.lent_behind is None and self.lent is None and not self.queue
+        free = self.lent_background is None and self.lent is None and not self.queue
         return free and self.zygote is not None and self.zygote.root == run.root and self.coming is None
 
     def _prepare(self) -> None:
@@ -180,7 +180,7 @@ class Main(Host):
             self.outdated |= not same
         elif isinstance(message, Outdated):
             self.outdated = True
-        elif isinstance(message, Unsuited) and self.lent_behind is not None and self.lent_behind.run_id == message.run_id:
+        elif isinstance(message, Unsuited) and self.lent_background is not None and self.lent_background.run_id == message.run_id:
             self._take_back()
         elif isinstance(message, Unsuited) and self.lent is not None and self.zygote is not None:
             self.queue.insert(0, self.lent)
@@ -192,14 +192,14 @@ class Main(Host):
 
     def _take_back(self) -> None:
         """The run in the background is done like any other, as the zygote could not do it."""
-        if self.lent_behind is not None:
-            self.queue.append(replace(self.lent_behind, background=False))
-            self.lent_behind = None
+        if self.lent_background is not None:
+            self.queue.append(replace(self.lent_background, background=False))
+            self.lent_background = None
 
     def _returned(self, run_id: int) -> None:
         """The zygote has done a run."""
-        if self.lent_behind is not None and self.lent_behind.run_id == run_id:
-            self.lent_behind = None
+        if self.lent_background is not None and self.lent_background.run_id == run_id:
+            self.lent_background = None
         if self.lent is not None and self.lent.run_id == run_id:
             self.lent = None
             self.lent_until = float("inf")
@@ -209,7 +209,7 @@ class Main(Host):
 
     def _take_over(self) -> None:
         """The one that has been loaded takes the place of the one that was used until now."""
-        if self.coming is not None and self.coming.ready and self.lent is None and self.lent_behind is None:
+        if self.coming is not None and self.coming.ready and self.lent is None and self.lent_background is None:
             if self.zygote is not None:
                 self._drop(self.zygote)
             self.zygote, self.coming = self.coming, None
