@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -82,6 +83,7 @@ class Arrival:
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._began = time.monotonic()
         shown = document.analysis.trace if document.analysis is not None else None
         self._had_hints = shown is not None
         self._shown = _seen_classes(shown)
@@ -123,7 +125,6 @@ class Arrival:
             if self._timer is not None:
                 self._timer.cancel()
             return
-        self._document.seconds = finished.seconds
         self._document.outdated = finished.outcome != "ok"
         if self._newest is not None:
             self._newest.ran = self.ran
@@ -159,6 +160,8 @@ class Arrival:
         return moved_findings([found for found in before if is_lint(found.code)], document.since)
 
     def _publish(self, found: Sequence[Finding]) -> None:
+        if self._published is None:
+            self._document.seconds_to_findings = time.monotonic() - self._began
         if found != self._published:
             self._published = found
             self._display.publish(self._document, found)

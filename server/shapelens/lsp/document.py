@@ -89,7 +89,7 @@ class Document:
         self.asked: set[tuple[Document, int]] = set()  # what was run to be seen from, with its version
         self.failure: Sequence[Finding] = ()  # how its own run ended, where that was badly
         self.outdated = True  # something else than its text may have changed since its own last run
-        self.seconds = 0.0  # that the last run took
+        self.seconds_to_findings = 0.0  # from the beginning of its last run
         self.seconds_between_edits = float("inf")  # the last two
         self._edited_at = float("-inf")
         self._module: Module | None = None

@@ -11,14 +11,15 @@ from shapelens.lsp.repairs import Repairs
 
 logger = logging.getLogger(__name__)
 
-# Edits that come faster than runs end wait for a part of the time that the last run took: a run that the next keystroke cancels is in vain.
+# Edits that come faster than runs say what is wrong wait for a part of that time: a run that the next keystroke cancels is in vain.
 DEBOUNCE_SHARE = 0.5
 LONGEST_DEBOUNCE = 0.2
 
 
 def debounce(document: Document) -> float:
     """Seconds to wait for more keystrokes before this document runs. The first one after a pause does not wait."""
-    return 0.0 if document.seconds_between_edits > document.seconds else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * document.seconds)
+    seconds = document.seconds_to_findings
+    return 0.0 if document.seconds_between_edits > seconds else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * seconds)
 
 
 class Schedule:

@@ -7,9 +7,10 @@ import gc
 import os
 import select
 import sys
+import time
 from typing import Any, BinaryIO, Iterator, Optional
 
-from ..protocol import ExampleRequest, Finished, Run, Trace, Traced, encode
+from ..protocol import ExampleRequest, Run, Trace, Traced, encode
 from . import confine, remembered
 from .between import Imported, Learnt, Outdated, Rehearsal, Unsuited
 from .framing import read_message
@@ -56,37 +57,50 @@ def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing]) -> None:
     from .run import execute  # The parent has imported it; this only names it.
 
     newest: Optional[Trace] = None
+    rehearsed: Optional[Run] = None
+    start = time.perf_counter()
+
+    def write(message: Any) -> None:
+        outgoing.write(encode(message))
+        outgoing.flush()
 
     def send(message: Any) -> None:
         nonlocal newest
+        write(message)
         if isinstance(message, Traced):
             newest = message.trace
-        outgoing.write(encode(message))
-        outgoing.flush()
+            if message.stage == "findings":  # What follows takes its time: the next run may be prepared beside it.
+                prepare_the_next()
+
+    def prepare_the_next() -> None:
+        nonlocal rehearsed
+        next_one = _to_be_rehearsed(run, newest, time.perf_counter() - start) if newest is not None and not run.background else None
+        if next_one is not None and next_one != rehearsed:
+            rehearsed = next_one
+            write(Rehearsal(next_one))
+        additions = remembered.additions()
+        if additions:
+            write(Learnt(additions))
 
     finished: Any
     try:
         with _limits(run):
             finished = execute(run, send, standing)
     except Unsuitable as error:
-        send(Unsuited(run.run_id, str(error)))
+        write(Unsuited(run.run_id, str(error)))
         return
     if standing is not None and standing.outdated and not run.background:
-        send(Outdated())
-    if finished.outcome == "ok" and newest is not None and not run.background:
-        send(Rehearsal(_to_be_rehearsed(run, newest, finished)))
-    send(finished)
-    additions = remembered.additions()
-    if additions:
-        send(Learnt(additions))
+        write(Outdated())
+    if finished.outcome == "ok":
+        prepare_the_next()
+    write(finished)
     if PREPARED.unprepared:
-        send(Imported(PREPARED.unprepared))
+        write(Imported(PREPARED.unprepared))
 
 
-def _to_be_rehearsed(run: Run, trace: Trace, finished: Finished) -> Run:
+def _to_be_rehearsed(run: Run, trace: Trace, seconds: float) -> Run:
     examples = [ExampleRequest(example.target, example.expression) for example in trace.examples]
-    fields = {**run.__dict__, "search": None, "examples": examples if finished.seconds < LONGEST_REHEARSAL else []}
-    return Run(**fields)
+    return Run(**{**run.__dict__, "search": None, "examples": examples if seconds < LONGEST_REHEARSAL else []})
 
 
 def rehearse(run: Run, standing: Standing, jobs: int) -> None:

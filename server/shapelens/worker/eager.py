@@ -11,11 +11,15 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 
+from . import remembered
 from .origins import tensors_in
 
 Tensor = torch.Tensor
 META = torch.device("meta")
 MOST_ELEMENTS = 1 << 24  # of all arguments together
+MOST_OPINIONS = 2000  # that are kept: a block that is wrong is often repeated
+
+_opinions: Dict[Any, "Opinion"] = {}
 
 _GENERATOR = torch.Generator()  # so that the user's random numbers stay what they are
 _DRAWN = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -39,6 +43,15 @@ class Opinion:
         self.result = result
         self.error = error
 
+    def again(self) -> Opinion:
+        """The same opinion of another operation that looks alike: its tensors and its exception are new ones."""
+        error = self.error
+        return Opinion(_moved(self.result, torch.empty_like), error if error is None else type(error)(*error.args))
+
+    def may_be_kept(self) -> bool:
+        """Whether there can be another one like it: who knows what the constructor of an exception of a library takes."""
+        return self.error is None or type(self.error).__module__ == "builtins"
+
 
 def ask(
     func: Callable[..., Any],
@@ -60,15 +73,27 @@ def ask(
         if cast is not None:
             wanted = cast
             args, kwargs = _moved((args, kwargs), lambda tensor: tensor.to(wanted(tensor.dtype)))
-        if sum(tensor.numel() for tensor in tensors_in((args, kwargs), 64)) > MOST_ELEMENTS:
+        tensors = list(tensors_in((args, kwargs), 64))
+        if sum(tensor.numel() for tensor in tensors) > MOST_ELEMENTS:
             return None
-        try:
-            result = func(*_moved(args, _real), **_moved(kwargs, _real))
-        except Exception as error:
-            if isinstance(error, NotImplementedError) and "not implemented for '" in str(error):
-                error = RuntimeError(str(error))  # It refuses a dtype; of no kernel at all it says something else.
-            return Opinion(None, error)
-        return Opinion(_moved(result, lambda tensor: tensor.to(META)), None)
+        look = remembered.look_of(args, kwargs) if all(tensor.is_meta for tensor in tensors) else None
+        opinion = _opinions.get((func, look)) if look is not None else None
+        if opinion is None:
+            opinion = _formed(func, args, kwargs)
+            if look is None or len(_opinions) >= MOST_OPINIONS or not opinion.may_be_kept():
+                return opinion
+            _opinions[func, look] = opinion
+        return opinion.again()
+
+
+def _formed(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Opinion:
+    try:
+        result = func(*_moved(args, _real), **_moved(kwargs, _real))
+    except Exception as error:
+        if isinstance(error, NotImplementedError) and "not implemented for '" in str(error):
+            error = RuntimeError(str(error))  # It refuses a dtype; of no kernel at all it says something else.
+        return Opinion(None, error)
+    return Opinion(_moved(result, lambda tensor: tensor.to(META)), None)
 
 
 # What is on the stack of torch.func's transforms, whose tensors are not what they seem to be; None for none.

@@ -50,6 +50,7 @@ class Child:
         self.began = float("inf")
         self.splitter = Splitter()
         self.finished = False
+        self.is_known = False  # what it does, so that the next run can be prepared
         self.kill_at = float("inf")
         self.killed_for = ""
         self.printed = 0
@@ -201,8 +202,9 @@ class Host:
             pass  # It died while it waited: _reap says so.
 
     def _prepare(self) -> None:
-        """Have a child that waits for the next run, also beside one that has been at work for a while: it may be cancelled."""
-        if self.waiting is None and (self.working is None or self._is_long(self.working)):
+        """Have a child that waits for the next run, also beside one that has said what is wrong or been at work for a while: it may be
+        cancelled."""
+        if self.waiting is None and (self.working is None or self.working.is_known or self._is_long(self.working)):
             # One that is needed now has no time to rehearse.
             self.waiting = Child(self._open(), self.standing, None if self.queue else self.rehearsal)
 
@@ -230,6 +232,7 @@ class Host:
                 # What was printed before belongs in front of it.
                 self._drain(process.output, lambda: self._relay_output(process))
             if kind in INTERNAL:
+                process.is_known |= kind == "Rehearsal"
                 self._hear(decode(frame[HEADER.size :]), frame)
             else:
                 self._write(frame)
@@ -239,7 +242,8 @@ class Host:
         if isinstance(message, Learnt):
             remembered.learn(message.additions)
         elif isinstance(message, Rehearsal):
-            if self.rehearsal is None or self.rehearsal.file != message.run.file:
+            before, run = self.rehearsal, message.run
+            if before is None or (before.file, before.examples) != (run.file, run.examples):
                 self._replace_waiting()
             self.rehearsal = message.run
             if self.standing is not None and not message.run.brief and not self.standing.absorb(message.run):

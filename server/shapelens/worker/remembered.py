@@ -71,13 +71,25 @@ def key_of(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, An
     if func not in _REMEMBERED or state.off or torch._C._functorch.peek_interpreter_stack() is not None:
         return None
     parts: List[Any] = [_REMEMBERED[func], torch.is_grad_enabled(), torch.get_default_dtype()]
-    if not _add(parts, args):
+    if not _add_all(parts, args, kwargs):
         return None
+    return tuple(parts) if _ON_META in parts and not (args and type(args[0]) in _PLAIN and not args[0].is_meta) else None
+
+
+def look_of(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
+    """What shapes, strides, dtypes and numbers there are in arguments; None where there is something else that may count."""
+    parts: List[Any] = [torch.get_default_dtype()]
+    return tuple(parts) if _add_all(parts, args, kwargs) else None
+
+
+def _add_all(parts: List[Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
+    if not _add(parts, args):
+        return False
     for name, value in kwargs.items():
         parts.append(name)
         if not _add(parts, (value,)):
-            return None
-    return tuple(parts) if _ON_META in parts and not (args and type(args[0]) in _PLAIN and not args[0].is_meta) else None
+            return False
+    return True
 
 
 def _add(parts: List[Any], values: Any) -> bool:
@@ -125,8 +137,10 @@ def known(key: Key, args: Tuple[Any, ...]) -> Optional[Any]:
 
 
 def additions() -> str:
-    """What this process has learnt, for `learn` of another."""
-    return base64.b64encode(pickle.dumps([(key, _table[key]) for key in _new])).decode() if _new else ""
+    """What this process has learnt since this was asked last, for `learn` of another."""
+    learnt = [(key, _table[key]) for key in _new]
+    _new.clear()
+    return base64.b64encode(pickle.dumps(learnt)).decode() if learnt else ""
 
 
 def learn(text: str) -> None:
