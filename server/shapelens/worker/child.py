@@ -115,15 +115,18 @@ def rehearse(run: Run, standing: Standing, jobs: int) -> None:
         standing.workspace.progress.look()
         encode(message)  # What is written for the first time takes longer too.
 
+    interrupted = True
     try:
         look()
-        standing.workspace.progress.watch = look
+        standing.workspace.progress.watch, standing.is_rehearsed = look, True
         with _limits(run):
             execute(run, write, standing)
+        interrupted = False
     except (confine.Interrupted, Unsuitable, confine.DeadlineReached):
         pass
     finally:
         standing.workspace.progress.watch = None
+        standing.rehearsed(interrupted=interrupted)
 
 
 @contextlib.contextmanager

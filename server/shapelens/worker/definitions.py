@@ -104,7 +104,7 @@ class Definitions:
                 self._branches += [part for part in ast.walk(node) if isinstance(part, ast.Assign)]
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self._last_resort += _global_assignments(node)
+                self._last_resort += global_assignments(node)
         for name in {name for node in self._waiting for name in bound_names(node)}:
             self._builtins.pop(name, None)  # It would hide the module's own: `input = torch.randn(…)`.
             if name in self._assigned and name in self._names:
@@ -337,7 +337,7 @@ def _parts_of(node: ast.stmt, names: Set[str]) -> Iterator[str]:
             yield from bound_names(target)
 
 
-def _global_assignments(function: ast.AST) -> List[ast.stmt]:
+def global_assignments(function: ast.AST) -> List[ast.stmt]:
     """The assignments in a function to names that it declares `global`."""
     known: Optional[List[ast.stmt]] = function.__dict__.get(GLOBALS)
     if known is not None:

@@ -67,6 +67,7 @@ class Recorder:
         """These files are loaded anew: forget their sites. The numbers of the others stay."""
         self.rewritten = {file: first for file, first in self.rewritten.items() if file not in files}
         self.defined = {number: seen for number, seen in self.defined.items() if self.file_of(number) not in files}
+        self.called = {number for number in self.called if self.file_of(number) not in files}
 
     def start_example(self) -> None:
         """Forget what the sites held; the sites themselves stay."""

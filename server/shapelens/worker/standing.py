@@ -20,9 +20,10 @@ from . import files, remembered
 from .arguments import Arguments
 from .definitions import KEPT
 from .imports import Imports
-from .loading import NOBODYS, load, relative_levels
+from .loading import NOBODYS, load, parse, relative_levels
 from .packages import package_of, search_path
 from .passing_on import pass_on, put_in_place
+from .patching import Loaded
 from .prepared import compile_all, state_of
 from .standin import StandInModule
 from .workspace import Workspace, missing_message
@@ -63,6 +64,9 @@ class Standing:
         self._names: Optional[Dict[str, Any]] = None  # of the document, until something is run with them
         self._is_half_loaded = False  # something ended the loading of a run: what is there is of no text
         self.outdated = False  # more than the document had to be loaded anew
+        self._loaded: Optional[Loaded] = None  # the document, where a later one may be a patch of it
+        self._missing: List[Any] = []  # the files that it did not find then
+        self.is_rehearsed = False  # what is loaded will be run for its side effects: then it has to be known what these are
 
     def load(self) -> None:
         """Load the document and all that it imports. Raises what loading a document raises."""
@@ -76,6 +80,7 @@ class Standing:
         levels = relative_levels(workspace.finder.trees[run.file])
         self._package = package_of(run.file, levels)[1].partition(".")[0]
         self._folders = {folder: _names_in(folder) for folder in _folders(run, levels)}
+        self._note_loaded(run)
 
     def absorb(self, run: Run) -> bool:
         """Parse, rewrite and compile what a later document has anew, so that those who follow have it; nothing of it is executed.
@@ -138,19 +143,25 @@ class Standing:
             workspace.run = run
             workspace.trace.notes += [note for note, _ in self._notes]
             workspace.trace.mismatches += self._mismatches
+            if self.is_rehearsed and self._loaded is not None:
+                self._loaded.note_state()
             return first
-        self.read_imports()
         tree = finder.parse_document(run.file, run.text)
         self._check_folders(run, relative_levels(tree))
         changed = {file for file in self._states if file != run.file and self._has_changed(file, run)}
-        documents = {name for name, file in self._files.items() if file == run.file or name == NOBODYS}
+        patched = self._patched(run, tree) if not changed else None
+        if patched is not None:
+            return patched
+        self.read_imports()
+        documents = self._documents_now(run)
         stale = self._users_of(documents | {name for name, file in self._files.items() if file in changed})
         needs = set().union(*(self._needs(tree, name) for name in documents - {NOBODYS}))
         more = bool(changed) or not needs.isdisjoint(stale - documents)
         if run.file != self._document and self._notes and not self._comes_with_package(run, relative_levels(tree)):
             raise Unsuitable("something that another document may import is missing")
-        self._is_half_loaded = True
-        self._adopt(run, changed, self._missed_by(tree))
+        self._is_half_loaded, self._loaded = True, None
+        missed = self._missed_by(tree)
+        self._adopt(run, changed | {run.file}, [(note, text) for note, text in self._notes if note.message not in missed])
         self.outdated = more
         old = [sys.modules[name] for name in documents]
         anew = {name: sys.modules[name] for name in (stale if more else documents)}
@@ -175,8 +186,61 @@ class Standing:
         self._note_states(run)
         self._note_modules()
         self._is_half_loaded = False
-        kept: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
-        return kept
+        if self.is_rehearsed:
+            self._note_loaded(run)
+        return _names_of(module)
+
+    def _documents_now(self, run: Run) -> Set[str]:
+        """The names of the modules that were loaded from the document."""
+        return {name for name, file in self._files.items() if file == run.file or name == NOBODYS}
+
+    # --- what is changed in place ---
+
+    def _note_loaded(self, run: Run) -> None:
+        """The document has been loaded, and nothing was run since."""
+        workspace, last = self.workspace, self.workspace.finder.last
+        modules = [sys.modules[name] for name in self._documents_now(run)]
+        places = [found.span for found in workspace.trace.mismatches] + [span for _, span in workspace.calls.defined]
+        own = [span.file for span in places if span is not None] + [entry[0] for entry in files.missing]
+        self._loaded = None
+        if last is not None and len(modules) == 1 and run.file not in own:
+            notes = [(note, _line(workspace, note)) for note in workspace.trace.notes]
+            self._loaded = Loaded(run.file, modules[0], last.body, workspace.recorder.always_reached(run.file), notes)
+            self._missing = list(files.missing)
+            if self.is_rehearsed:
+                self._loaded.note_state()
+
+    def rehearsed(self, *, interrupted: bool = False) -> None:
+        """What was loaded has been run for its side effects. Where that has changed the document it has to be loaded anew."""
+        self.is_rehearsed, loaded = False, self._loaded
+        if loaded is not None and self._names is None:
+            loaded.fix(self.workspace.recorder.always_reached(self.workspace.run.file))  # Statements may have run as a name was asked for.
+            self._loaded = loaded if loaded.is_as_it_was(at_once=interrupted) else None
+
+    def _patched(self, run: Run, tree: ast.Module) -> Optional[Dict[str, Any]]:
+        """The document's names, where what stands loaded is that of the run once some functions have other code; else None."""
+        finder, loaded = self.workspace.finder, self._loaded
+        if loaded is None or not loaded.is_of(run.file):
+            return None
+        try:
+            finder.rewrite_document(tree, run.text)
+            patch = loaded.patch_for(tree)
+        except (SyntaxError, ValueError, RecursionError):
+            finder.last, tree.body = None, parse(run.text, run.file).body  # What is there may be half rewritten.
+            return None
+        if patch is None:
+            return None
+        self._adopt(run, set(), loaded.notes)
+        sys.path[:0] = search_path(run.file, run.root, relative_levels(tree))
+        files.missing[:] = self._missing
+        finder.trees[run.file] = tree
+        finder.show(run.file)
+        loaded.apply(patch, tree)
+        self._states[run.file] = run.text
+        self.outdated = False
+        if self.is_rehearsed:
+            loaded.note_state()
+        return _names_of(loaded.module)
 
     def _is_as_loaded(self, run: Run) -> bool:
         """Whether a run is the one that all of this was loaded for, and finds everything as it was."""
@@ -230,10 +294,9 @@ class Standing:
             sys.modules.pop(name, None)
         return {missing_message(name) for name in missing}
 
-    def _adopt(self, run: Run, changed: Set[str], again_said: Set[str]) -> None:
-        """Make everything that watches ready for another run."""
+    def _adopt(self, run: Run, anew: Set[str], notes: List[Tuple[Note, str]]) -> None:
+        """Make everything that watches ready for another run, which loads some files anew. notes: those that hold for it as well."""
         workspace, finder = self.workspace, self.workspace.finder
-        anew = changed | {run.file}
         workspace.run = run
         workspace.trace.mismatches += [found for found in self._mismatches if found.span is None or found.span.file not in anew]
         workspace.recorder.forget_files(anew)
@@ -247,10 +310,8 @@ class Standing:
         sys.path[:] = self._path
         sys.argv = Arguments([run.file])
         lines = run.text.splitlines()
-        for note, text in self._notes:
+        for note, text in notes:
             span = note.span
-            if note.message in again_said:
-                continue
             if span is not None and span.file == run.file:
                 places = [number for number, line in enumerate(lines, 1) if line.strip() == text] if text else []
                 if not places:
@@ -288,6 +349,11 @@ class Standing:
         for folder in others:
             if not loaded.isdisjoint(_names_in(folder)):
                 raise Unsuitable("an import might be found in another folder")
+
+
+def _names_of(module: ModuleType) -> Dict[str, Any]:
+    names: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
+    return names
 
 
 def _messages(mismatches: List[Mismatch]) -> Set[str]:
