@@ -39,7 +39,6 @@ class _Task:
     findings: list[Finding]  # as they were before any fix was known
     under_way: tuple[Worker, int] | None = None  # with the id of the run
     interrupted: bool = False
-    given_up: bool = False  # also where it was not us who ended a run
 
 
 class Repairs:
@@ -95,7 +94,7 @@ class Repairs:
         """Something else wants to run. The search begins anew at the next `search`."""
         task = self._tasks.get(document)
         if task is not None:
-            task.interrupted = task.given_up = True
+            task.interrupted = True
             if task.under_way is not None:
                 worker, run_id = task.under_way
                 worker.cancel(run_id)
@@ -117,23 +116,24 @@ class Repairs:
     async def search(self, document: Document) -> None:
         """Try the fixes of a document and publish those that work. What was interrupted stays wanted."""
         task = self._tasks[document]
-        task.interrupted = task.given_up = False
+        task.interrupted = False
         analysis = task.analysis
         found = list(task.findings)
         # Examples can be run by their number only where they all are of one run.
         examples = len(task.runs[0].run.examples) if len(task.runs) == 1 and task.runs[0].run.file == document.path else 0
         tried = search.Document(document.path, analysis.module, analysis.settings, examples, found, self._other_modules)
         searching = search.Search(tried, lambda texts, numbers: self._attempt(document.path, task, texts, numbers), LIMITS)
-        for number, finding in enumerate(task.findings):
-            found[number] = await searching.mended(finding)
+        try:
+            for number, finding in enumerate(task.findings):
+                found[number] = await searching.mended(finding)
+                if self._tasks.get(document) is not task or task.interrupted:
+                    return
+                if found[number].fix is not None:
+                    self._publish(document, analysis, list(found))
+            self._known[document] = _texts(task.runs), task.findings, found
+        except search.GivenUp:
             if self._tasks.get(document) is not task or task.interrupted:
                 return
-            if task.given_up:
-                break
-            if found[number].fix is not None:
-                self._publish(document, analysis, list(found))
-        if not task.given_up:
-            self._known[document] = _texts(task.runs), task.findings, found
         self.forget(document)
 
     def _publish(self, document: Document, analysis: Analysis, found: list[Finding]) -> None:
@@ -153,8 +153,8 @@ class Repairs:
         return merged(file, views) if len(views) > 1 else views[0]
 
     async def _run(self, task: _Task, ran: Ran, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
-        if task.given_up:
-            return None
+        if task.interrupted:
+            raise search.GivenUp
         newest: list[protocol.Trace] = []
         run, worker = ran.run, ran.worker
         examples = ran.again(numbers)
@@ -163,8 +163,8 @@ class Repairs:
         task.under_way = worker, run.run_id
         finished = await self._reopened.run(run, worker, lambda traced: newest.append(traced.trace), lasting=ran.lasting)
         task.under_way = None
-        # A run that another one took the place of says nothing about the fix.
-        task.given_up = task.given_up or finished.outcome in ("cancelled", "unavailable")
+        if finished.outcome in ("cancelled", "unavailable"):  # It says nothing about the fix.
+            raise search.GivenUp
         return with_evidence(newest[-1], ran.examples) if newest and finished.outcome == "ok" else None
 
 

@@ -21,7 +21,7 @@ from ..source.module import Module, parse
 from ..source.positions import Lines, Span
 
 # Runs the document with these texts, by absolute path, in the place of those that it has, and these of its examples (None: all). Gives None
-# where the run did not come to its end.
+# where the run did not come to its end. May raise GivenUp.
 Attempt = Callable[[Mapping[str, str], Sequence[int] | None], Awaitable[Trace | None]]
 
 MOST_RUNS = 32  # for one finding
@@ -29,6 +29,10 @@ MOST_FIXES = 3  # that are offered for one finding
 COUNTED = ("error", "warning")
 
 Key = tuple[str, str, int]  # code, file, offset in the text
+
+
+class GivenUp(Exception):
+    """There is no time for a run, nor for those that would follow."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Search:
         self._tried: dict[tuple[str, str, tuple[int, ...] | None], Counter[Key] | None] = {}  # what was run → the findings that are left
 
     async def mended(self, finding: Finding) -> Finding:
-        """The finding with the fixes that work."""
+        """The finding with the fixes that work. Raises GivenUp when an attempt does."""
         end = min(self._end, time.monotonic() + self._limits.seconds_per_finding)
         working: list[tuple[int, int, int, Fix]] = []
         for number, fix in enumerate(finding.candidates()[:MOST_RUNS] if time.monotonic() < self._end else []):
