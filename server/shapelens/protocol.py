@@ -200,8 +200,9 @@ class Output:
 
 @dataclass
 class Traced:
-    """The trace so far. stage: "partial" (still running), "findings" (what is wrong, and nothing else), "run" (complete, findings final),
-    "named" (dims named as well; there may be no "run" before it)."""
+    """The trace so far. stage: "partial" (still running), "findings" (what is wrong, and nothing else), "given" (the examples that were
+    asked for are complete, others are being looked for), "run" (complete, findings final), "named" (dims named as well; there may be no
+    "run" before it)."""
 
     run_id: int
     stage: str

@@ -123,6 +123,21 @@ async def test_what_an_edit_runs(watched: Editor, case: str) -> None:
     assert await watched.hints_when(uri, lambda hints: hints == expected_hints)
 
 
+async def test_an_edit_before_the_dims_have_their_names_does_not_run_everything_first(watched: Editor) -> None:
+    slow = TWO.replace("from torch", "import time\nfrom torch").replace(
+        "        return self.one(x)", "        time.sleep(0.5)\n        return self.one(x)"
+    )
+    uri = watched.open("runs/slow.py", slow)
+    await watched.hints_when(uri, lambda hints: "[2, 16]" in str(hints))  # Sizes are there, and names are still being found.
+    watched.replace(uri, "x = self.two(x)\n", "x = self.two(x) * 2\n")
+    assert await watched.diagnostics(uri) == []
+    await watched.until(lambda: list(runs_of(watched, uri).values()) == [BOTH, "Second", BOTH])
+    first, *others = runs_of(watched, uri)
+    assert f"lsp.runs: run {first} ended: cancelled" in watched.log
+    await watched.until(lambda: all(f"lsp.runs: run {number} ended: ok" in watched.log for number in others))
+    assert await watched.hints_when(uri, lambda hints: "[B, 16]" in str(hints) and "[2, 16]" not in str(hints))
+
+
 async def test_a_class_that_nobody_gave_an_example_keeps_the_one_that_was_found(watched: Editor) -> None:
     uri, before = await opened(watched, "runs/found.py", FOUND)
     lenses = await watched.lenses(uri)

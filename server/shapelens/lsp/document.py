@@ -55,6 +55,7 @@ class Analysis:
     trace: protocol.Trace | None = None  # what its own run saw, and the runs of other files
     own: protocol.Trace | None = None
     named: bool = False  # the trace holds the names of the dims
+    unfinished: bool = False  # a run was ended before all dims had their names
     others: Mapping[str, Module] = field(default_factory=dict)  # the texts of other open files that its own run went through, by path
     ran: Ran | None = None  # its own run, once that has come to its end
     kept: Kept | None = None  # where only some of the examples run
@@ -80,7 +81,7 @@ class Document:
         self.text = text
         self.saved = on_disk(self.path) == text
         self.analysis: Analysis | None = None
-        self.complete: Analysis | None = None  # the last one whose own run came to its end
+        self.complete: Analysis | None = None  # the last one whose examples have all run
         self.published: Sequence[Finding] = ()  # what the editor shows, at positions of `published_version`
         self.published_version = -1
         self.visits = Visits(self.path)

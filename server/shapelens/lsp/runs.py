@@ -67,8 +67,9 @@ class Runs:
         self.repairs = Repairs(client, reopened, self._other_modules, self._run_ids)
         self.under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
 
-    async def run(self, document: Document) -> None:
-        """Bring what the editor shows of a document up to date. Returns when that is done, or the run has been cancelled."""
+    async def run(self, document: Document, *, whole: bool = False) -> None:
+        """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that
+        is done, or the run has been cancelled."""
         if document.uri not in self._documents:
             return
         settings, module = self._configuration.of(document), document.module
@@ -88,7 +89,9 @@ class Runs:
             self._client.publish(document, moved_findings(shown.findings, document.since))
             return
         lacking = [] if module.errors else without_example(module, choice)
-        if not module.errors and await self._run_rest(document, analysis, lacking):
+        if not (module.errors or whole) and await self._run_rest(document, analysis, lacking):
+            if document.complete is not None and document.complete.unfinished and self.is_current(document, document.complete):
+                await self.run(document, whole=True)
             return
         if not choice.examples:
             if lacking and await self.importers.of(document):
@@ -119,11 +122,13 @@ class Runs:
         kept = Kept(lambda: still_seen(shown, analysis.module, known, left.examples), left.examples)
         if not left:
             if kept.trace is not None:
-                self._carry_on(document, shown, replace(analysis, own=kept.trace, named=shown.named))
+                moved = replace(analysis, own=kept.trace, named=shown.named, unfinished=shown.unfinished)
+                self._carry_on(document, shown, moved)
             return kept.trace is not None
         classes = [*(run.target for run in map(seen.examples.__getitem__, left.examples) if run.evidence), *left.classes]
         search = self._search(document, analysis, classes) if classes else None
-        arrival = Arrival(self, document, replace(analysis, kept=kept), self._others(document))
+        part = replace(analysis, kept=kept, unfinished=shown.unfinished)
+        arrival = Arrival(self, document, part, self._others(document))
         await self._run_examples(document, arrival.analysis, arrival, search)
         now = document.analysis
         if not arrival.cancelled and (kept.trace is None or (now is not None and now.own is not None and called(now.own) != called(seen))):

@@ -30,6 +30,8 @@ KNOWN = named(
 )
 KNOWN_NEW = named(Tensor, "new_tensor new_zeros new_ones new_full")
 OF_SIZES = named(torch, "arange range zeros ones eye") | named(Tensor, "new_zeros new_ones")
+OF_VALUES = named(torch, "tensor as_tensor asarray")
+FILLED = named(torch, "zeros ones")
 KNOWN_LIKE = named(torch, "zeros_like ones_like full_like")
 DATA_LIKE = named(torch, "empty_like rand_like randn_like randint_like") | named(Tensor, "new_empty new_empty_strided")
 OF_A_TENSOR = DATA_LIKE | named(torch, "tensor as_tensor asarray full scalar_tensor normal")
@@ -86,9 +88,10 @@ def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             # A list of meta scalars: the shape is that of the list, the values are data.
             return _from_meta_scalars(args, kwargs)
     with _plainly():
-        probe = func(*args, **_without(kwargs, META)) if func not in (torch.tensor, torch.as_tensor, torch.asarray) else None
-        if probe is not None and probe.numel() > LARGEST_REAL:
-            return probe
+        if func not in OF_VALUES and not (func in FILLED and len(args) == 1 and type(args[0]) is int and args[0] <= LARGEST_REAL):
+            probe = func(*args, **_without(kwargs, META))
+            if probe.numel() > LARGEST_REAL:
+                return probe
         return func(*args, **_without(kwargs, CPU))
 
 

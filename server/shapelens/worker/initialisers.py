@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 import torch
 from torch.nn import init
+from torch.nn.modules import batchnorm
 
 from .meta import become_meta
 
@@ -37,8 +38,13 @@ def _free(name: str) -> Callable[..., Any]:
     return initialiser
 
 
+def _stay(layer: torch.nn.Module) -> None:
+    """What a normalisation has counted begins as it ought to be, and values are never added to it."""
+
+
 def make_free() -> None:
     """Replace the initialisers, for good and before any user code is imported: many files import them by name."""
+    batchnorm._NormBase.reset_running_stats = _stay  # type: ignore[method-assign, assignment]
     for name in dir(init):
         if name.endswith("_") and not name.startswith("_"):
             setattr(init, name, _free(name))

@@ -127,7 +127,7 @@ class Job:
         in_time, search = True, self.run.search
         if search is not None:
             if sights:  # What was asked for does not wait for what is looked for.
-                self.send(Traced(self.run.run_id, "run", self.trace))
+                self.send(Traced(self.run.run_id, "given", self.trace))
             in_time = find_examples(self, names, search, sights)
         # Remarks come with the last trace: they can wait, and the names of dims help to judge them.
         said = not self.run.brief or self.trace.mismatches or any(sight.remarks for _, sight, _, _ in sights)
