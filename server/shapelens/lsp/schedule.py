@@ -12,7 +12,7 @@ from shapelens.lsp.repairs import Repairs
 logger = logging.getLogger(__name__)
 
 # Edits that come faster than runs say what is wrong wait for a part of that time: a run that the next keystroke cancels is in vain.
-DEBOUNCE_SHARE = 0.5
+DEBOUNCE_SHARE = 0.25
 LONGEST_DEBOUNCE = 0.2
 
 

@@ -22,7 +22,6 @@ from .standing import Standing
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
 READ_SIZE = 1 << 18
-AHEAD_SECONDS = 0.3  # that a run takes before another child is prepared beside it
 READING_SECONDS = 0.02  # for which no message is answered
 
 
@@ -47,10 +46,8 @@ class Child:
         os.set_blocking(self.results, False)
         os.set_blocking(self.output, False)
         self.run: Optional[Run] = None
-        self.began = float("inf")
         self.splitter = Splitter()
         self.finished = False
-        self.is_known = False  # what it does, so that the next run can be prepared
         self.kill_at = float("inf")
         self.killed_for = ""
         self.printed = 0
@@ -58,7 +55,6 @@ class Child:
     def start(self, run: Run) -> None:
         """Hand over the job."""
         self.run = run
-        self.began = time.monotonic()
         self.kill_at = time.monotonic() + run.longest + GRACE
         with os.fdopen(self.job_in, "wb") as stream:
             stream.write(encode(run))
@@ -93,6 +89,7 @@ class Host:
         self.waiting: Optional[Child] = None
         self.working: Optional[Child] = None
         self.background: Optional[Child] = None  # does a run in the background
+        self.dying: List[Child] = []  # killed, as nobody waits for them any more: the end of a large process takes its time
         self.queue: List[Run] = []
         self.background_queue: List[Run] = []  # those for the background
         self.wake, self.wake_in = os.pipe()
@@ -121,7 +118,7 @@ class Host:
                 self._reap()
                 self._watch_deadline()
         finally:
-            for process in self._children():
+            for process in [*self._children(), *self.dying]:
                 process.kill("stop")
                 try:
                     os.waitpid(process.pid, 0)
@@ -167,7 +164,22 @@ class Host:
                 self.send(Finished(run_id, "cancelled"))
         for process in self._children():
             if process.run is not None and process.run.run_id == run_id:
-                process.kill("cancelled")
+                self._let_go(process)
+                self._next()
+
+    def _let_go(self, process: Child) -> None:
+        """End a run: it is over from now on, whatever becomes of its process."""
+        assert process.run is not None
+        process.kill("cancelled")
+        for number in (process.results, process.output):
+            if number in self.selector.get_map():
+                self.selector.unregister(number)
+        process.close()
+        self.dying.append(process)
+        self.working = None if process is self.working else self.working
+        self.background = None if process is self.background else self.background
+        if not process.finished:
+            self.send(Finished(process.run.run_id, "cancelled"))
 
     def _replace_waiting(self) -> None:
         """The child that waits does not have what has just been loaded; the next one will."""
@@ -202,14 +214,10 @@ class Host:
             pass  # It died while it waited: _reap says so.
 
     def _prepare(self) -> None:
-        """Have a child that waits for the next run, also beside one that has said what is wrong or been at work for a while: it may be
-        cancelled."""
-        if self.waiting is None and (self.working is None or self.working.is_known or self._is_long(self.working)):
+        """Have a child that waits for the next run, also beside one that is at work: that may be cancelled."""
+        if self.waiting is None and (self.working is None or self.standing is not None):
             # One that is needed now has no time to rehearse.
             self.waiting = Child(self._open(), self.standing, None if self.queue else self.rehearsal)
-
-    def _is_long(self, process: Child) -> bool:
-        return self.standing is not None and time.monotonic() - process.began > AHEAD_SECONDS
 
     def _open(self) -> List[int]:
         """The files of this process that are not for those that it forks."""
@@ -232,7 +240,6 @@ class Host:
                 # What was printed before belongs in front of it.
                 self._drain(process.output, lambda: self._relay_output(process))
             if kind in INTERNAL:
-                process.is_known |= kind == "Rehearsal"
                 self._hear(decode(frame[HEADER.size :]), frame)
             else:
                 self._write(frame)
@@ -272,8 +279,6 @@ class Host:
         if self.standing is not None and not self.is_read:
             return 0.0
         ends = [child.kill_at for child in self._children() if child.run is not None]
-        if self.working is not None and self.waiting is None and self.standing is not None:
-            ends.append(self.working.began + AHEAD_SECONDS)
         return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def _watch_deadline(self) -> None:
@@ -297,6 +302,9 @@ class Host:
                 self.waiting.close()
                 self.waiting = None
             else:
+                for process in [process for process in self.dying if process.pid == pid]:
+                    self.dying.remove(process)
+                    self._bury(process)
                 for process in self._children():
                     if process.pid == pid:
                         self._ended(process, status)
@@ -310,13 +318,16 @@ class Host:
                 self.selector.unregister(number)
         self.working = None if process is self.working else self.working
         self.background = None if process is self.background else self.background
-        process.kill("ended")  # What it may have left running.
         process.close()
-        clean_up(process.pid)
+        self._bury(process)
         if not process.finished:
             outcome, detail = how_it_ended(process, status)
             self.send(Finished(process.run.run_id, outcome, detail))
         self._next()
+
+    def _bury(self, process: Child) -> None:
+        process.kill("ended")  # What it may have left running.
+        clean_up(process.pid)
 
     def _drain(self, number: int, relay: Callable[[], None]) -> None:
         """Relay all that a pipe holds now."""
@@ -326,8 +337,6 @@ class Host:
 
 def how_it_ended(process: Child, status: int) -> Any:
     """(outcome, detail) for a child that did not say so itself."""
-    if process.killed_for == "cancelled":
-        return "cancelled", ""
     if process.killed_for == "deadline":
         assert process.run is not None
         return "deadline", "the run took longer than its deadline of %g s" % process.run.deadline
