@@ -168,3 +168,51 @@ def test_what_a_rehearsal_has_changed_is_loaded_anew(forking: WorkerProcess, unf
         compare(forking, unforked, file, text.replace("nn.Linear(self.size, 6)", f"nn.Linear(self.size, {size})"), size)
     time.sleep(0.3)
     assert compare(forking, unforked, file, text, what)
+
+
+BESIDE = """import sys
+import torch
+from torch import nn
+
+sys.path.append("parts")
+torch.set_default_dtype(torch.float64)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.__fc = nn.Linear(4, 6)
+
+    def __hidden(self, x):
+        h = self.__fc(x)
+        return h
+
+    def forward(self, x):
+        from scales import scaled
+        a = torch.zeros(2)
+        b = self.__hidden(x)
+        return scaled(b)
+"""
+
+
+def test_what_a_document_sets_for_all_holds_until_it_is_set_no_more(
+    forking: WorkerProcess, unforked: WorkerProcess, tmp_path: Path
+) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "scales.py").write_text("def scaled(x):\n    y = x + x\n    return y\n")
+    file, text = tmp_path / "net.py", BESIDE
+    example = "Net()(f64[B:6, 4])"
+    for old, new in [
+        ("import torch\n", "import torch\n"),
+        ("nn.Linear(4, 6)", "nn.Linear(4, 7)"),
+        ("torch.zeros(2)", "torch.zeros(3)"),
+        ("h = self.__fc(x)", "h = self.__fc(x).t()"),
+        ("torch.set_default_dtype(torch.float64)\n", ""),
+        ("torch.zeros(3)", "torch.zeros(4)"),
+    ]:
+        time.sleep(0.3)
+        text = text.replace(old, new)
+        quick, _ = forking.run(file, text, example)
+        fresh, _ = unforked.run(file, text, example)
+        assert fresh is not None and not fresh.examples[0].error
+        assert comparable(quick) == comparable(fresh), (old, new)

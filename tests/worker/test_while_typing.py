@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 import types
 from pathlib import Path
 
+import psutil
 import pytest
 
 from shapelens import protocol
@@ -64,6 +66,20 @@ def test_a_run_in_the_background_keeps_no_other_one_waiting(forking: WorkerProce
     assert trace is not None and finished.outcome == "ok" and len(trace.mismatches) == 1
     forking.send(protocol.Cancel(behind))
     assert forking.finish(behind)[1].outcome == "cancelled"
+
+
+def test_beside_a_run_a_process_waits_for_the_next_one(forking: WorkerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "recipe.py"
+    assert forking.run(file, RECIPE, EXAMPLE)[1].outcome == "ok"
+    endless = forking.start(file, ENDLESS, "Net()(f32[2])")
+    worker = psutil.Process(forking.process.pid)
+    end = time.monotonic() + 20
+    while max((len(zygote.children()) for zygote in worker.children()), default=0) < 2:
+        assert time.monotonic() < end, "nothing waits"
+        time.sleep(0.02)
+    forking.send(protocol.Cancel(endless))
+    assert forking.finish(endless)[1].outcome == "cancelled"
+    assert forking.run(file, RECIPE, EXAMPLE)[1].outcome == "ok"
 
 
 def test_runs_in_the_background_are_all_done(forking: WorkerProcess, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ Patch = List[Tuple[FunctionType, CodeType]]
 Difference = Tuple[Tuple[str, ...], CodeType, CodeType]  # the names that lead to a function, its code before and now
 
 DEEPEST_WRAPPER = 4
-# What is executed where it stands, and is gone after that.
-_OVER = {"<listcomp>", "<setcomp>", "<dictcomp>"}
+# What is executed where it stands, and is gone after that; and, since Python 3.14, what gives the annotations.
+_OVER = {"<listcomp>", "<setcomp>", "<dictcomp>", "__annotate__"}
 _CACHE = type(functools.lru_cache(maxsize=None)(len))
 
 
@@ -173,7 +173,10 @@ def _find(module: ModuleType, path: Tuple[str, ...], code: CodeType) -> Optional
         if not isinstance(owner, type):
             return None
         names = owner.__dict__
-    return next((function for function in _functions_in(names.get(path[-1]), 0) if function.__code__ is code), None)
+    name = path[-1]
+    if len(path) > 1 and name.startswith("__") and not name.endswith("__"):  # As Python calls it.
+        name = "_%s%s" % (path[-2].lstrip("_"), name)
+    return next((function for function in _functions_in(names.get(name), 0) if function.__code__ is code), None)
 
 
 def _functions_in(value: Any, depth: int) -> Iterator[FunctionType]:

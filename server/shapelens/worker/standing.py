@@ -15,6 +15,8 @@ import warnings
 from types import ModuleType
 from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple, Union
 
+import torch
+
 from ..protocol import Mismatch, Note, Run
 from . import files, remembered
 from .arguments import Arguments
@@ -44,6 +46,7 @@ class Standing:
     def __init__(self, run: Run) -> None:
         self.workspace = Workspace(run)
         self._path = list(sys.path)
+        self._dtype = torch.get_default_dtype()
         self._before = set(sys.modules)
         self._root = run.root
         self._states: Dict[str, State] = {}
@@ -65,7 +68,7 @@ class Standing:
         self._is_half_loaded = False  # something ended the loading of a run: what is there is of no text
         self.outdated = False  # more than the document had to be loaded anew
         self._loaded: Optional[Loaded] = None  # the document, where a later one may be a patch of it
-        self._missing: List[Any] = []  # the files that it did not find then
+        self._beside: Tuple[Any, ...] = ()  # what else it has set then
         self.is_rehearsed = False  # what is loaded will be run for its side effects: then it has to be known what these are
 
     def load(self) -> None:
@@ -206,7 +209,7 @@ class Standing:
         if last is not None and len(modules) == 1 and run.file not in own:
             notes = [(note, _line(workspace, note)) for note in workspace.trace.notes]
             self._loaded = Loaded(run.file, modules[0], last.body, workspace.recorder.always_reached(run.file), notes)
-            self._missing = list(files.missing)
+            self._beside = list(files.missing), list(sys.path), torch.get_default_dtype()
             if self.is_rehearsed:
                 self._loaded.note_state()
 
@@ -231,8 +234,8 @@ class Standing:
         if patch is None:
             return None
         self._adopt(run, set(), loaded.notes)
-        sys.path[:0] = search_path(run.file, run.root, relative_levels(tree))
-        files.missing[:] = self._missing
+        files.missing[:], sys.path[:], dtype = self._beside
+        torch.set_default_dtype(dtype)
         finder.trees[run.file] = tree
         finder.show(run.file)
         loaded.apply(patch, tree)
@@ -308,6 +311,8 @@ class Standing:
         files.missing[:] = [entry for entry in files.missing if entry[0] not in anew]
         remembered.state.off = False
         sys.path[:] = self._path
+        if "set_default_" in str(self._states.get(run.file)):  # It is for the new text to say.
+            torch.set_default_dtype(self._dtype)
         sys.argv = Arguments([run.file])
         lines = run.text.splitlines()
         for note, text in notes:
