@@ -22,6 +22,10 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (torch.Tensor.clamp_, (X, None, 1.0), {}),
     (F.softmax, (X,), {"dim": None, "_stacklevel": 5}),
     (F.interpolate, (X,), {"scale_factor": 2, "mode": "nearest"}),
+    (torch.Tensor.contiguous, (X.transpose(1, 3),), {}),
+    (torch.Tensor.contiguous, (X,), {}),
+    (torch.Tensor.reshape, (X.transpose(1, 3), 2, -1), {}),
+    (torch.Tensor.clone, (X.transpose(1, 3),), {"memory_format": torch.preserve_format}),
 ]
 
 
@@ -50,6 +54,12 @@ def test_a_known_result_is_like_a_computed_one(function: Any, args: Any, kwargs:
 def test_a_view_is_made_each_time() -> None:
     args = (X, (2, 3, 64))
     assert remembered.key_of(torch.Tensor.view, args, {}) is None
+    key = remembered.key_of(torch.Tensor.reshape, args, {})
+    assert key is not None
+    for _ in range(2):
+        made = remembered.call(key, torch.Tensor.reshape, args, {})
+        assert made.untyped_storage()._cdata == X.untyped_storage()._cdata
+        assert remembered.known(key, args) is None
 
 
 def test_another_process_can_learn_what_this_one_has() -> None:

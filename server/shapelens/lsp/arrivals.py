@@ -84,6 +84,8 @@ class Arrival:
         self._published: Sequence[Finding] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._began = time.monotonic()
+        # What changes from now on, a later run has to see.
+        self._was_outdated, document.outdated = document.outdated, False
         shown = document.analysis.trace if document.analysis is not None else None
         self._had_hints = shown is not None
         self._shown = _seen_classes(shown)
@@ -112,7 +114,7 @@ class Arrival:
         if traced.stage == "run" and self.analysis.kept is None and not _ended_early(traced.trace):
             # Names may take long, and an edit until then need not run all of it again.
             self._document.complete = replace(analysis, ran=self.ran, unfinished=True)
-            self._document.outdated = False
+            self._was_outdated = False
         self._publish(analysis.findings)
         self._display.visit(seen, self.others, self.ran, hints=analysis.named)
         if self._had_hints and _ended_early(traced.trace):
@@ -126,10 +128,11 @@ class Arrival:
         """The end of the run, however it came about."""
         self.cancelled = finished.outcome == "cancelled"
         if self.cancelled or not self._is_wanted():
+            self._document.outdated |= self._was_outdated
             if self._timer is not None:
                 self._timer.cancel()
             return
-        self._document.outdated = finished.outcome != "ok"
+        self._document.outdated |= finished.outcome != "ok"
         if self._newest is not None:
             self._newest.ran = self.ran
             self._document.complete = self._newest

@@ -31,11 +31,12 @@ KNOWN = named(
 KNOWN_NEW = named(Tensor, "new_tensor new_zeros new_ones new_full")
 OF_SIZES = named(torch, "arange range zeros ones eye") | named(Tensor, "new_zeros new_ones")
 OF_VALUES = named(torch, "tensor as_tensor asarray")
-FILLED = named(torch, "zeros ones")
+OF_LENGTH = named(torch, "zeros ones arange")
 KNOWN_LIKE = named(torch, "zeros_like ones_like full_like")
 DATA_LIKE = named(torch, "empty_like rand_like randn_like randint_like") | named(Tensor, "new_empty new_empty_strided")
 OF_A_TENSOR = DATA_LIKE | named(torch, "tensor as_tensor asarray full scalar_tensor normal")
 RANDOM_IN_PLACE = named(Tensor, "normal_ uniform_ bernoulli_ random_ exponential_ cauchy_ log_normal_ geometric_")
+HAS_DEFAULTS = named(Tensor, "normal_ uniform_")
 RANDOM = named(torch, "bernoulli multinomial normal poisson") | named(
     torch.nn.functional, "dropout dropout1d dropout2d dropout3d alpha_dropout"
 )
@@ -53,7 +54,7 @@ def _factories() -> Set[Any]:
 
 def _sizes(args: Args) -> Args:
     """The arguments of a factory: its sizes may be tensors."""
-    if any(isinstance(part, (Tensor, tuple, list)) for part in args):
+    if not all(type(part) is int for part in (args[0] if len(args) == 1 and type(args[0]) in (tuple, list) else args)):
         found = with_numbers((None, *args))
         return args if found is None else found[1:]
     return args
@@ -88,11 +89,16 @@ def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             # A list of meta scalars: the shape is that of the list, the values are data.
             return _from_meta_scalars(args, kwargs)
     with _plainly():
-        if func not in OF_VALUES and not (func in FILLED and len(args) == 1 and type(args[0]) is int and args[0] <= LARGEST_REAL):
+        if func not in OF_VALUES and not _is_small(func, args):
             probe = func(*args, **_without(kwargs, META))
             if probe.numel() > LARGEST_REAL:
                 return probe
         return func(*args, **_without(kwargs, CPU))
+
+
+def _is_small(func: Callable[..., Any], args: Args) -> bool:
+    """Whether a constant is seen to be small at once; a probe on the meta device says it of all others, which takes ten times as long."""
+    return func in OF_LENGTH and len(args) == 1 and type(args[0]) is int and 0 <= args[0] <= LARGEST_REAL
 
 
 def _dtype_of_array(array: Any) -> torch.dtype:
@@ -132,10 +138,19 @@ def _to(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         return args[0] if dtype in (None, args[0].dtype) and not rest else func(args[0], dtype or args[0].dtype, **rest)
 
 
+def _may_be_filled(tensor: Tensor) -> bool:
+    """Whether eager has no reason to refuse that."""
+    refused = tensor.requires_grad and torch.is_grad_enabled()
+    return tensor.is_floating_point() and tensor.is_contiguous() and not refused
+
+
 def _random_in_place(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     with _plainly():
-        if not args[0].is_meta:
-            become_meta(args[0])
+        tensor = args[0]
+        if not tensor.is_meta:
+            become_meta(tensor)
+        elif func in HAS_DEFAULTS and len(args) == 1 and not kwargs and _may_be_filled(tensor):
+            return tensor  # There is nothing that could be refused.
         kwargs.pop("generator", None)
         return func(*args, **kwargs)
 

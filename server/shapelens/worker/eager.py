@@ -49,8 +49,9 @@ class Opinion:
         return Opinion(_moved(self.result, torch.empty_like), error if error is None else type(error)(*error.args))
 
     def may_be_kept(self) -> bool:
-        """Whether there can be another one like it: who knows what the constructor of an exception of a library takes."""
-        return self.error is None or type(self.error).__module__ == "builtins"
+        """Whether there can be another one like it: of what torch's Python code raises it also counts where that was."""
+        error, traceback = self.error, self.error.__traceback__ if self.error is not None else None
+        return error is None or (type(error).__module__ == "builtins" and (traceback is None or traceback.tb_next is None))
 
 
 def ask(
@@ -82,7 +83,7 @@ def ask(
             opinion = _formed(func, args, kwargs)
             if look is None or len(_opinions) >= MOST_OPINIONS or not opinion.may_be_kept():
                 return opinion
-            _opinions[func, look] = opinion
+            _opinions[func, look] = opinion = opinion.again()  # The exception of the first one holds its frames, and the tensors there.
         return opinion.again()
 
 

@@ -1,7 +1,7 @@
 """Shapes of operations that were computed before: the meta kernels of many are Python, and cost twenty times what looking them up does.
 
 The key is what a result's shape, stride and dtype depend on: the function, the same of each tensor, the numbers. Functions that make new
-tensors are remembered, and those that change a tensor in place: on the meta device that changes nothing. What returns a view runs as it is.
+tensors are remembered, and those that change a tensor in place: on the meta device that changes nothing. What gives a view runs as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ __rmatmul__ true_divide pow matmul mm bmm addmm baddbmm mv dot einsum exp log lo
 sigmoid tanh relu softmax log_softmax sin cos erf clamp clip clamp_min clamp_max maximum minimum mean sum prod var std norm amax
 amin logsumexp cumsum cumprod where cat concat stack roll flip lerp rsub addcmul addcdiv triu tril outer conv1d conv2d conv3d
 layer_norm group_norm batch_norm round floor ceil sign eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__ logical_and
-logical_or logical_not __and__ __or__ __invert__ bitwise_and bitwise_or masked_fill argmax argmin gather index_select repeat
+logical_or logical_not __and__ __or__ __invert__ bitwise_and bitwise_or masked_fill argmax argmin gather index_select
+repeat reshape contiguous clone
 """
 
 _IN_PLACE = """
@@ -116,6 +117,8 @@ def _add(parts: List[Any], values: Any) -> bool:
 
 def call(key: Key, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
     """The result of a call, remembered under its key from now on. Raises whatever the function raises."""
+    if _table.get(key) == _ALIAS:
+        return func(*args, **kwargs)
     looks = _look(args[0]) if args and type(args[0]) in _PLAIN else None
     result = func(*args, **kwargs)
     if len(_table) < MOST_KEYS:
@@ -140,7 +143,11 @@ def additions() -> str:
     """What this process has learnt since this was asked last, for `learn` of another."""
     learnt = [(key, _table[key]) for key in _new]
     _new.clear()
-    return base64.b64encode(pickle.dumps(learnt)).decode() if learnt else ""
+    if not learnt:
+        return ""
+    stream = io.BytesIO()
+    _Pickler(stream).dump(learnt)
+    return base64.b64encode(stream.getvalue()).decode()
 
 
 def learn(text: str) -> None:
@@ -154,13 +161,25 @@ def learn(text: str) -> None:
             _table.setdefault(key, found)
 
 
+class _Pickler(pickle.Pickler):
+    """Dtypes and the like are written by their names: pickle looks for them in any module that has imported torch."""
+
+    def persistent_id(self, value: Any) -> Optional[str]:
+        return str(value).rpartition(".")[2] if isinstance(value, (torch.dtype, torch.memory_format)) else None
+
+
 class _Unpickler(pickle.Unpickler):
     """For keys only: it comes from a process that user code ran in."""
 
-    def find_class(self, module: str, name: str) -> Any:
-        found = getattr(torch, name, None) if module.startswith("torch") else None
-        if found is torch.Size or isinstance(found, (torch.dtype, torch.memory_format)):
+    def persistent_load(self, name: Any) -> Any:
+        found = getattr(torch, name, None) if isinstance(name, str) else None
+        if isinstance(found, (torch.dtype, torch.memory_format)):
             return found
+        raise pickle.UnpicklingError("%s is no part of a key" % (name,))
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("torch", "Size"):
+            return torch.Size
         raise pickle.UnpicklingError("%s.%s is no part of a key" % (module, name))
 
 
