@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,10 +27,12 @@ from shapelens.lsp.workers import Workers
 from shapelens.protocol import Alternative, ExampleRequest
 from shapelens.runner import State, Worker, interpreter
 from shapelens.source.edits import TextEdit
-from shapelens.source.module import set_directive
+from shapelens.source.module import set_directive, warm_up
 from shapelens.source.positions import Position, Span
 
 logger = logging.getLogger(__name__)
+
+WARM_UP_AFTER = 0.5  # seconds after the client's greeting: what it asks for first is not to wait for it
 
 
 class Session:
@@ -52,6 +55,7 @@ class Session:
         self._configuration.greeted()
         self._runs.importers.look_around(list(self.folders))
         self._workers.listen(self._tell_state)
+        asyncio.get_running_loop().call_later(WARM_UP_AFTER, warm_up)
 
     # --- documents ---
 

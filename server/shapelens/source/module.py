@@ -54,6 +54,11 @@ class ModuleClass:
     forward_parameters: list[Parameter]
 
 
+def warm_up() -> None:
+    """Read a call. What does that is loaded with the first one, which takes 30 ms that a user should not wait for."""
+    list(parse("call(1)\n").calls())
+
+
 def parse(text: str, previous: Module | None = None) -> Module:
     """Reads a text. Only the top-level statements that `previous` does not have are parsed.
 
