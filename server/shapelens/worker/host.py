@@ -22,6 +22,7 @@ from .standing import Standing
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
 READ_SIZE = 1 << 18
+AHEAD_SECONDS = 0.03  # that a run takes before another child is prepared beside it: a short one would have to share the processors
 READING_SECONDS = 0.02  # for which no message is answered
 
 
@@ -48,6 +49,8 @@ class Child:
         self.run: Optional[Run] = None
         self.splitter = Splitter()
         self.finished = False
+        self.is_known = False  # what it does, so that the next run can be prepared
+        self.began = float("inf")
         self.kill_at = float("inf")
         self.killed_for = ""
         self.printed = 0
@@ -55,6 +58,7 @@ class Child:
     def start(self, run: Run) -> None:
         """Hand over the job."""
         self.run = run
+        self.began = time.monotonic()
         self.kill_at = time.monotonic() + run.longest + GRACE
         with os.fdopen(self.job_in, "wb") as stream:
             stream.write(encode(run))
@@ -215,9 +219,12 @@ class Host:
 
     def _prepare(self) -> None:
         """Have a child that waits for the next run, also beside one that is at work: that may be cancelled."""
-        if self.waiting is None and (self.working is None or self.standing is not None):
+        if self.waiting is None and (self.working is None or (self.standing is not None and self._may_be_joined(self.working))):
             # One that is needed now has no time to rehearse.
             self.waiting = Child(self._open(), self.standing, None if self.queue else self.rehearsal)
+
+    def _may_be_joined(self, process: Child) -> bool:
+        return process.is_known or time.monotonic() - process.began > AHEAD_SECONDS
 
     def _open(self) -> List[int]:
         """The files of this process that are not for those that it forks."""
@@ -240,6 +247,7 @@ class Host:
                 # What was printed before belongs in front of it.
                 self._drain(process.output, lambda: self._relay_output(process))
             if kind in INTERNAL:
+                process.is_known |= kind == "Rehearsal"
                 self._hear(decode(frame[HEADER.size :]), frame)
             else:
                 self._write(frame)
@@ -279,6 +287,8 @@ class Host:
         if self.standing is not None and not self.is_read:
             return 0.0
         ends = [child.kill_at for child in self._children() if child.run is not None]
+        if self.working is not None and self.waiting is None and self.standing is not None:
+            ends.append(self.working.began + AHEAD_SECONDS)
         return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def _watch_deadline(self) -> None:
