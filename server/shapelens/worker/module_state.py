@@ -33,7 +33,7 @@ _SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 _MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, types.MappingProxyType)
 NOT_READ = {"__builtins__", "__spec__", "__loader__"}
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
-_CACHE = type(functools.lru_cache(maxsize=None)(len))
+CACHE = type(functools.lru_cache(maxsize=None)(len))  # of what `functools.lru_cache` makes of a function
 
 
 def only_imported(module: ModuleType, body: Iterable[ast.AST]) -> Set[str]:
@@ -123,7 +123,7 @@ class _Reader:
             return self._all(value.func, value.args, value.keywords)
         if cls is functools.cached_property:
             return self.read(value.func)
-        if cls is _CACHE:
+        if cls is CACHE:
             size = value.cache_info().currsize
             self.empty_caches += [] if size else [value]
             return size, self.read(value.__wrapped__)

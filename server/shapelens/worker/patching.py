@@ -16,7 +16,7 @@ from typing import Any, Iterator, List, Optional, Set, Tuple
 
 from ..protocol import Note
 from .definitions import CODE, DEFINES, compiled, future_flags, global_assignments
-from .module_state import MOST_AT_ONCE, NOT_READ, OPAQUE, PLAIN, State, TooMuch, contents, only_imported
+from .module_state import CACHE, MOST_AT_ONCE, NOT_READ, OPAQUE, PLAIN, State, TooMuch, contents, only_imported
 
 Patch = List[Tuple[FunctionType, CodeType]]
 Difference = Tuple[Tuple[str, ...], CodeType, CodeType]  # the names that lead to a function, its code before and now
@@ -24,7 +24,6 @@ Difference = Tuple[Tuple[str, ...], CodeType, CodeType]  # the names that lead t
 DEEPEST_WRAPPER = 4
 # What is executed where it stands, and is gone after that; and, since Python 3.14, what gives the annotations.
 _OVER = {"<listcomp>", "<setcomp>", "<dictcomp>", "__annotate__"}
-_CACHE = type(functools.lru_cache(maxsize=None)(len))
 
 
 class Loaded:
@@ -67,9 +66,7 @@ class Loaded:
 
         at_once: the answer is waited for; it is no where it would take as long as to load the document anew.
         """
-        if at_once and self._state is not None and self._state.size > MOST_AT_ONCE:
-            return False
-        if self._state is None:
+        if self._state is None or (at_once and self._state.size > MOST_AT_ONCE):
             return False
         for cache in self._state.empty_caches:
             cache.cache_clear()
@@ -192,7 +189,7 @@ def _functions_in(value: Any, depth: int) -> Iterator[FunctionType]:
         inner += [value.fget, value.fset, value.fdel]
     elif isinstance(value, (functools.partial, functools.cached_property)):
         inner.append(value.func)
-    elif isinstance(value, _CACHE):
+    elif isinstance(value, CACHE):
         inner.append(value.__wrapped__)
     for part in inner:
         if part is not None:
