@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Optional
@@ -58,6 +59,18 @@ def _write(item: Any, shared: Optional[Shared]) -> Dict[str, Any]:
     if writer is None:
         writer = _WRITERS[type(item)] = _writer_of(type(item))
     return writer(item, shared)
+
+
+def dataclasses_of(module: types.ModuleType) -> List[type]:
+    """The dataclasses of a module."""
+    return [value for value in vars(module).values() if isinstance(value, type) and dataclasses.is_dataclass(value)]
+
+
+def prepare(classes: Iterable[type]) -> None:
+    """Find out how these dataclasses are written, which takes some time when the first of them is."""
+    for cls in classes:
+        if cls not in _WRITERS:
+            _WRITERS[cls] = _writer_of(cls)
 
 
 def _writer_of(cls: type) -> Writer:

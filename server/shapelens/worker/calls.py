@@ -11,12 +11,14 @@ from ..protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark, Sp
 from . import axes, constructors, origins, unknown
 from .frames import Frames
 from .holdings import Holdings, own_tensors
-from .keys import LAYER, STAND_IN, key_of, value_of
+from .keys import LAYER, MODE, STAND_IN, key_of, value_of
 from .layers import Expectation, is_torch_layer, unmet, wrong_dtype
 from .meta import Meta, NotRecovered, made, spread
 from .progress import Progress
 from .recorder import Recorder, Seen
+from .recording import Recording, parts_of
 from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
+from .reuse import Reuse
 from .rewrite import Site
 from .suspects import modules_running, suspects_of
 
@@ -38,6 +40,8 @@ class Calls:
         self.meta = meta
         self.frames = frames
         self.defined = defined  # modules made at module level, as the default of an argument say
+        self.recording: Optional[Recording] = None  # where to write down what is built and called
+        self.reuse: Optional[Reuse] = None  # a recording that takes over what need not be built and called again
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
         self.start_example(0)
 
@@ -58,6 +62,10 @@ class Calls:
         self.ended = False  # whether the example has run to its end, so that its modules stay as they are
         self._known_facts: Dict[int, Tuple[List[ParameterSeen], int, int, str]] = {}
         self.recovery = Recovery(self, self.meta, self.frames)
+        if self.reuse is not None:
+            self.modules, self.spans = list(self.reuse.modules), list(self.reuse.spans)
+            self.call_spans = [None] * len(self.modules)
+            return
         for module, span in self.defined:
             self._register(module, span)
 
@@ -84,6 +92,10 @@ class Calls:
         """A module ran `Module.__init__`. Where it lies outside of rewritten code, its frame tells where it was constructed."""
         self._register(module, self.frames.constructor(module))
 
+    def taken_over(self, module: Any) -> None:
+        """A module takes the place of one that would have been constructed."""
+        self.spans[module.__dict__[LAYER]] = self.frames.constructor(module)
+
     def _index(self, module: Any) -> Optional[int]:
         """The layer index of a module; None for one that was made before a run began, in a library. A copy has that of its original."""
         index = module.__dict__.get(LAYER)
@@ -104,12 +116,17 @@ class Calls:
         if self.depth == 0:
             if len(self.models) < MOST_MODELS:
                 self.models.append(module)
-            if self.frames.called_by_example() and "_shapelens_mode" not in module.__dict__:
-                module.eval()
+            if self.frames.called_by_example() and MODE not in module.__dict__:
+                _evaluate(module)
         index = self._index(module)
         if index is not None and self.call_spans[index] is None:
             self.call_spans[index] = self.frames.innermost()
+        known = None if self.reuse is None else self.reuse.result(module, args, kwargs)
+        if known is not None:
+            self._record(module, args, kwargs, known[0])
+            return known[0]
         given = args, kwargs
+        mark = None if self.recording is None else self.recording.begin(module, args, kwargs)
         args, kwargs, arrived = self._fitting(module, args, kwargs)
         inner = is_torch_layer(module)
         self.depth += 1
@@ -124,6 +141,9 @@ class Calls:
         finally:
             self.depth -= 1
             self.meta.inside_layer -= inner
+            reached = None if self.recording is None or mark is None else self.recording.end(mark)
+        if self.recording is not None and mark is not None and reached is not None:
+            self.recording.keep(module, mark, reached, *given, result)
         if arrived is not None:
             result = _with_shape(result, arrived)
         if self.meta.vague:
@@ -240,12 +260,12 @@ class Calls:
             for path, module in model.named_modules(remove_duplicate=False):
                 paths.setdefault(module.__dict__.get(LAYER), path)
         out = []
-        holdings = Holdings(self.modules)
+        holdings = Holdings(self.modules if self.reuse is None else self.reuse.present())
         for index, module in enumerate(self.modules):
             if only is not None and index not in only:
                 continue
             calls = []
-            seen = self.seen.get(index)
+            seen = self.seen.get(index) or (None if self.reuse is None else self.reuse.seen.get(index))
             if seen is None and self.spans[index] is None:
                 # A part of a layer of torch's own; the index stays what it is for the others.
                 out.append(LayerSeen(first + index, type(module).__name__, "", "", "", None, self.example))
@@ -306,6 +326,16 @@ def shift(found: Union[Mismatch, Remark], first_layer: int) -> None:
         found.inside = [index + first_layer for index in found.inside]
 
 
+def _evaluate(module: Any) -> None:
+    """`module.eval()`, at once where no class has a `train` of its own."""
+    parts = list(parts_of(module))
+    if any(type(part).train is not Module.train or type(part).eval is not Module.eval for part in parts):
+        module.eval()
+        return
+    for part in parts:
+        part.__dict__["training"] = False
+
+
 def stand_in(like: Tensor, shape: List[int]) -> Tensor:
     """A tensor of another shape in the place of one that does not fit."""
     replacement = made(shape, like.dtype, like.requires_grad)
@@ -343,7 +373,7 @@ def watching(current: Callable[[], Calls], progress: Progress) -> Iterator[None]
 
     def observed_train(self: Any, mode: bool = True) -> Any:
         if current().frames.called_by_example():
-            self.__dict__["_shapelens_mode"] = mode  # The example says which mode it wants.
+            self.__dict__[MODE] = mode  # The example says which mode it wants.
         return train(self, mode)
 
     Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ import os
 import select
 import sys
 import time
+from dataclasses import replace
 from typing import Any, BinaryIO, Iterator, Optional
 
 from ..protocol import ExampleRequest, Run, Trace, Traced, encode
@@ -41,19 +42,19 @@ def serve_one(jobs: int, results: int, output: int, standing: Optional[Standing]
         with os.fdopen(jobs, "rb") as incoming, os.fdopen(results, "wb") as outgoing:
             run = read_message(incoming)
             if isinstance(run, Run):
-                do(run, outgoing, standing)
+                do(run, outgoing, standing, rehearsal)
     except BaseException:  # Nothing may get past this point: the parent's stack is below.
         import traceback
 
         traceback.print_exc()
         code = 70
     finally:
-        _flush()
+        confine.flush()
         os._exit(code)
 
 
-def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing]) -> None:
-    """Do a run under its limits and write its messages."""
+def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing], rehearsal: Optional[Run] = None) -> None:
+    """Do a run under its limits and write its messages. rehearsal: what this process has done ahead of it, if it has come to that."""
     from .run import execute  # The parent has imported it; this only names it.
 
     newest: Optional[Trace] = None
@@ -74,7 +75,11 @@ def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing]) -> None:
 
     def prepare_the_next() -> None:
         nonlocal rehearsed
-        next_one = _to_be_rehearsed(run, newest, time.perf_counter() - start) if newest is not None and not run.background else None
+        next_one: Optional[Run] = None
+        if newest is not None and not run.background:
+            next_one = _to_be_rehearsed(run, newest, time.perf_counter() - start)
+            if standing is not None and rehearsal is not None and newest.mismatches and _is_better(rehearsal, next_one, standing):
+                next_one = rehearsal
         if next_one is not None and next_one != rehearsed:
             rehearsed = next_one
             write(Rehearsal(next_one))
@@ -103,6 +108,16 @@ def _to_be_rehearsed(run: Run, trace: Trace, seconds: float) -> Run:
     return Run(**{**run.__dict__, "search": None, "examples": examples if seconds < LONGEST_REHEARSAL else []})
 
 
+def _is_better(before: Run, run: Run, standing: Standing) -> bool:
+    """Whether to rehearse what was rehearsed before rather than a run in which something is wrong: most of what the next one will do went
+    well there.
+    """
+    rehearsed = standing.workspace.rehearsed
+    if rehearsed is None or rehearsed.is_open or not rehearsed.went_well:
+        return False
+    return all(getattr(before, name) == getattr(run, name) for name in ("file", "root", "examples", "overlays", "observe"))
+
+
 def rehearse(run: Run, standing: Standing, jobs: int) -> None:
     """Do a run for its side effects on this process, until there is something to read from `jobs`."""
     from .run import execute
@@ -120,7 +135,7 @@ def rehearse(run: Run, standing: Standing, jobs: int) -> None:
         look()
         standing.workspace.progress.watch, standing.is_rehearsed = look, True
         with _limits(run):
-            execute(run, write, standing)
+            execute(replace(run, named=False), write, standing)  # What names need is known from the run itself.
         interrupted = False
     except (confine.Interrupted, Unsuitable, confine.DeadlineReached):
         pass
@@ -139,7 +154,7 @@ def _limits(run: Run) -> Iterator[None]:
         yield
     finally:
         confine.no_time_limit()
-        _flush()
+        confine.flush()
 
 
 def redirect(output: int) -> None:
@@ -164,11 +179,3 @@ def _touch() -> None:
         torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(16, 2))(
             torch.empty(1, 3, 4, 4)
         )
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            pass

@@ -32,6 +32,15 @@ BY_VALUE = {
     "__getitem__", "__setitem__", "where", "combinations", "nms", "set_", "data", "__set__", "get_device", "masked_scatter",
     "_pack_padded_sequence", "_pad_packed_sequence",
 }  # fmt: skip
+# What these say never depends on the numbers in their arguments.
+BY_SHAPE = {
+    "view", "reshape", "permute", "transpose", "t", "swapaxes", "movedim", "flatten", "unflatten", "squeeze", "unsqueeze", "expand",
+    "repeat", "cat", "concat", "stack", "hstack", "vstack", "chunk", "split", "tensor_split", "unbind", "narrow", "select", "unfold",
+    "roll", "flip", "add", "sub", "mul", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__iadd__", "__isub__",
+    "__imul__", "add_", "sub_", "mul_", "matmul", "__matmul__", "mm", "bmm", "linear", "addmm", "baddbmm", "einsum", "layer_norm",
+    "batch_norm", "group_norm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "scaled_dot_product_attention", "softmax",
+}  # fmt: skip
 
 
 class Opinion:
@@ -88,8 +97,9 @@ def ask(
 
 
 def _formed(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Opinion:
+    real = _unset if getattr(func, "__name__", "") in BY_SHAPE else _drawn
     try:
-        result = func(*_moved(args, _real), **_moved(kwargs, _real))
+        result = func(*_moved(args, real), **_moved(kwargs, real))
     except Exception as error:
         if isinstance(error, NotImplementedError) and "not implemented for '" in str(error):
             error = RuntimeError(str(error))  # It refuses a dtype; of no kernel at all it says something else.
@@ -101,18 +111,27 @@ def _formed(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, A
 _inside_transform: Callable[[], Any] = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
 
 
-def _real(tensor: Tensor) -> Tensor:
-    """Positive numbers, or zeros where they may be indices, with the strides of the tensor: a view depends on them."""
+def _unset(tensor: Tensor) -> Tensor:
+    """A real tensor with the strides of another, as a view depends on them. Nobody looks at its numbers, so that it costs no time."""
+    return _strided(tensor, torch.empty) if tensor.is_meta else tensor.clone()
+
+
+def _drawn(tensor: Tensor) -> Tensor:
+    """As `_unset`, with positive numbers, or zeros where they may be indices."""
     if not tensor.is_meta:
         return tensor.clone()
-    sizes, strides = tuple(tensor.shape), tensor.stride()
-    length = 0 if 0 in sizes else sum((size - 1) * stride for size, stride in zip(sizes, strides)) + 1
-    storage = torch.zeros(length, dtype=tensor.dtype, device="cpu")
     if tensor.dtype in _DRAWN:
-        storage.uniform_(0.1, 0.9, generator=_GENERATOR)
-    elif tensor.dtype.is_complex:
-        storage.normal_(generator=_GENERATOR)
-    return storage.as_strided(sizes, strides)
+        return _strided(tensor, lambda size, dtype: torch.empty(size, dtype=dtype).uniform_(0.1, 0.9, generator=_GENERATOR))
+    if tensor.dtype.is_complex:
+        return _strided(tensor, lambda size, dtype: torch.empty(size, dtype=dtype).normal_(generator=_GENERATOR))
+    return _strided(tensor, torch.zeros)
+
+
+def _strided(like: Tensor, made: Callable[..., Tensor]) -> Tensor:
+    """A tensor on numbers that are `made(count, dtype=dtype)`, with the sizes and strides of another."""
+    sizes, strides = tuple(like.shape), like.stride()
+    length = 0 if 0 in sizes else sum((size - 1) * stride for size, stride in zip(sizes, strides)) + 1
+    return made(length, dtype=like.dtype).as_strided(sizes, strides)
 
 
 def _moved(value: Any, move: Callable[[Tensor], Tensor]) -> Any:

@@ -42,6 +42,7 @@ MESSAGES: List[Tuple[str, str]] = [
     (r"Expected more than 1 (value per channel|spatial element)", "norm-single-value"),
     (r"index out of range|out of bounds", "index"),
 ]
+_PATTERNS = [(re.compile(pattern), code) for pattern, code in MESSAGES]
 # The torch function that failed -> the code, where the message tells nothing.
 OPERATIONS = {
     "linear": "matmul", "matmul": "matmul", "mm": "matmul", "bmm": "matmul", "__matmul__": "matmul", "addmm": "matmul", "baddbmm": "matmul",
@@ -76,8 +77,8 @@ def code_of(error: BaseException, failure: Optional[Failure]) -> str:
     if ours and failure is not None and failure.operation in ("embedding", "embedding_bag") and "index out of range in self" in text:
         return "embedding-range"
     if ours or isinstance(error, (RuntimeError, IndexError)) or _raised_by_torch(error):
-        for pattern, code in MESSAGES:
-            if re.search(pattern, text):
+        for pattern, code in _PATTERNS:
+            if pattern.search(text):
                 return code
     if ours and failure is not None:
         return OPERATIONS.get(failure.operation, "shape" if isinstance(error, (RuntimeError, IndexError, ValueError)) else "exception")

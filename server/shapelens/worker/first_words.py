@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..protocol import LayerSeen, Mismatch, Trace
 
@@ -51,3 +51,21 @@ def _renumbered(found: Mismatch, number: Dict[int, int]) -> Mismatch:
         suspects=[replace(step, layer=of(step.layer)) for step in found.suspects],
         inside=[number[index] for index in found.inside if index in number],
     )
+
+
+def says_the_same(said: Trace, found: Trace) -> bool:
+    """Whether two traces say the same of what is wrong; their layers may have other numbers."""
+    return bool(_what(said) == _what(found))
+
+
+def _what(trace: Trace) -> Any:
+    paths = {layer.index: (layer.class_name, layer.path, layer.span) for layer in trace.layers}
+    errors = [(example.error, example.error_kind, example.error_span) for example in trace.examples]
+    mismatches = [
+        (
+            replace(found, layer=None, origins=[replace(step, layer=None) for step in found.origins]),
+            [paths.get(index) for index in (found.layer, *[step.layer for step in found.origins]) if index is not None],
+        )
+        for found in trace.mismatches
+    ]
+    return errors, mismatches, trace.notes

@@ -136,12 +136,12 @@ class _Reader:
                 return tuple(value.shape), None if value.is_inference() else value._version
         if issubclass(cls, OPAQUE) or cls is StandInModule or cls.__module__ in ("typing", "dataclasses"):
             return None
-        if _is_all_in_its_attributes(cls):
+        if is_all_in_its_attributes(cls):
             return self.read(object.__getattribute__(value, "__dict__"))
         raise TooMuch
 
 
-def _is_all_in_its_attributes(cls: type) -> bool:
+def is_all_in_its_attributes(cls: type) -> bool:
     """Whether a class is written in Python, with no state but that in the `__dict__` of its objects."""
     bases = type.__getattribute__(cls, "__mro__")
     written = all(base is object or (base.__flags__ & _HEAP_TYPE and not base.__dict__.get("__slots__")) for base in bases)

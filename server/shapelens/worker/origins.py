@@ -37,6 +37,17 @@ class Node:
         self.stand_in = False  # the operation failed
         self.owner: Optional[int] = None  # the innermost of the user's own modules that returned it
 
+    def copy(self) -> "Node":
+        """A node of its own for a result that is made again."""
+        made = Node(self.operation, self.result, self.parents)
+        made.become(self)
+        return made
+
+    def become(self, other: "Node") -> None:
+        """Stand for another result from now on, in the graph that this is a part of."""
+        for name in Node.__slots__:
+            setattr(self, name, getattr(other, name))
+
 
 # The origin of an input of the example: nothing leads further back.
 INPUT = Node("input", (), [])

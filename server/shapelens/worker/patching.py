@@ -12,11 +12,12 @@ import functools
 import inspect
 import sys
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Iterator, List, Optional, Set, Tuple
+from typing import Any, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from ..protocol import Note
 from .definitions import CODE, DEFINES, compiled, future_flags, global_assignments
 from .module_state import CACHE, MOST_AT_ONCE, NOT_READ, OPAQUE, PLAIN, State, TooMuch, contents, only_imported
+from .reparse import SITES
 
 Patch = List[Tuple[FunctionType, CodeType]]
 Difference = Tuple[Tuple[str, ...], CodeType, CodeType]  # the names that lead to a function, its code before and now
@@ -43,6 +44,7 @@ class Loaded:
         self.fix(fixed)
         self._note_code(body)
         self._state: Optional[State] = None
+        self.replaced: FrozenSet[int] = frozenset()  # the sites of statements that the last patch has replaced
 
     def _note_code(self, body: List[ast.stmt]) -> None:
         self._statements = [(node, node.__dict__.get(CODE)) for node in body]
@@ -89,6 +91,7 @@ class Loaded:
         if len(self._statements) != len(tree.body):
             return None
         patch: Patch = []
+        replaced: Set[int] = set()
         flags = future_flags(tree)
         for (node, code), new in zip(self._statements, tree.body):
             if code is None:  # It did not run yet.
@@ -96,6 +99,7 @@ class Loaded:
                     return None
                 continue
             is_new = node is not new
+            replaced.update(node.__dict__.get(SITES, ()) if is_new else ())
             if is_new and (type(node) is not type(new) or not isinstance(new, DEFINES) or _sets_globals(node) or _sets_globals(new)):
                 return None
             found: List[Difference] = []
@@ -106,6 +110,7 @@ class Loaded:
                 if function is None or (is_new and ".".join(path) in self._fixed):
                     return None
                 patch.append((function, now))
+        self.replaced = frozenset(replaced)
         return patch
 
     def apply(self, patch: Patch, tree: ast.Module) -> None:

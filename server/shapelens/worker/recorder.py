@@ -53,6 +53,7 @@ class Recorder:
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
         self.reached: Set[int] = set()  # sites of functions that ran since this was emptied
         self.called: Set[int] = set()  # those that definitions called: what they gave belongs to all examples
+        self.is_brief = False  # what sites hold is not wanted, only where tensors came from
         self._on_module = on_module
 
     def add_file(self, file: str, first: Optional[int] = None) -> None:
@@ -90,18 +91,20 @@ class Recorder:
         if not kind:
             return value
         if kind == "tensor":
-            key: Optional[Key] = tensor_key(value)
             origin = value.__dict__.get(ORIGIN)
             if origin is not None and origin.site < 0:
                 origin.site = number
+            if self.is_brief:
+                return value
+            key: Optional[Key] = tensor_key(value)
         else:
             if kind == "layer" and self.sites[number].is_call:
                 self._on_module(value, self.sites[number])
             try:
-                key = key_of(value)
+                key = None if self.is_brief else key_of(value)
             except Exception:  # An object that is not what its class says must not end the user's code.
                 key = None
-            if isinstance(value, (tuple, list)) and key is not None:
+            if isinstance(value, (tuple, list)) and (key is not None or self.is_brief):
                 self._mark_parts(number, value)
         if key is not None:
             self._add(number, key)
@@ -109,7 +112,7 @@ class Recorder:
 
     def scalar(self, number: int, value: Any) -> Any:
         """Report the value of a site where numbers count, and hand it back."""
-        key = number_key(value)
+        key = None if self.is_brief else number_key(value)
         if key is None:
             return self.value(number, value)
         self.last = number

@@ -61,6 +61,9 @@ def _functions() -> Iterator[Any]:
     yield torch.functional.norm
 
 
+# Of these, what only changes the numbers that a parameter holds, by how many numbers it takes.
+_FILLING = {Tensor.add_: 1, Tensor.sub_: 1, Tensor.mul_: 1, Tensor.div_: 1, Tensor.fill_: 1, Tensor.zero_: 0, Tensor.erfinv_: 0}
+_FILLS = {*_FILLING, Tensor.uniform_, Tensor.clamp_}
 _ORDER = [function for function in dict.fromkeys(_functions()) if function is not None]
 _REMEMBERED = {function: number for number, function in enumerate(_ORDER)}
 _table: Dict[Key, Any] = {}
@@ -75,6 +78,24 @@ def key_of(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, An
     if not _add_all(parts, args, kwargs):
         return None
     return tuple(parts) if _ON_META in parts and not (args and type(args[0]) in _PLAIN and not args[0].is_meta) else None
+
+
+def only_fills(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
+    """Whether a call does no more than change what a parameter holds: most initialisers are made of such calls."""
+    if func not in _FILLS:
+        return False
+    given = [*args[1:], *kwargs.values()]
+    if func in _FILLING:
+        fits = not kwargs and len(given) == _FILLING[func]
+    elif func is Tensor.uniform_:
+        fits = len(given) == 2 and not kwargs and given[0] <= given[1]
+    else:
+        fits = func is Tensor.clamp_ and 0 < len(given) <= 2 and kwargs.keys() <= {"min", "max"}
+    parameter = args[0] if fits else None
+    if type(parameter) is not torch.nn.Parameter or torch.is_grad_enabled():
+        return False
+    plain = parameter.is_meta and parameter.dtype.is_floating_point and parameter.layout is torch.strided
+    return plain and all(type(number) in (int, float) for number in given)
 
 
 def look_of(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
@@ -136,7 +157,7 @@ def known(key: Key, args: Tuple[Any, ...]) -> Optional[Any]:
     state.used = True
     if found == _FIRST:
         return args[0]
-    return _made(found)
+    return made(found)
 
 
 def additions() -> str:
@@ -222,11 +243,12 @@ def _described(result: Any, args: Any, kwargs: Any) -> Any:
     return tuple(result.shape), result.stride(), result.dtype, result.requires_grad
 
 
-def _made(found: Any) -> Tensor:
+def made(found: Any) -> Tensor:
+    """A meta tensor of this shape, stride and dtype, that requires a gradient or not, as an operation gives it."""
     shape, stride, dtype, requires_grad = found
-    made = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+    tensor = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
     # No leaf, so that it may be changed in place as the result of an operation may.
-    return made.copy_(_LEAF) if requires_grad else made
+    return tensor.copy_(_LEAF) if requires_grad else tensor
 
 
 _LEAF = torch.empty((), device="meta", requires_grad=True)

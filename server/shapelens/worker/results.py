@@ -40,6 +40,9 @@ MATMUL = _words("matmul mm bmm mv dot __matmul__ addmm baddbmm addbmm")
 REDUCE = _words("sum mean prod amax amin norm logsumexp argmax argmin all any std var nanmean nansum count_nonzero")
 TWO = _words("max min median mode kthvalue topk sort cummax cummin std_mean var_mean")
 
+_POOLING = re.compile(r"(?:adaptive_|lp_|fractional_)?(?:max|avg|lp)?_?(?:un)?pool(\d)d")
+_POOLING_LAYER = re.compile(r"(?:Adaptive|LP|Fractional)?(?:Max|Avg)?(?:Un)?[pP]ool(\d)d")
+
 
 def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
     """The shape of each result of a torch function; None where not even the number of dims is known."""
@@ -57,7 +60,7 @@ def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optio
         return [_product(left, right.t() if name == "linear" and right.dim() == 2 else right)]
     if name.endswith("_loss") or name in ("cross_entropy", "binary_cross_entropy", "kl_div", "binary_cross_entropy_with_logits"):
         return [[] if kwargs.get("reduction", "mean") != "none" else first]
-    found = re.match(r"(?:adaptive_|lp_|fractional_)?(?:max|avg|lp)?_?(?:un)?pool(\d)d", name.replace("lp_", ""))
+    found = _POOLING.match(name.replace("lp_", ""))
     if found:
         spatial = int(found.group(1))
         return [first[: len(first) - spatial] + [None] * spatial] if len(first) > spatial else None
@@ -304,7 +307,7 @@ def layer_shapes(module: Any, args: Args, kwargs: Kwargs) -> Optional[List[Shape
         return [state, state] if isinstance(module, nn.LSTMCell) else [state]
     if isinstance(module, nn.modules.loss._Loss):
         return [[] if module.reduction != "none" else own]
-    found = re.match(r"(?:Adaptive|LP|Fractional)?(?:Max|Avg)?(?:Un)?[pP]ool(\d)d", type(module).__name__)
+    found = _POOLING_LAYER.match(type(module).__name__)
     if found and len(own) > int(found.group(1)):
         return [own[: -int(found.group(1))] + [None] * int(found.group(1))]
     if isinstance(module, nn.modules.batchnorm._NormBase) or type(module).__module__ in (

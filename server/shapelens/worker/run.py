@@ -24,12 +24,13 @@ from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached, Interrupted, TooLong
 from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
-from .first_words import first_words
+from .first_words import first_words, says_the_same
 from .keys import value_of
 from .naming import Sizes, distinct, name_shape
 from .other_paths import look_again
 from .probing import Sight, as_seen, named_calls, probes, what
 from .progress import EVERY, SOON
+from .quick import recorded, say_quickly
 from .recorder import Seen
 from .remarks import name_remarks
 from .search.runs import find_examples
@@ -40,6 +41,10 @@ Send = Callable[[Any], None]
 
 MOST_NAMED_DIMS = 6  # each costs a probe
 SOON_NAMED = 0.2  # seconds for which what is complete but for the names of dims is not worth sending
+
+
+def _of_workspace(name: str) -> Any:
+    return property(lambda job: getattr(job.workspace, name), lambda job, value: setattr(job.workspace, name, value))
 
 
 class Job:
@@ -54,26 +59,12 @@ class Job:
         self.finder, self.progress, self.remarks = self.workspace.finder, self.workspace.progress, self.workspace.remarks
         self.progress.send = self._send_so_far
         self.progress.first = EVERY if run.search is None else SOON
-        self.has_spoken = False  # what is wrong has been sent
+        self.said: Optional[Trace] = None  # what is wrong, where it was sent
         self.attempts: List[ExampleRun] = []  # what the search tries, as long as there is no example
 
-    @property
-    def trace(self) -> Trace:
-        """What is sent."""
-        return self.workspace.trace
-
-    @trace.setter
-    def trace(self, trace: Trace) -> None:
-        self.workspace.trace = trace
-
-    @property
-    def calls(self) -> Calls:
-        """What watches the modules of the evaluation under way."""
-        return self.workspace.calls
-
-    @calls.setter
-    def calls(self, calls: Calls) -> None:
-        self.workspace.calls = calls
+    # What is sent, and what watches the modules of the evaluation under way.
+    trace: Trace = _of_workspace("trace")
+    calls: Calls = _of_workspace("calls")
 
     def execute(self) -> Finished:
         """Do the run in an environment of its own, which ends with it."""
@@ -113,18 +104,21 @@ class Job:
 
     def _examples(self, names: Dict[str, Any]) -> None:
         sights: List[Tuple[CodeType, Sight, Calls, int]] = []
+        rehearsed, search = self.workspace.rehearsed, self.run.search
+        if rehearsed is not None and self.run.findings_first and search is None and not say_quickly(self, names, rehearsed):
+            raise Unsuitable("running the document has changed it")
         for index, request in enumerate(self.run.examples):
             code = self.compiled(request)
             if code is None:
                 continue
             first_layer = len(self.trace.layers)
             sight = self.evaluate(index, request, code, names)
-            if len(self.run.examples) == 1 and self.run.search is None:
+            if len(self.run.examples) == 1 and search is None:
                 self.say_first(self.trace, partial(self.calls.layers, 0, as_seen))
             self.record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
             self.calls = self.next_calls()
-        in_time, search = True, self.run.search
+        in_time = True
         if search is not None:
             if sights:  # What was asked for does not wait for what is looked for.
                 self.send(Traced(self.run.run_id, "given", self.trace))
@@ -134,9 +128,9 @@ class Job:
         to_be_named = self.run.named and in_time and said and any(sight.sizes for _, sight, _, _ in sights)
         if not to_be_named:
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
-        if not self.has_spoken:
+        if len(self.run.examples) != 1 or search is not None:
             self.say_first(self.trace, lambda wanted: [self.trace.layers[index] for index in sorted(wanted)])
-        if not (to_be_named and self.has_spoken and _seconds_to_name(sights, self.trace) < SOON_NAMED):
+        if not (to_be_named and self.said is not None and self._seconds_to_name(sights) < SOON_NAMED):
             self.send(Traced(self.run.run_id, "run", self.trace))
         if to_be_named:
             with contextlib.suppress(DeadlineReached):  # The run itself is complete: what could not be named in time stays numbers.
@@ -148,9 +142,9 @@ class Job:
         """Send what is wrong in a trace, if that is wanted and can be said by itself; `layers` gives those with these indices."""
         if self.run.findings_first:
             found = first_words(trace, lambda wanted: {layer.index: layer for layer in layers(wanted)})
-            if found is not None:
-                self.has_spoken = True
+            if found is not None and not (self.said is not None and says_the_same(self.said, found)):
                 self.send(Traced(self.run.run_id, "findings", found))
+            self.said = found
 
     def next_calls(self) -> Calls:
         """A watch over modules for the next evaluation."""
@@ -168,7 +162,7 @@ class Job:
     def evaluate(self, index: int, request: ExampleRequest, code: CodeType, names: Dict[str, Any]) -> Sight:
         example = self.trace.examples[index]
         start, self.recorder.reached = time.perf_counter(), set()
-        error = self._run_example(example, index, code, names)
+        error = recorded(self, request, lambda: self._run_example(example, index, code, names))
         turned = branches.last(self.frames.is_user_file)
         while turned and gave_up(error, self.calls.mismatches, self.frames.is_user_file):
             # A condition on data led into a path that ends; where no other path goes on, the first is what is told of.
@@ -188,7 +182,7 @@ class Job:
         notes = [*branches.notes(self.frames.is_user_file, self.frames.line), *files.notes(self.frames.is_user_file, self.frames.line)]
         self.trace.notes += [note for note in notes if note not in self.trace.notes]
         if error is not None:
-            self._failed(example, index, error)
+            self.failed(example, index, error, len(self.trace.layers))
         if self.calls.models:
             model = self.calls.models[0]
             with torch._C.DisableTorchFunction():  # Tensors answer without the mode of the run.
@@ -236,7 +230,8 @@ class Job:
         finally:
             self.trace = whole
 
-    def _failed(self, example: ExampleRun, index: int, error: BaseException) -> None:
+    def failed(self, example: ExampleRun, index: int, error: BaseException, first_layer: int) -> None:
+        """Put the exception that ended an example into the trace."""
         found = mismatch_of(error, index, self.frames, self.meta, self.calls)
         example.error = "%s: %s" % (found.exception, found.message)
         example.error_span = found.span
@@ -247,7 +242,7 @@ class Job:
         if found.code == "definition":  # Of something that failed there, which has been said.
             example.error_kind = "mismatch"
             return
-        shift(found, len(self.trace.layers))
+        shift(found, first_layer)
         example.error_kind = "exception" if found.code == "exception" else "mismatch"
         self.trace.mismatches.append(found)
 
@@ -307,6 +302,9 @@ class Job:
         return {self.run.file, *self.run.observe, *led_there}
 
     # --- named dims ---
+
+    def _seconds_to_name(self, sights: List[Tuple[CodeType, Sight, Calls, int]]) -> float:
+        return sum(self.trace.examples[calls.example].seconds * len(sight.sizes) for _, sight, calls, _ in sights)
 
     def _name(self, sights: List[Tuple[CodeType, Sight, Calls, int]], names: Dict[str, Any]) -> None:
         for code, sight, calls, first_layer in sights:
@@ -370,10 +368,6 @@ class Job:
                 example.error, example.error_kind = message, kind
                 example.error_span = trail[-1] if trail else None
         self.send(Traced(self.run.run_id, "run", self.trace))
-
-
-def _seconds_to_name(sights: List[Tuple[CodeType, Sight, Calls, int]], trace: Trace) -> float:
-    return sum(trace.examples[calls.example].seconds * len(sight.sizes) for _, sight, calls, _ in sights)
 
 
 def _of_layer(value: Value, first: int) -> Value:

@@ -27,6 +27,7 @@ from .packages import package_of, search_path
 from .passing_on import pass_on, put_in_place
 from .patching import Loaded
 from .prepared import compile_all, state_of
+from .quick import Rehearsed
 from .standin import StandInModule
 from .workspace import Workspace, missing_message
 
@@ -142,6 +143,7 @@ class Standing:
         if self._is_half_loaded:
             raise Unsuitable("what was loaded last was not loaded to its end")
         first, self._names = self._names, None
+        rehearsed, workspace.rehearsed = workspace.rehearsed, Rehearsed() if self.is_rehearsed else None
         if first is not None and self._is_as_loaded(run):
             workspace.run = run
             workspace.trace.notes += [note for note, _ in self._notes]
@@ -152,8 +154,11 @@ class Standing:
         tree = finder.parse_document(run.file, run.text)
         self._check_folders(run, relative_levels(tree))
         changed = {file for file in self._states if file != run.file and self._has_changed(file, run)}
+        text = self._states.get(run.file)
         patched = self._patched(run, tree) if not changed else None
         if patched is not None:
+            if rehearsed is not None and self._loaded is not None and isinstance(text, str) and text.count("\n") == run.text.count("\n"):
+                workspace.rehearsed = rehearsed.for_patched(self._loaded, workspace.recorder)
             return patched
         self.read_imports()
         documents = self._documents_now(run)

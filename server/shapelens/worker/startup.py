@@ -8,7 +8,9 @@ import sys
 import time
 from typing import Optional, Tuple
 
-from ..protocol import VERSION, Hello, Ready, encode
+from .. import traces
+from ..plain import dataclasses_of, prepare
+from ..protocol import VERSION, Finished, Hello, Ready, Traced, encode
 
 OLDEST_TORCH = (2, 1)
 
@@ -32,6 +34,7 @@ def start(fork: bool) -> None:
     warm.load_kernels()
     initialisers.make_free()
     _write(outgoing, encode(Ready(time.perf_counter() - started)))
+    prepare([Traced, Finished, *dataclasses_of(traces)])  # Those who are forked have it then.
     if fork:
         from .main import Main
 

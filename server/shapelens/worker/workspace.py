@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 from types import FrameType
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
 from ..protocol import Mismatch, Note, Run, Span, Trace
 from . import remembered, standin
@@ -24,6 +24,7 @@ from .loading import UserFinder, load, once
 from .meta import Meta
 from .missing import MissingFinder
 from .progress import Progress
+from .quick import Rehearsed
 from .recorder import Recorder
 from .remarks import Remarks
 
@@ -43,6 +44,7 @@ class Workspace:
         texts = {**run.overlays, run.file: run.text}
         self.finder = UserFinder(run.file, texts, run.observe, self.frames.is_user_file, self.recorder, self._definition_failed)
         self.missing = MissingFinder(self._missing)
+        self.rehearsed: Optional[Rehearsed] = None  # the last run, where it is done once more ahead of the next one
         remembered.state.off = False
 
     @contextlib.contextmanager

@@ -52,7 +52,7 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
                 if found.example == run.number:
                     shift(found, run.first_layer)
             job.say_first(trace, partial(_layers, job, run))
-            job.has_spoken = False  # It may have been wrong.
+            job.said = None  # It may have been wrong.
 
     last: List[_Run] = []
     finder = Finder(job, names, search, show, suspect)
