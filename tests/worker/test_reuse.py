@@ -119,7 +119,7 @@ def edited(folder: Path, old: str, new: str, text: str = NETWORK) -> Any:
 EDITED = [
     ("pooled = x.mean(dim=1)", "pooled = x.mean(dim=2)", "linear-in-features", (3, 2), (2, 3)),
     ("self.fc = nn.Linear(config.width, classes)", "self.fc = nn.Linear(config.heads, classes)", "linear-in-features", (2, 3), (2, 3)),
-    ("nn.Linear(64, config.width)", "nn.Linear(65, config.width)", "linear-in-features", (62, 28), (62, 48)),
+    ("nn.Linear(64, config.width)", "nn.Linear(65, config.width)", "linear-in-features", (62, 28), (73, 37)),
     ("self.embed = nn.Linear(8, 16)", "self.embed = nn.Linear(8, 17)", "norm-normalized-shape", (2, 2), (53, 64)),
     ("Body(config, 12)", "Body(config, 20)", "", (14, 34), (49, 43)),
     ('x = block(x)["x"]', 'x = block(x * 2)["x"]', "", (14, 3), (14, 12)),

@@ -70,8 +70,6 @@ def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing], rehearsal: Op
         write(message)
         if isinstance(message, Traced):
             newest = message.trace
-            if message.stage == "findings":  # What follows takes its time: the next run may be prepared beside it.
-                prepare_the_next()
 
     def prepare_the_next() -> None:
         nonlocal rehearsed
@@ -90,7 +88,7 @@ def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing], rehearsal: Op
     finished: Any
     try:
         with _limits(run):
-            finished = execute(run, send, standing)
+            finished = execute(run, send, standing, prepare_the_next)
     except Unsuitable as error:
         write(Unsuited(run.run_id, str(error)))
         return

@@ -22,7 +22,7 @@ from .standing import Standing
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
 READ_SIZE = 1 << 18
-AHEAD_SECONDS = 0.03  # that a run takes before another child is prepared beside it: a short one would have to share the processors
+AHEAD_SECONDS = 0.1  # that a run takes before another child is prepared beside it: a short one would have to share the processors
 READING_SECONDS = 0.02  # for which no message is answered
 
 

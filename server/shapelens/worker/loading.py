@@ -15,7 +15,7 @@ import linecache
 import os
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set
 
 from .conditions import assumed
 from .definitions import KEPT, Definitions
@@ -88,6 +88,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         self.programs: Dict[str, Optional[Program]] = {}
         self.loaded: List[str] = []  # the user's files, in the order in which they were imported
         self.last: Optional[Parsed] = None  # the document, once it is rewritten
+        self.former: Dict[Hashable, ast.stmt] = {}  # statements of earlier texts of it
         self.standing: Set[str] = set()  # the names of modules that were loaded by an earlier run
         self.rewritten = self.parsed = 0
 
@@ -200,12 +201,14 @@ class UserFinder(importlib.abc.MetaPathFinder):
         """The syntax tree of the document, with what it has in common with the last one that was loaded. Raises SyntaxError."""
         before = self.last if file == self.document else None
         self.last = None
-        return (before and reparsed(before, text, file, self.recorder.sites)) or parse(text, file)
+        tree = reparsed(before, text, file, self.recorder.sites) if before is not None else None
+        self.former = before.former if before is not None and tree is not None else {}
+        return tree or parse(text, file)
 
     def rewrite_document(self, tree: ast.Module, text: str) -> None:
         """Rewrite what is new in the document's tree. Raises RecursionError."""
         self.recorder.add_file(self.document)
-        self.last = rewrite_new(tree, text, self.recorder.sites)
+        self.last = rewrite_new(tree, text, self.recorder.sites, self.former)
         self.recorder.pieces = self.document, [node.__dict__[SITES] for node in tree.body]
 
     def _is_worth_rewriting(self, file: str, text: str) -> bool:

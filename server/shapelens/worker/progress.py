@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import Callable, Optional
+from typing import Callable, Optional, Tuple
 
 SOON = 0.25  # seconds after which something of a model that nobody has seen yet is sent
 EVERY = 0.5  # seconds; a trace that takes long to put together is sent more rarely, so that it slows the run by a fifth at most
@@ -19,6 +19,11 @@ class Progress:
         self.watch: Optional[Callable[[], None]] = None  # asked at each call too: it may raise
         self.first = EVERY  # seconds until the first trace of an example
         self._due = _NEVER
+        self._later: Optional[Tuple[float, Callable[[], None]]] = None
+
+    def after(self, seconds: float, function: Callable[[], None]) -> None:
+        """Have a function called some time from now, if modules are still being called then."""
+        self._later = time.perf_counter() + seconds, function
 
     def begin(self) -> None:
         """An example starts."""
@@ -37,6 +42,9 @@ class Progress:
         """Send what there is if it is time."""
         self.look()
         start = time.perf_counter()
+        if self._later is not None and start >= self._later[0]:
+            function, self._later = self._later[1], None
+            function()
         if start < self._due:
             return
         self._due = _NEVER  # What is called on the way must not come here again.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # What has to be saved of the time that the examples took as they were rehearsed: else they are not worth being evaluated twice.
 WORTH_SECONDS = 0.02
 WORTH_SHARE = 0.25
+SHOWING_SECONDS = 0.02  # that the server takes to show what was said: what is prepared for the next run would be in its way
 
 Asked = Tuple[str, str]
 
@@ -39,6 +40,7 @@ class Rehearsed:
         self.is_open = True  # examples are still being rehearsed
         self.recordings: Dict[Asked, Recording] = {}
         self.went_well = True  # nothing was wrong
+        self.seen: Any = None  # what sites held: it takes as long to be given back as a small evaluation
         self.gone: FrozenSet[int] = frozenset()  # the sites of functions that the next run has with other code
         self.is_undisturbed: Callable[[], bool] = lambda: False  # whether what is loaded still is as it was loaded
 
@@ -67,6 +69,7 @@ def recorded(job: Job, request: ExampleRequest, evaluate: Callable[[], Optional[
     finally:
         set_current(None)
         job.calls.recording = None
+    rehearsed.seen = job.recorder.seen
     rehearsed.went_well &= error is None and not job.calls.mismatches
     if not remembered.state.off:  # Else it was evaluated twice.
         recording.finish()
@@ -104,6 +107,7 @@ def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
             return found
 
         job.say_first(job.trace, layers)
+        job.progress.after(SHOWING_SECONDS, job.known)
     except Abandoned:
         pass
     finally:

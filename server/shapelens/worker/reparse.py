@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, List, Optional, Set
+from typing import Any, Dict, Hashable, List, Optional, Set
 
 from .definitions import CODE
 from .rewrite import Rewriter, computed_names
@@ -19,16 +19,18 @@ from .sites import Site
 SITES = "shapelens_sites"  # an attribute of statements that are rewritten: the range of their sites
 COMPUTED = "shapelens_computed"  # the names that it computes, if it is at module level
 LINES = "shapelens_lines"  # (first, last) line, decorators included
+MOST_FORMER = 16  # statements that are kept in case they come back, as by undoing an edit
 LEVEL = "shapelens_level"  # how many packages its relative imports climb
 _LONE_RETURN = re.compile("\r(?!\n)")
 
 
 @dataclass
 class Parsed:
-    """A text and its statements, which are rewritten."""
+    """A text and its statements, which are rewritten. former: some that stood in it before, by where and what they were."""
 
     text: str
     body: List[ast.stmt]
+    former: Dict[Hashable, ast.stmt] = field(default_factory=dict)
 
 
 def reparsed(before: Parsed, text: str, file: str, sites: List[Site]) -> Optional[ast.Module]:
@@ -68,10 +70,23 @@ def reparsed(before: Parsed, text: str, file: str, sites: List[Site]) -> Optiona
         return None
     for node in body[moved:] if delta else ():
         _shift(node, delta, sites)
+    former = before.former
+    if delta:
+        former.clear()  # They would have to be moved as well.
+    else:
+        former.update((_place_and_text(node, old), node) for node in body[kept:moved])
+        middle = [former.get(_place_and_text(node, new), node) for node in middle]
+        for key in list(former)[:-MOST_FORMER]:
+            del former[key]
     return ast.Module(body[:kept] + middle + body[moved:], [])
 
 
-def rewrite_new(tree: ast.Module, text: str, sites: List[Site]) -> Parsed:
+def _place_and_text(node: ast.stmt, lines: List[str]) -> Hashable:
+    first, last = lines_of(node)
+    return first, getattr(node, "col_offset", 0), "\n".join(lines[first - 1 : last])
+
+
+def rewrite_new(tree: ast.Module, text: str, sites: List[Site], former: Dict[Hashable, ast.stmt]) -> Parsed:
     """Rewrite the statements of a text's tree that are not rewritten yet. Raises RecursionError for code that is nested too deeply."""
     computed: Set[str] = set()
     for node in tree.body:
@@ -88,7 +103,7 @@ def rewrite_new(tree: ast.Module, text: str, sites: List[Site]) -> Parsed:
             tree.body[index] = node = rewriter.visit(node)  # What is rewritten may be another node.
             node.__dict__.update(known)
             node.__dict__[SITES] = range(first, len(sites))
-    return Parsed(text, tree.body)
+    return Parsed(text, tree.body, former)
 
 
 def lines_of(node: Any) -> Any:

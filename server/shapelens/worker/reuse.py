@@ -115,6 +115,10 @@ class Reuse(Recording):
         object.__setattr__(module, "__class__", self.husk(type(module)))
         return module
 
+    def _events(self) -> Any:
+        """As of a recording, but for what was wrong: it would be in others like it, too."""
+        return super()._events()[1:]
+
     # --- calls ---
 
     def result(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
@@ -144,7 +148,7 @@ class Reuse(Recording):
             return (_made(called.result, tensors, through),)
 
     def keep(self, module: Any, mark: Mark, reached: Set[int], args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
-        """A call has given a result: it is that of others like it, too."""
+        """A call has given a result: it is that of others like it, too. What was wrong in it is said once."""
         super().keep(module, mark, reached, args, kwargs, result)
         source: Recording = self.before if id(module) in self._taken else self
         built = source.built.get(id(module))

@@ -50,9 +50,10 @@ def _of_workspace(name: str) -> Any:
 class Job:
     """A run under way."""
 
-    def __init__(self, run: Run, send: Send, workspace: Optional[Workspace] = None) -> None:
+    def __init__(self, run: Run, send: Send, workspace: Optional[Workspace] = None, known: Callable[[], None] = lambda: None) -> None:
         self.run = run
         self.send = send
+        self.known = known  # told when it is known what is wrong: what follows takes its time
         self.workspace = workspace or Workspace(run)
         self.trace = Trace(run.file)
         self.recorder, self.meta, self.frames = self.workspace.recorder, self.workspace.meta, self.workspace.frames
@@ -115,6 +116,7 @@ class Job:
             sight = self.evaluate(index, request, code, names)
             if len(self.run.examples) == 1 and search is None:
                 self.say_first(self.trace, partial(self.calls.layers, 0, as_seen))
+                self.known()
             self.record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
             self.calls = self.next_calls()
@@ -130,6 +132,7 @@ class Job:
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
         if len(self.run.examples) != 1 or search is not None:
             self.say_first(self.trace, lambda wanted: [self.trace.layers[index] for index in sorted(wanted)])
+            self.known()
         if not (to_be_named and self.said is not None and self._seconds_to_name(sights) < SOON_NAMED):
             self.send(Traced(self.run.run_id, "run", self.trace))
         if to_be_named:
@@ -375,15 +378,17 @@ def _of_layer(value: Value, first: int) -> Value:
     return value if value.layer is None else value_of(("layer", value.layer + first))
 
 
-def execute(run: Run, send: Send, standing: Optional[Standing] = None) -> Finished:
+def execute(run: Run, send: Send, standing: Optional[Standing] = None, known: Callable[[], None] = lambda: None) -> Finished:
     """Do a run, sending `Traced` messages; returns the `Finished` that ends it. A bug of ours is called one, its traceback in the log.
+
+    `known` is called when it is known what is wrong.
 
     Raises Unsuitable where it cannot be done with what is `standing`.
     """
     try:
         if standing is None:
             return Job(run, send).execute()
-        return Job(run, send, standing.workspace).finish(lambda: standing.again(run))
+        return Job(run, send, standing.workspace, known).finish(lambda: standing.again(run))
     except Unsuitable:
         raise
     except (DeadlineReached, MemoryError) as error:

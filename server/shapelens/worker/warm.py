@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from types import FunctionType
-from typing import Any
+from typing import Any, Callable
 
 from .preload import preload
 
@@ -65,7 +65,18 @@ def load_kernels() -> None:
         nn.Embedding(4, 8)(torch.empty(2, 5, dtype=torch.int64))
         torch.cat([tokens, tokens.softmax(-1) + 1], 1).transpose(1, 2).reshape(2, -1) @ torch.empty(80, 3)
         torch.einsum("bij,bkj->bik", tokens, tokens)
+        _fail(lambda: tokens + torch.empty(7))
+        _fail(lambda: tokens @ torch.empty(7, 7))
+        _fail(lambda: torch.cat([tokens, torch.empty(2, 5, 7)]))
     import torch.utils._device
     import torch.utils.checkpoint
 
     preload(["einops"])  # Its functions are guarded in runs, for which they have to be there before.
+
+
+def _fail(operation: Callable[[], Any]) -> None:
+    """What torch loads to say what is wrong is there from now on."""
+    try:
+        operation()
+    except RuntimeError:
+        pass
