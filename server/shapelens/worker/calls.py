@@ -260,7 +260,7 @@ class Calls:
             for path, module in model.named_modules(remove_duplicate=False):
                 paths.setdefault(module.__dict__.get(LAYER), path)
         out = []
-        holdings = Holdings(self.modules if self.reuse is None else self.reuse.present())
+        holdings = Holdings(self.modules) if self.reuse is None else None  # What is wrong can be said without.
         for index, module in enumerate(self.modules):
             if only is not None and index not in only:
                 continue
@@ -295,8 +295,10 @@ class Calls:
             )
         return out
 
-    def _facts(self, index: int, module: Any, holdings: Holdings) -> Tuple[List[ParameterSeen], int, int, str]:
+    def _facts(self, index: int, module: Any, holdings: Optional[Holdings]) -> Tuple[List[ParameterSeen], int, int, str]:
         """Its own parameters, the numbers and bytes that it and its children hold, and its description. Read once when all is over."""
+        if holdings is None:
+            return [], 0, 0, _description(module)
         facts = self._known_facts.get(index)
         if facts is None:
             facts = own_tensors(module), *holdings.of(module), _description(module)

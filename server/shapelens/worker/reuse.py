@@ -42,11 +42,6 @@ class Reuse(Recording):
         self._first: Dict[Hashable, Built] = {}  # what this evaluation has built, by class and arguments
         self._alike: Dict[Hashable, Called] = {}  # by class, arguments, and what a call was given
 
-    def present(self) -> List[Any]:
-        """The modules of this evaluation."""
-        count = len(self.modules)
-        return [module for index, module in enumerate(self.calls.modules) if index >= count or id(module) in self._taken]
-
     # --- construction ---
 
     def construct(self, cls: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
