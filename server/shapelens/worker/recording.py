@@ -31,6 +31,8 @@ _OURS = {"training", LAYER, MODE}  # in a module's __dict__: what may change aft
 HELD = ("_parameters", "_buffers", "_modules")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _SAME_AGAIN = (int, float, bool, str, type(None))  # of what a call gives, what may be given again as it is
+_OF_ALL = {*Module().__dict__, *_OURS}  # attributes that every module has
+_FIXED = {*_SAME_AGAIN, Tensor, torch.nn.Parameter}  # of these only the shape of a tensor can change
 
 GIVEN = "given"  # a result that is a tensor that the call was given: (GIVEN, its number)
 TENSOR = "tensor"  # (TENSOR, shape, stride, dtype, whether it requires a gradient, where it came from)
@@ -40,7 +42,7 @@ VALUE = "value"
 class Mark:
     """A construction or a call under way."""
 
-    __slots__ = ("events", "inside", "key", "nodes", "outer", "start", "tensors")
+    __slots__ = ("events", "inside", "key", "nodes", "outer", "shapes", "start", "tensors")
 
     def __init__(self, outer: Set[int], events: Any, key: Hashable, tensors: List[Tensor]) -> None:
         self.start = time.perf_counter()
@@ -49,6 +51,7 @@ class Mark:
         self.events = events
         self.key = key
         self.tensors = tensors
+        self.shapes = [tensor.shape for tensor in tensors]
         self.nodes = [tensor.__dict__.get(ORIGIN) for tensor in tensors]
 
 
@@ -89,7 +92,7 @@ def _describe(module: Any) -> Any:
     """The attributes that can change in place."""
     found: List[Any] = []
     for name, value in module.__dict__.items():
-        if name in HELD or name in _OURS or type(value) in _SAME_AGAIN or name.endswith("_hooks") or "_hooks_" in name:
+        if type(value) in _SAME_AGAIN or name in _OF_ALL:
             continue
         if isinstance(value, (list, tuple, set)) and any(isinstance(item, (Module, Tensor)) for item in value):
             found.append((name, type(value), [id(item) for item in value]))
@@ -177,7 +180,7 @@ class Recording:
         self._time += 1
         for part in parts_of(module):
             state, _ = self._states.get(id(part), (None, 0))
-            if state is None or not state.holds_altogether(part):
+            if state is None or not state.holds_for(part):
                 self._states[id(part)] = State(part), self._time
 
     def husk(self, cls: Any) -> Any:
@@ -186,11 +189,11 @@ class Recording:
             self.husks[cls] = _husk_of(cls)
         return self.husks[cls]
 
-    def is_as_built(self, built: Built, *, altogether: bool = False) -> bool:
+    def is_as_built(self, built: Built) -> bool:
         """Whether a module, and all that it holds, still are as they were when it had been constructed."""
         for number, part in built.parts.items():
             state, since = self._states.get(number, (None, 0))
-            if state is None or since > built.time or not (state.holds_altogether(part) if altogether else state.holds_for(part)):
+            if state is None or since > built.time or not state.holds_for(part):
                 return False
         return True
 
@@ -206,7 +209,8 @@ class Recording:
         """Something begins that is to be written down; `end` has to follow."""
         tensors: List[Tensor] = []
         key = key_of(module, args, kwargs, tensors)
-        mark = Mark(self.recorder.reached, self._events(), key, tensors)
+        with _plainly():
+            mark = Mark(self.recorder.reached, self._events(), key, tensors)
         self.recorder.reached = set()
         self._marks.append(mark)
         return mark
@@ -236,6 +240,9 @@ class Recording:
     def _was_uneventful(self, mark: Mark, args: Tuple[Any, ...], kwargs: Dict[str, Any], module: Any = None) -> bool:
         if mark.key is None or self._events() != mark.events:
             return False
+        if all(type(value) in _FIXED for value in (*args, *kwargs.values())):
+            with _plainly():
+                return [tensor.shape for tensor in mark.tensors] == mark.shapes
         return key_of(module, args, kwargs, []) == mark.key
 
     def _events(self) -> Any:
@@ -253,7 +260,11 @@ class Recording:
 
     def finish(self) -> None:
         """The evaluation is over: what is no longer as it was built is not taken over."""
-        self.built = {number: built for number, built in self.built.items() if self.is_as_built(built, altogether=True)}
+        parts = {number: part for built in self.built.values() for number, part in built.parts.items()}
+        same = {number for number, (state, _) in self._states.items() if number in parts and state.holds_altogether(parts[number])}
+        for number, built in list(self.built.items()):
+            if not all(part in same and self._states[part][1] <= built.time for part in built.parts):
+                del self.built[number]
 
 
 def key_of(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], tensors: List[Tensor]) -> Optional[Hashable]:
