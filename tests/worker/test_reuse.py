@@ -136,6 +136,14 @@ def test_what_has_nothing_to_do_with_an_edit_is_taken_over(
     assert ((found["built"], found["constructed"]), (found["known"], found["called"])) == (built, called)
 
 
+def test_autocast_gives_other_dtypes_to_calls_that_look_the_same(tmp_path: Path) -> None:
+    before = "        tokens, pooled = self.body(h)\n"
+    text = NETWORK.replace(before, "        with torch.autocast('cpu', enabled=False):\n    " + before)
+    found = edited(tmp_path, "enabled=False", "enabled=True", text)
+    assert found["said"] and not found["differs"], found["words"]
+    assert found["built"] == 3 and found["known"] == 2  # All are built, but what the body gives is not known.
+
+
 # What leaves traces is done again.
 STATEFUL = """        self.seen = []
 

@@ -117,7 +117,7 @@ class Calls:
             if len(self.models) < MOST_MODELS:
                 self.models.append(module)
             if self.frames.called_by_example() and MODE not in module.__dict__:
-                _evaluate(module)
+                _switch_to_evaluation(module)
         index = self._index(module)
         if index is not None and self.call_spans[index] is None:
             self.call_spans[index] = self.frames.innermost()
@@ -328,7 +328,7 @@ def shift(found: Union[Mismatch, Remark], first_layer: int) -> None:
         found.inside = [index + first_layer for index in found.inside]
 
 
-def _evaluate(module: Any) -> None:
+def _switch_to_evaluation(module: Any) -> None:
     """`module.eval()`, at once where no class has a `train` of its own."""
     parts = list(parts_of(module))
     if any(type(part).train is not Module.train or type(part).eval is not Module.eval for part in parts):

@@ -17,6 +17,7 @@ from typing import Any, Container, Dict, FrozenSet, Hashable, Iterator, List, Op
 import torch
 
 from . import files, unknown
+from .autocast import autocast_is_on
 from .conditions import branches
 from .fingerprints import NoFingerprint, fingerprint
 from .keys import LAYER, MODE, ORIGIN, STAND_IN, VAGUE
@@ -118,13 +119,13 @@ def _shapes(module: Any) -> Any:
 class Built:
     """A module that was constructed; `reached` are the sites of the user's functions that ran for it."""
 
-    __slots__ = ("given", "key", "module", "parts", "reached", "time")
+    __slots__ = ("ended", "given", "key", "module", "parts", "reached")
 
-    def __init__(self, module: Any, key: Hashable, reached: Set[int], given: Any, time: int) -> None:
+    def __init__(self, module: Any, key: Hashable, reached: Set[int], given: Any, ended: int) -> None:
         self.module = module
         self.parts: Dict[int, Any] = {id(part): part for part in parts_of(module)}  # it and all that it holds
         self.key = key  # its class and what that was given: modules of the same key are alike
-        self.time = time
+        self.ended = ended  # the number of constructions that were over then
         self.reached = reached
         self.given = given  # what is told by its identity has to stay alive
 
@@ -135,7 +136,7 @@ class Called:
     __slots__ = ("given", "nodes", "reached", "result")
 
     def __init__(self, nodes: List[Optional[Node]], reached: Set[int], result: Any, given: Any) -> None:
-        self.given = given
+        self.given = given  # what is told by its identity has to stay alive
         self.nodes = nodes
         self.reached = reached
         self.result = result
@@ -153,7 +154,7 @@ class Recording:
         self._states: Dict[int, Tuple[State, int]] = {}  # with the number of the construction since which a module is so
         self._marks: List[Mark] = []  # of all that is under way
         self._spent: List[Tuple[float, Set[int]]] = []  # seconds of each construction and call, without those in it, and what ran for it
-        self._time = 0  # the number of constructions that are over
+        self._ended = 0  # the number of constructions that are over
 
     # --- construction ---
 
@@ -171,17 +172,17 @@ class Recording:
         if "_modules" in module.__dict__:
             self._note_states(module)
             if not mark.tensors and self._was_uneventful(mark, args, kwargs):
-                self.built[id(module)] = Built(module, (cls, mark.key), reached, (args, kwargs), self._time)
+                self.built[id(module)] = Built(module, (cls, mark.key), reached, (args, kwargs), self._ended)
         object.__setattr__(module, "__class__", husk)
         return module
 
     def _note_states(self, module: Any) -> None:
         """A construction is over, which may have changed what it holds: a list of modules got its items, say."""
-        self._time += 1
+        self._ended += 1
         for part in parts_of(module):
             state, _ = self._states.get(id(part), (None, 0))
             if state is None or not state.holds_for(part):
-                self._states[id(part)] = State(part), self._time
+                self._states[id(part)] = State(part), self._ended
 
     def husk(self, cls: Any) -> Any:
         """A subclass whose constructor does nothing but make the module one of `cls`; None where there cannot be one."""
@@ -193,7 +194,7 @@ class Recording:
         """Whether a module, and all that it holds, still are as they were when it had been constructed."""
         for number, part in built.parts.items():
             state, since = self._states.get(number, (None, 0))
-            if state is None or since > built.time or not state.holds_for(part):
+            if state is None or since > built.ended or not state.holds_for(part):
                 return False
         return True
 
@@ -235,7 +236,7 @@ class Recording:
                     described = _describe_result(result, mark.tensors)
             except NoFingerprint:
                 return
-            self.called.setdefault(id(module), {})[mark.key] = Called(mark.nodes, reached, described, (args, kwargs))
+            self.called.setdefault(id(module), {})[mark.key] = Called(mark.nodes, reached, described, (module, args, kwargs))
 
     def _was_uneventful(self, mark: Mark, args: Tuple[Any, ...], kwargs: Dict[str, Any], module: Any = None) -> bool:
         if mark.key is None or self._events() != mark.events:
@@ -263,13 +264,13 @@ class Recording:
         parts = {number: part for built in self.built.values() for number, part in built.parts.items()}
         same = {number for number, (state, _) in self._states.items() if number in parts and state.holds_altogether(parts[number])}
         for number, built in list(self.built.items()):
-            if not all(part in same and self._states[part][1] <= built.time for part in built.parts):
+            if not all(part in same and self._states[part][1] <= built.ended for part in built.parts):
                 del self.built[number]
 
 
 def key_of(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], tensors: List[Tensor]) -> Optional[Hashable]:
     """What a construction or a call depends on, but for the module's own state; None where that cannot be told."""
-    if torch._C._functorch.peek_interpreter_stack() is not None:
+    if torch._C._functorch.peek_interpreter_stack() is not None or autocast_is_on():
         return None
     training = None if module is None else module.__dict__.get("training")
     try:
@@ -317,16 +318,14 @@ def _describe_result(value: Any, given: List[Tensor]) -> Any:
 _current: List[Any] = []  # the Recording or Reuse under way, at most one
 
 
-def set_current(watch: Any) -> Any:
-    """From now on the construction of modules is a matter of this Recording or Reuse, or of none; gives the one before.
+def set_current(watch: Any) -> None:
+    """From now on the construction of modules is a matter of this Recording or Reuse, or of none.
 
     The first time it changes `Module.__new__` for good, which only a process that ends with its run should do.
     """
-    before = _current[0] if _current else None
     _current[:] = [] if watch is None else [watch]
     if watch is not None and Module.__dict__.get("__new__") is None:
         Module.__new__ = _new  # type: ignore[method-assign]
-    return before
 
 
 def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:

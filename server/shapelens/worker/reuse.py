@@ -69,11 +69,11 @@ class Reuse(Recording):
 
     def _note_states(self, module: Any) -> None:
         """As of a recording, but nobody will ask for more than `holds_for`."""
-        self._time += 1
+        self._ended += 1
         for part in parts_of(module, self._taken):
             state, _ = self._states.get(id(part), (None, 0))
             if state is None or not state.holds_for(part):
-                self._states[id(part)] = State(part, altogether=False), self._time
+                self._states[id(part)] = State(part, altogether=False), self._ended
 
     def _offer(self, key: Hashable) -> Optional[Built]:
         offered = self._offered.get(key)
@@ -101,10 +101,10 @@ class Reuse(Recording):
                 held[name] = copies.get(id(child))
         for part in like.parts.values():
             copy = copies[id(part)]
-            self._states[id(copy)] = State(copy, altogether=False), self._time
+            self._states[id(copy)] = State(copy, altogether=False), self._ended
             inner = self.built.get(id(part))
-            if inner is not None and inner.time <= like.time:
-                self.built[id(copy)] = Built(copy, inner.key, inner.reached, inner.given, self._time)
+            if inner is not None and inner.ended <= like.ended:
+                self.built[id(copy)] = Built(copy, inner.key, inner.reached, inner.given, self._ended)
         module = copies[id(like.module)]
         self.recorder.reached |= like.reached
         object.__setattr__(module, "__class__", self.husk(type(module)))
