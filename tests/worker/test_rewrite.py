@@ -10,6 +10,7 @@ from typing import Any
 
 from shapelens import worker
 from shapelens.worker.naming import formula, steps
+from shapelens.worker.reparse import reparsed, rewrite_new
 from shapelens.worker.rewrite import rewrite
 from shapelens.worker.sites import ASSUMED, BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
 
@@ -187,3 +188,18 @@ def test_formulas() -> None:
 def test_the_worker_is_written_in_the_oldest_python_that_it_runs_on() -> None:
     for file in [*Path(inspect.getfile(worker)).parent.glob("*.py"), Path(inspect.getfile(worker)).parents[1] / "protocol.py"]:
         ast.parse(file.read_text(), feature_version=(3, 9))
+
+
+def test_a_statement_that_comes_back_is_the_one_that_was_there() -> None:
+    before = "import torch\n\n\ndef first(x):\n    return x + 1\n\n\ndef second(x):\n    return x * 2\n"
+    sites: list[Site] = []
+    parsed = rewrite_new(ast.parse(before), before, sites, {})
+    nodes = list(parsed.body)
+    for text in (before.replace("x + 1", "x + 3"), before.replace("x + 1", "x + 4"), before):
+        tree = reparsed(parsed, text, "net.py", sites)
+        assert tree is not None
+        parsed = rewrite_new(tree, text, sites, parsed.former)
+        assert (parsed.body[1] is nodes[1]) == (text == before) and parsed.body[2] is nodes[2]
+    lower = "\n" + before  # It stands somewhere else: what stood there before is not the same.
+    tree = reparsed(parsed, lower, "net.py", sites)
+    assert tree is not None and not rewrite_new(tree, lower, sites, parsed.former).former

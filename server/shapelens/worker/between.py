@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List
+from typing import List, Optional
 
 from ..protocol import MESSAGES, Run
 
@@ -17,9 +17,13 @@ class Imported:
 
 @dataclass
 class Rehearsal:
-    """A run as it is best done ahead of the next one, which will be much like it: with the examples that were found."""
+    """A run as it is best done ahead of the next one, which will be much like it: with the examples that were found.
+
+    latest: the run that was done last, where it is another one.
+    """
 
     run: Run
+    latest: Optional[Run] = None
 
 
 @dataclass

@@ -80,7 +80,7 @@ def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing], rehearsal: Op
                 next_one = rehearsal
         if next_one is not None and next_one != rehearsed:
             rehearsed = next_one
-            write(Rehearsal(next_one))
+            write(Rehearsal(next_one, run if next_one is rehearsal else None))
         additions = remembered.additions()
         if additions:
             write(Learnt(additions))

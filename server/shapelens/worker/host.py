@@ -261,8 +261,10 @@ class Host:
             if before is None or (before.file, before.examples) != (run.file, run.examples):
                 self._replace_waiting()
             self.rehearsal = message.run
-            if self.standing is not None and not message.run.brief and not self.standing.absorb(message.run):
-                self.send(Outdated())
+            if self.standing is not None and not run.brief:
+                absorbed = [self.standing.absorb(each) for each in (message.latest, run) if each is not None]
+                if not all(absorbed):
+                    self.send(Outdated())
         self._write(frame)
 
     def _relay_output(self, process: Child) -> None:
