@@ -13,6 +13,7 @@ import pytest
 
 from shapelens.protocol import Finished, Output, Traced
 from worker.process import WorkerProcess
+from worker.test_standing import comparable
 
 EDITS = Path(__file__).parents[1] / "differential" / "edits.py"
 
@@ -214,3 +215,14 @@ def test_what_is_printed_is_printed_once(forking: WorkerProcess, tmp_path: Path)
     told = stages_of(forking, file, text.replace("nn.Linear(config.width, classes)", "nn.Linear(config.width + 1, classes)"))
     assert [each.stage for each in told] == [each.stage for each in before] == ["findings", "named"]
     assert forking.output.count("embedded") == once
+
+
+def test_what_an_edit_has_changed_for_all_is_loaded_anew(forking: WorkerProcess, unforked: WorkerProcess, tmp_path: Path) -> None:
+    """What comes first has changed the document: the run is done where nothing has."""
+    file = tmp_path / "net.py"
+    ready(forking, file, NETWORK)
+    edited = NETWORK.replace("config = Config()", "config = Config(); SEEN.append(1); self.seen = nn.Linear(len(SEEN), 2)")
+    told = stages_of(forking, file, edited)
+    fresh, _ = unforked.run(file, edited, EXAMPLE)
+    assert told[0].stage == "findings"
+    assert comparable(told[-1].trace) == comparable(fresh)

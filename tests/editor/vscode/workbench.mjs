@@ -113,11 +113,21 @@ export class Workbench {
 
   /** Replaces `old` in the line that has `code` by typing, as a person would: select it, type. */
   async retype(code, old, text) {
-    // Select by keyboard, as the lines may move while the mouse does.
-    const box = await this.still(code, old);
-    await this.page.mouse.click(box.x + 0.5, box.y + box.height / 2);
-    for (const _ of old) await this.page.keyboard.press("Shift+ArrowRight");
+    await eventually(`${JSON.stringify(old)} is selected`, () => this.select(code, old), 20_000, async () => (await this.lines()).join("\n"));
     await this.page.keyboard.type(text);
+  }
+
+  /** Selects `text` in the line that has `code` by mouse and keyboard; whether that is what is selected, as lines and hints may move meanwhile. */
+  async select(code, text) {
+    const box = await this.still(code, text);
+    await this.page.mouse.click(box.x + 0.5, box.y + box.height / 2);
+    for (const _ of text) await this.page.keyboard.press("Shift+ArrowRight");
+    if (!text) return true;
+    await sleep(50);
+    const now = await this.box(code, text);
+    const selected = await this.page.locator(".editor-group-container.active .selected-text").all();
+    const boxes = await Promise.all(selected.map((each) => each.boundingBox()));
+    return boxes.some((each) => each && Math.abs(each.y - now.y) < now.height / 2 && Math.abs(each.x - now.x) < 4 && Math.abs(each.width - now.width) < 8);
   }
 
   async save() {
