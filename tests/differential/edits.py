@@ -4,7 +4,7 @@ An edit changes one number in a function of the file. The run before it is rehea
 text is run there. For each file it prints how often something could be said at once, how often that was not what the run said, and how long
 both took.
 
-    python tests/differential/edits.py FILE [FILE ...] [--example EXPRESSION] [--edits 10] [--root FOLDER] [--json]
+    python tests/differential/edits.py FILE [FILE ...] [--example EXPRESSION] [--edits 10] [--root FOLDER] [--always] [--json]
 
 FILE has a directive, or --example says how it is run. To be run with an interpreter that has what the files import.
 """
@@ -62,8 +62,11 @@ def main() -> None:
     parser.add_argument("--root", type=Path, help="the folder that they are imported from (default: that of each file)")
     parser.add_argument("--edits", type=int, default=10, help="of each file (default: 10)")
     parser.add_argument("--change", nargs=2, metavar=("OLD", "NEW"), help="this edit, and no other")
+    parser.add_argument("--always", action="store_true", help="also where too little time would be saved to try it")
     parser.add_argument("--json", action="store_true", help="print what became of each edit")
     options = parser.parse_args()
+    if options.always:
+        quick.WORTH_SECONDS = quick.WORTH_SHARE = 0.0
     warm.leave_out_the_compiler()
     warm.load_kernels()
     initialisers.make_free()

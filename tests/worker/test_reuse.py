@@ -110,7 +110,7 @@ def edited(folder: Path, old: str, new: str, text: str = NETWORK) -> Any:
     file = folder / "net.py"
     file.write_text(text)
     assert old in text
-    command = [sys.executable, str(EDITS), str(file), "--example", EXAMPLE, "--json", "--change", old, new]
+    command = [sys.executable, str(EDITS), str(file), "--example", EXAMPLE, "--always", "--json", "--change", old, new]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     (found,) = json.loads(done.stdout)
     return found
@@ -168,12 +168,12 @@ def test_a_module_that_changes_itself_is_built_and_called_again(tmp_path: Path) 
     assert (found["built"], found["constructed"]) == (3, 2)
 
 
-def ready(forking: WorkerProcess, file: Path, text: str) -> None:
-    """Run a text until it stands loaded, and let it be rehearsed."""
+def ready(forking: WorkerProcess, file: Path, text: str, pause: float = 1.0) -> None:
+    """Run a text until it stands loaded, and let it be rehearsed for some seconds."""
     for _ in range(50):
         forking.run(file, text, EXAMPLE, findings_first=True)
         if forking.runs not in forking.loading:
-            time.sleep(1.0)
+            time.sleep(pause)
             return
         time.sleep(0.1)
 
@@ -196,14 +196,15 @@ def test_what_the_run_finds_holds(forking: WorkerProcess, tmp_path: Path) -> Non
     text = NETWORK.replace("import copy\n", "import copy\nimport sizes\n").replace(
         "self.fc = nn.Linear(config.width, classes)", "self.fc = nn.Linear(config.width + sizes.WIDTHS['extra'], classes)"
     )
-    file = tmp_path / "net.py"
-    ready(forking, file, text)
-    told = stages_of(forking, file, text.replace("config = Config()", "config = Config(); sizes.WIDTHS['extra'] = 1"))
-    assert [(each.stage, [found.code for found in each.trace.mismatches]) for each in told] == [
-        ("findings", []),
-        ("findings", ["linear-in-features"]),
-        ("named", ["linear-in-features"]),
-    ]
+    text = text.replace("Body(config, 12)", "Body(config, 48)")  # Large enough for any machine.
+    for pause in (1.0, 3.0, 9.0):  # Where the machine is busy, a rehearsal takes longer.
+        ready(forking, tmp_path / "net.py", text, pause)
+        told = stages_of(forking, tmp_path / "net.py", text.replace("config = Config()", "config = Config(); sizes.WIDTHS['extra'] = 1"))
+        if not told[0].trace.mismatches:
+            break
+    said = [(each.stage, [found.code for found in each.trace.mismatches]) for each in told]
+    assert said[:2] == [("findings", []), ("findings", ["linear-in-features"])]
+    assert said[-1] == ("named", ["linear-in-features"])
 
 
 def test_what_is_printed_is_printed_once(forking: WorkerProcess, tmp_path: Path) -> None:
