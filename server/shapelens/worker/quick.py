@@ -53,7 +53,7 @@ class Rehearsed:
         if any(recorder.sites[number].kind == "entry" and recorder.sites[number].name == UNWATCHED for number in loaded.replaced):
             return None
         self.is_open, self.gone = False, loaded.replaced
-        self.is_undisturbed = partial(loaded.is_as_it_was, at_once=True)
+        self.is_undisturbed = partial(loaded.is_as_it_was, at_once=False)  # What is wrong has been said by then.
         return self
 
 
