@@ -131,7 +131,7 @@ class Run:
     named: bool = True  # probe for named dims after the run
     brief: bool = False  # but only where something is to be said of the code
     search: Optional[Search] = None  # None: only `examples` are run
-    findings_first: bool = False  # a trace of stage "findings" is wanted as soon as it is known what is wrong
+    findings_first: bool = False  # traces of stages "first" and "findings" are wanted as soon as it is known what is wrong
     background: bool = False  # nobody waits for it: what is ready for the next run stays ready
 
     @property
@@ -200,9 +200,9 @@ class Output:
 
 @dataclass
 class Traced:
-    """The trace so far. stage: "partial" (still running), "findings" (what is wrong, and nothing else), "given" (the examples that were
-    asked for are complete, others are being looked for), "run" (complete, findings final), "named" (dims named as well; there may be no
-    "run" before it)."""
+    """The trace so far. stage: "partial" (still running), "first" (still running, of what is wrong the first mismatch, and nothing else),
+    "findings" (what is wrong, and nothing else), "given" (the examples that were asked for are complete, others are being looked for),
+    "run" (complete, findings final), "named" (dims named as well; there may be no "run" before it)."""
 
     run_id: int
     stage: str
@@ -220,6 +220,7 @@ class Finished:
     read: List[str] = field(default_factory=list)  # by absolute path, files that are no library's: the run depends on them
 
 
+WHAT_IS_WRONG = ("first", "findings")  # stages of traces that hold nothing else
 SHARED = {Traced: (Span, Value)}  # by class of message
 MESSAGES: Dict[str, Any] = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Output, Traced, Finished)}
 

@@ -15,6 +15,7 @@ from shapelens.analysis.views import reaches
 from shapelens.lsp.document import Analysis, Document
 from shapelens.lsp.mapping import moved_findings
 from shapelens.lsp.visits import Ran
+from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module
 
 # Other documents by URI: the version and the text that a run goes through.
@@ -97,10 +98,11 @@ class Arrival:
         before = self._document.analysis
         analysis = self._display.with_trace(self._document, self.analysis, traced)
         seen = analysis.own or traced.trace
+        if traced.stage == "first":
+            self._publish(_with_others(analysis.findings, self._shown_now()))
+            return
         if traced.stage == "findings":
-            known = {(found.code, found.span) for found in analysis.findings}
-            lints = [found for found in self._lints_before() if (found.code, found.span) not in known]
-            self._publish(sorted([*analysis.findings, *lints], key=lambda found: (found.span, found.code)))
+            self._publish(_with_others(analysis.findings, self._lints_before()))
             return
         if traced.stage == "partial":
             # Those of a whole run say more, unless they are of fewer classes.
@@ -166,6 +168,11 @@ class Arrival:
         before = document.analysis.findings if document.analysis is not None else ()
         return moved_findings([found for found in before if is_lint(found.code)], document.since)
 
+    def _shown_now(self) -> list[Finding]:
+        """What the editor shows, at its places in the newest text: what has been mended goes when the run has come to it."""
+        document = self._document
+        return moved_findings(document.published, PositionMap.between(document.published_text, document.text))
+
     def _publish(self, found: Sequence[Finding]) -> None:
         if self._published is None:
             self._document.seconds_to_findings = time.monotonic() - self._began
@@ -184,6 +191,13 @@ class Arrival:
             self._display.adopt(self._document, self._newest)
             if self._newest.own is not None:
                 self._display.visit(self._newest.own, self.others, self.ran, hints=True)
+
+
+def _with_others(findings: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
+    """Findings, and those of others that are not among them, in the order of the text."""
+    known = {(found.code, found.span) for found in findings}
+    left = [found for found in others if (found.code, found.span) not in known]
+    return sorted([*findings, *left], key=lambda found: (found.span, found.code))
 
 
 def _seen_classes(trace: protocol.Trace | None) -> frozenset[str]:

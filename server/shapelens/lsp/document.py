@@ -82,8 +82,9 @@ class Document:
         self.saved = on_disk(self.path) == text
         self.analysis: Analysis | None = None
         self.complete: Analysis | None = None  # the last one whose examples have all run
-        self.published: Sequence[Finding] = ()  # what the editor shows, at positions of `published_version`
+        self.published: Sequence[Finding] = ()  # what the editor shows, at positions of `published_version` and `published_text`
         self.published_version = -1
+        self.published_text = ""
         self.visits = Visits(self.path)
         self.ran: Ran | None = None  # its own last run
         self.users: list[User] | None = None  # files that import this one; None: not looked for yet

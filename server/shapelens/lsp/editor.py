@@ -68,7 +68,7 @@ class Editor:
         ]
         params = types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=diagnostics)
         self._server.text_document_publish_diagnostics(params)
-        document.published, document.published_version = findings, document.version
+        document.published, document.published_version, document.published_text = findings, document.version, document.text
         if self.on_shown is not None:
             self.on_shown()
 

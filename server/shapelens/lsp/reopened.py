@@ -68,7 +68,7 @@ class Reopened:
         newest: list[protocol.Traced] = []
 
         def take(traced: protocol.Traced) -> None:
-            if traced.stage != "findings":
+            if traced.stage not in protocol.WHAT_IS_WRONG:
                 newest[:] = [traced]
             on_trace(traced)
 

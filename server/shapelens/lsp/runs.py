@@ -310,7 +310,7 @@ class Runs:
     def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
         """The analysis with what a run has seen."""
         settings = self._configuration.of(document)
-        whole, more = traced.stage != "partial", traced.stage == "findings"
+        whole, more = traced.stage != "partial", traced.stage in protocol.WHAT_IS_WRONG
         trace = self._found.keep(document.path, analysis.module, traced.trace, document.surroundings, whole=whole, remember=not more)
         if analysis.kept is not None:
             own = analysis.kept.trace

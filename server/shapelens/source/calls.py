@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import libcst as cst
 
 from shapelens.source.names import NameTable
 from shapelens.source.positions import Lines, Position, Span
 from shapelens.source.scanner import LogicalLine
-from shapelens.source.syntax import Statement, code, dotted, parse_statement
+from shapelens.source.syntax import MOST_PIECES, Statement, code, dotted, parse_statement
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class StatementReader:
         self._lines = lines
         self._statement = statement
         self._names = names
-        visitor = _Collector()
-        statement.tree.visit(visitor)
+        visitor = _collected(statement.tree)
         self._calls = visitor.calls
         self._expressions = visitor.expressions
         self._called = visitor.called
@@ -71,9 +70,10 @@ class StatementReader:
         except RecursionError:
             return None
 
-    def calls(self) -> Iterator[Call]:
+    @cached_property
+    def calls(self) -> list[Call]:
         """All calls, outer ones before those inside."""
-        return (self._call(node) for node in self._calls)
+        return [self._call(node) for node in self._calls]
 
     def expression_at(self, position: Position) -> Expression | None:
         """The innermost name, attribute or call around a position, or the operation whose operator or bracket is there.
@@ -214,3 +214,11 @@ class _Collector(cst.CSTVisitor):
     def visit_Arg(self, node: cst.Arg) -> bool:
         node.value.visit(self)
         return False
+
+
+@lru_cache(maxsize=MOST_PIECES)
+def _collected(tree: cst.Module) -> _Collector:
+    """What is in the tree of a logical line, which is the same one for the same text."""
+    visitor = _Collector()
+    tree.visit(visitor)
+    return visitor

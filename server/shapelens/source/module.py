@@ -137,7 +137,7 @@ class Module:
 
     def calls_around(self, position: Position) -> list[Call]:
         """The calls of the logical line that a position lies in, outer ones before those inside; [] if the line does not parse."""
-        return list(self._calls(position))
+        return self._calls(position)
 
     def argument(self, call: Call, names: list[str], index: int) -> Argument | None:
         """The argument passed by any of these keywords or at this index; None if it is left to its default or hidden behind `*` or `**`."""
@@ -159,7 +159,7 @@ class Module:
                 if "(" in self.text[start : line.end - item.statement.base + item.start]:
                     reader = self._reader(start)
                     if reader:
-                        yield from reader.calls()
+                        yield from reader.calls
 
     def logical_line(self, offset: int) -> LogicalLine | None:
         """The logical line that an index lies in, or trails behind on the same physical line. All indices are those of the text."""
@@ -185,9 +185,9 @@ class Module:
                 return _moved(item.statement.lines[index], shift)
         return None
 
-    def _calls(self, position: Position) -> Iterator[Call]:
+    def _calls(self, position: Position) -> list[Call]:
         reader = self._reader(self.lines.offset(position))
-        return reader.calls() if reader else iter(())
+        return reader.calls if reader else []
 
     def _reader(self, offset: int) -> StatementReader | None:
         line = self.logical_line(offset)

@@ -18,6 +18,7 @@ from shapelens.source.scanner import LogicalLine
 DEEPEST_BRACKETS = 200
 LONGEST_OPERATOR_CHAIN = 5000  # characters without a comma, strings and comments apart
 MOST_CLAUSES = 3000
+MOST_PIECES = 256  # logical lines whose trees are kept
 
 _PLAIN_STRING = re.compile(r"#[^\r\n]*|\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
 _CLAUSE = re.compile(r"[ \t\x0c]*(?:elif|except|case)\b")
@@ -95,7 +96,7 @@ def parse_statement(text: str, line: LogicalLine, line_number: int, base: int = 
     return Statement(tree, ranges, line_number - added - 1, added + 1, column)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=MOST_PIECES)
 def _parsed_piece(piece: str, deepest: int) -> tuple[cst.Module, dict[cst.CSTNode, CodeRange], str] | None:
     """The tree of a logical line, the positions in it, and what was put before it: most lines are the same after the next edit."""
     line = LogicalLine(0, 0, len(piece), len(piece), deepest, closed=True)

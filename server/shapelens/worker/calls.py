@@ -43,6 +43,7 @@ class Calls:
         self.recording: Optional[Recording] = None  # where to write down what is built and called
         self.reuse: Optional[Reuse] = None  # a recording that takes over what need not be built and called again
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
+        self.on_mismatch: Optional[Callable[[], None]] = None  # called at the first mismatch
         self.start_example(0)
 
     def definitions_ended(self) -> None:
@@ -250,6 +251,9 @@ class Calls:
             raise self.refuse(found)
         if len(self.mismatches) < MOST_MISMATCHES and found not in self.mismatches:
             self.mismatches.append(found)
+            on_mismatch, self.on_mismatch = self.on_mismatch, None
+            if on_mismatch is not None:
+                on_mismatch()
 
     # --- the records of an example ---
 
@@ -260,7 +264,8 @@ class Calls:
             for path, module in model.named_modules(remove_duplicate=False):
                 paths.setdefault(module.__dict__.get(LAYER), path)
         out = []
-        holdings = Holdings(self.modules) if self.reuse is None else None  # What is wrong can be said without.
+        said_early = self.reuse is not None or (only is not None and not self.ended)  # What is wrong can be said without what they hold.
+        holdings = None if said_early else Holdings(self.modules)
         for index, module in enumerate(self.modules):
             if only is not None and index not in only:
                 continue

@@ -1,18 +1,62 @@
-"""What a run says first: what is wrong, and no more. Its whole trace is a hundred times that, and takes long to send and to read."""
+"""What a run says first: what is wrong, and no more. Its whole trace is a hundred times that, and takes long to send and to read.
+
+Of a large network the first mismatch is said when it is met: an editor can show it while the rest still runs.
+"""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
 
-from ..protocol import LayerSeen, Mismatch, Trace
+from ..protocol import LayerSeen, Mismatch, Trace, Traced
+from . import unknown
+from .conditions import branches
+from .probing import as_seen
+from .progress import uncut
+
+if TYPE_CHECKING:
+    from .run import Job
 
 MOST_TOLD = 32  # mismatches: more are as well sent with the whole trace
 # Their messages also say what else the trace has seen.
 _NEED_OBSERVATIONS = {"exception"}
+SMALL = 0.01  # seconds; what has come to a mismatch before that will most likely have come to its end soon
+
+Layers = Callable[[Set[int]], List[LayerSeen]]
 
 
-def first_words(trace: Trace, layers: Callable[[Set[int]], Dict[int, LayerSeen]]) -> Optional[Trace]:
+def say_what_is_wrong(job: Job, trace: Trace, layers: Layers) -> None:
+    """Send what is wrong in a trace, if that is wanted and can be said by itself; `layers` gives those with these indices."""
+    if job.run.findings_first:
+        job.has_spoken = True
+        found = first_words(trace, layers)
+        if found is not None and not (job.said is not None and says_the_same(job.said, found)):
+            job.send(Traced(job.run.run_id, "findings", found))
+        job.said = found
+
+
+def expect_mismatch(job: Job) -> None:
+    """Send the first mismatch of the example that starts now when it is met, unless what is wrong has been sent before."""
+    run, start = job.run, time.perf_counter()
+    if not run.findings_first or job.has_spoken or run.search is not None or len(run.examples) > 1:
+        return
+
+    def say_it() -> None:
+        job.has_spoken = True
+        is_small = job.calls.reuse is None and time.perf_counter() - start < SMALL
+        if is_small or branches.asked or unknown.state.cut:  # Another path may be taken, where nothing is wrong.
+            return
+        with uncut():
+            trace = replace(job.trace, mismatches=job.trace.mismatches + job.calls.mismatches)
+            found = first_words(trace, lambda wanted: job.calls.layers(0, as_seen, wanted))
+            if found is not None:
+                job.send(Traced(run.run_id, "first", found))
+
+    job.calls.on_mismatch = say_it
+
+
+def first_words(trace: Trace, layers: Layers) -> Optional[Trace]:
     """A trace with the mismatches of another one, and of its layers only those that they speak of, numbered anew; None where what is to be
     said of them needs more than that.
 
@@ -24,7 +68,7 @@ def first_words(trace: Trace, layers: Callable[[Set[int]], Dict[int, LayerSeen]]
     if any(example.error_kind == "exception" for example in trace.examples):
         return None
     wanted = {index for found in mismatches for index in _layers_of(found)}
-    kept = sorted((layers(wanted) if wanted else {}).items())
+    kept = sorted(((layer.index, layer) for layer in layers(wanted)) if wanted else [], key=lambda each: each[0])
     number = {index: place for place, (index, _) in enumerate(kept)}
     return replace(
         trace,

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
-from typing import Callable, Optional, Tuple
+from typing import Callable, Iterator, Optional, Tuple
 
 SOON = 0.25  # seconds after which something of a model that nobody has seen yet is sent
 EVERY = 0.5  # seconds; a trace that takes long to put together is sent more rarely, so that it slows the run by a fifth at most
 _NEVER = float("inf")
+
+
+@contextlib.contextmanager
+def uncut() -> Iterator[None]:
+    """Sends what an example has shown while it still runs: the deadline waits, so that no message is cut."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM}) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        yield
+    except Exception:  # A module that is half built, say: what is seen so far is shown the next time.
+        pass
+    finally:
+        if held is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 class Progress:
@@ -48,13 +62,7 @@ class Progress:
         if start < self._due:
             return
         self._due = _NEVER  # What is called on the way must not come here again.
-        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM}) if hasattr(signal, "pthread_sigmask") else None
-        try:
+        with uncut():
             self.send()
-        except Exception:  # A module that is half built, say: what is seen so far is shown the next time.
-            pass
-        finally:
-            if held is not None:  # The deadline waited, so that no message is cut.
-                signal.pthread_sigmask(signal.SIG_SETMASK, held)
         end = time.perf_counter()
         self._due = end + max(EVERY, 4 * (end - start))

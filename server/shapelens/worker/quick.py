@@ -15,6 +15,7 @@ from .calls import Calls, shift
 from .conditions import branches
 from .confine import DeadlineReached, Interrupted, TooLong, unheard
 from .example import evaluate as evaluate_expression
+from .first_words import say_what_is_wrong
 from .patching import Loaded
 from .probing import as_seen
 from .recorder import Recorder
@@ -106,7 +107,7 @@ def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
                 found += watched.layers(start, as_seen, own) if own else []
             return found
 
-        job.say_first(job.trace, layers)
+        say_what_is_wrong(job, job.trace, layers)
         job.progress.after(SHOWING_SECONDS, job.known)
     except Abandoned:
         pass

@@ -28,7 +28,6 @@ Kwargs = Dict[str, Any]
 _plainly = torch._C.DisableTorchFunction
 
 MOST_OF_ONE_KIND = 8  # of mismatches at one place
-MOST_UNKNOWN = 2  # sizes of one stand-in: torch counts its bytes in 64 bits
 # What Python raises where a stand-in is not what the code takes it for.
 FOLLOWS = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, RuntimeError, AssertionError)
 
@@ -165,7 +164,7 @@ class Recovery:
     def _made(self, shapes: Optional[List[results.Shape]], dtype: torch.dtype, args: Args, kwargs: Kwargs) -> Any:
         """Stand-ins of these shapes, one alone not in a tuple; a vague one for None."""
         grad = torch.is_grad_enabled() and (dtype.is_floating_point or dtype.is_complex)
-        if shapes is None or any(list(shape).count(None) > MOST_UNKNOWN for shape in shapes):
+        if shapes is None or any(list(shape).count(None) > results.MOST_UNKNOWN for shape in shapes):
             tensors = list(tensors_in((args, kwargs), 64))
             self.meta.vague = True
             vague = made(list(tensors[0].shape) if tensors else [], dtype, grad)

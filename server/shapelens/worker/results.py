@@ -38,6 +38,7 @@ BINARY = _words(
 COMPARE = _words("eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__ greater less isclose")
 MATMUL = _words("matmul mm bmm mv dot __matmul__ addmm baddbmm addbmm")
 REDUCE = _words("sum mean prod amax amin norm logsumexp argmax argmin all any std var nanmean nansum count_nonzero")
+MOST_UNKNOWN = 2  # sizes of one stand-in: torch counts its bytes in 64 bits
 TWO = _words("max min median mode kthvalue topk sort cummax cummin std_mean var_mean")
 
 _POOLING = re.compile(r"(?:adaptive_|lp_|fractional_)?(?:max|avg|lp)?_?(?:un)?pool(\d)d")
@@ -129,10 +130,16 @@ def _sizes(args: Args, kwargs: Kwargs, *names: str) -> List[int]:
 
 
 def _viewed(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
-    """The sizes that were asked for, as far as the tensor has them too: the others are those that do not fit."""
+    """The sizes that were asked for, as far as the tensor has them too: the others are those that do not fit.
+
+    Where these are too many for a stand-in it is as likely the tensor that does not fit, as in `qkv(x).reshape(B, N, 3, heads, -1)`: then a
+    -1 stands for what is not known, or the largest of them do.
+    """
     own = list(tensors[0].shape)
     asked = _sizes(args, kwargs, "size", "shape")
-    out: List[Optional[int]] = [size if size in own else None for size in asked]
+    left = sorted({size for size in asked if size not in own}, reverse=True)
+    doubted = left if sum(size in left for size in asked) <= MOST_UNKNOWN else [-1] if -1 in left else left[:1]
+    out: List[Optional[int]] = [None if size in doubted else size for size in asked]
     if asked and asked[0] == -1 and own and len(asked) > 1:
         out[0] = own[0]
     if len(asked) == len(own) and None not in out:

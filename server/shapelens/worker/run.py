@@ -24,7 +24,7 @@ from .conditions import LONGEST, Place, branches, gave_up
 from .confine import DeadlineReached, Interrupted, TooLong
 from .example import compile_expression, evaluate
 from .failures import mismatch_of, one_line
-from .first_words import first_words, says_the_same
+from .first_words import expect_mismatch, say_what_is_wrong
 from .keys import value_of
 from .naming import Sizes, distinct, name_shape
 from .other_paths import look_again
@@ -61,6 +61,7 @@ class Job:
         self.progress.send = self._send_so_far
         self.progress.first = EVERY if run.search is None else SOON
         self.said: Optional[Trace] = None  # what is wrong, where it was sent
+        self.has_spoken = False  # something of that has been sent, or is not wanted
         self.attempts: List[ExampleRun] = []  # what the search tries, as long as there is no example
 
     # What is sent, and what watches the modules of the evaluation under way.
@@ -115,7 +116,7 @@ class Job:
             first_layer = len(self.trace.layers)
             sight = self.evaluate(index, request, code, names)
             if len(self.run.examples) == 1 and search is None:
-                self.say_first(self.trace, partial(self.calls.layers, 0, as_seen))
+                say_what_is_wrong(self, self.trace, partial(self.calls.layers, 0, as_seen))
                 self.known()
             self.record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
@@ -131,7 +132,7 @@ class Job:
         if not to_be_named:
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
         if len(self.run.examples) != 1 or search is not None:
-            self.say_first(self.trace, lambda wanted: [self.trace.layers[index] for index in sorted(wanted)])
+            say_what_is_wrong(self, self.trace, lambda wanted: [self.trace.layers[index] for index in sorted(wanted)])
             self.known()
         if not (to_be_named and self.said is not None and self._seconds_to_name(sights) < SOON_NAMED):
             self.send(Traced(self.run.run_id, "run", self.trace))
@@ -140,14 +141,6 @@ class Job:
                 self._name(sights, names)
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
             self.send(Traced(self.run.run_id, "named", self.trace))
-
-    def say_first(self, trace: Trace, layers: Callable[[Set[int]], List[LayerSeen]]) -> None:
-        """Send what is wrong in a trace, if that is wanted and can be said by itself; `layers` gives those with these indices."""
-        if self.run.findings_first:
-            found = first_words(trace, lambda wanted: {layer.index: layer for layer in layers(wanted)})
-            if found is not None and not (self.said is not None and says_the_same(self.said, found)):
-                self.send(Traced(self.run.run_id, "findings", found))
-            self.said = found
 
     def next_calls(self) -> Calls:
         """A watch over modules for the next evaluation."""
@@ -256,6 +249,7 @@ class Job:
         branches.start(turned)
         remembered.start()
         self.calls.start_example(index)
+        expect_mismatch(self)
         self.remarks.start_example(index)
         unknown.start()
         self.meta.failure = None

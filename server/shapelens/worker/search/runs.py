@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Set, Tuple
 from ...protocol import ExampleRequest, ExampleRun, LayerSeen, Search, Traced
 from ..calls import shift
 from ..confine import DeadlineReached, TooLong, within
+from ..first_words import say_what_is_wrong
 from ..probing import Sight, as_seen
 from .doubts import is_one_mistake
 from .marks import Marks
@@ -51,7 +52,7 @@ def _find_all(job: "Job", names: Dict[str, Any], search: Search, sights: List[An
             for found in trace.mismatches:
                 if found.example == run.number:
                     shift(found, run.first_layer)
-            job.say_first(trace, partial(_layers, job, run))
+            say_what_is_wrong(job, trace, partial(_layers, job, run))
             job.said = None  # It may have been wrong.
 
     last: List[_Run] = []
