@@ -52,6 +52,7 @@ class Edited:
     called: int = 0
     seconds: list[float] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)  # that were said at once, then those of the run
+    first: list[str] = field(default_factory=list)  # those said when it was met
 
 
 def main() -> None:
@@ -143,8 +144,9 @@ def _edit(standing: Standing, before: Run, after: Run, what: str) -> Edited:
         running.execute(after, messages.append, standing)
     stages = [message.stage for message in messages]
     found.again = found.said and stages.count("findings") + stages.count("run") > 1
-    found.words = [_words(message.trace) for message in messages if message.stage != "partial"]
-    found.differs = found.said and found.words[0] != found.words[-1]
+    found.words = [_words(message.trace) for message in messages if message.stage not in ("first", "partial")]
+    found.first = [word for message in messages if message.stage == "first" for word in _words(message.trace)]
+    found.differs = found.said and (found.words[0] != found.words[-1] or not set(found.first) <= set(found.words[-1]))
     return found
 
 
@@ -157,7 +159,7 @@ def _words(trace: Trace) -> list[str]:
 
 def _watch(found: Edited) -> None:
     say, evaluate = running.say_quickly, running.Job.evaluate
-    build, construct, result, begin = Reuse.taken_over, Recording.construct, Reuse.result, Recording.begin
+    build, construct, result, begin = Reuse.handed_out, Recording.construct, Reuse.result, Recording.begin
 
     def timed(function: Any) -> Any:
         def run(*arguments: Any) -> Any:
@@ -184,7 +186,7 @@ def _watch(found: Edited) -> None:
 
     running.say_quickly = said
     running.Job.evaluate = timed(evaluate)  # type: ignore[method-assign]
-    Reuse.taken_over = counted("built", build, lambda *_: 1)  # type: ignore[method-assign]
+    Reuse.handed_out = counted("built", build, lambda *_: 1)  # type: ignore[method-assign]
     Recording.construct = counted("constructed", construct, lambda *_: 1)  # type: ignore[method-assign]
     Reuse.result = counted("known", result, lambda given, *_: given is not None)  # type: ignore[method-assign]
     Recording.begin = counted("called", begin, lambda _, __, module, *___: module is not None)  # type: ignore[method-assign]

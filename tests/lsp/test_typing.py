@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from lsprotocol import types
+
 from lsp.editor import Editor
 
 BLOCKS = """\
@@ -37,6 +41,47 @@ class Net(nn.Module):
         y = self.fc(x)
         return y
 """
+
+# Deep enough that its first mistake is said before the last one is met.
+DEEP = """\
+from torch import nn
+# shapelens: Net()(f32[B:2, 16])
+class Layer(nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        self.norm, self.fc = nn.LayerNorm(16), nn.Linear(16, 16 + number - number)
+    def forward(self, x):
+        return x + self.fc(self.norm(x)).relu()
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(16, 16)
+        self.layers = nn.Sequential(*[Layer(number) for number in range(60)])
+        self.last = nn.Linear(17, 4)
+    def forward(self, x):
+        return self.last(self.layers(self.first(x)))
+"""
+
+
+async def test_what_is_wrong_stays_wrong_while_something_before_it_is_found(editor: Editor) -> None:
+    published: list[tuple[int | None, list[str]]] = []
+
+    class Published(dict[str, types.PublishDiagnosticsParams]):
+        def __setitem__(self, uri: str, params: types.PublishDiagnosticsParams) -> None:
+            published.append((params.version, [editor.text_of(uri, each.range) for each in params.diagnostics]))
+            super().__setitem__(uri, params)
+
+    uri = editor.open("typing/deep.py", DEEP)
+    await editor.diagnostics(uri)
+    await editor.hints_when(uri)
+    await asyncio.sleep(1.0)  # Until it is rehearsed: else there is no need to be patient.
+    editor.published = Published(editor.published)
+    for old, new in (("nn.Linear(16, 16)\n", "nn.Linear(15, 16)\n"), ("nn.Linear(15, 16)\n", "nn.Linear(14, 16)\n")):
+        editor.replace(uri, old, new)
+        await editor.until(lambda: any(version == editor.versions[uri] and len(words) == 2 for version, words in published))
+    editor.replace(uri, "nn.Linear(14, 16)\n", "nn.Linear(16, 16)\n")
+    assert [editor.text_of(uri, each.range) for each in await editor.diagnostics(uri)] == ["17"]
+    assert [words for _, words in published if "17" not in words] == []
 
 
 async def test_hints_and_findings_stay_while_the_text_does_not_parse(editor: Editor, broken: str) -> None:

@@ -118,12 +118,12 @@ def edited(folder: Path, old: str, new: str, text: str = NETWORK) -> Any:
 
 # An edit, the code of what is wrong after it, and how many modules and calls are taken over, and how many are built and made.
 EDITED = [
-    ("pooled = x.mean(dim=1)", "pooled = x.mean(dim=2)", "linear-in-features", (3, 2), (2, 3)),
-    ("self.fc = nn.Linear(config.width, classes)", "self.fc = nn.Linear(config.heads, classes)", "linear-in-features", (2, 3), (2, 3)),
+    ("pooled = x.mean(dim=1)", "pooled = x.mean(dim=2)", "linear-in-features", (2, 1), (2, 3)),
+    ("self.fc = nn.Linear(config.width, classes)", "self.fc = nn.Linear(config.heads, classes)", "linear-in-features", (1, 2), (2, 3)),
     ("nn.Linear(64, config.width)", "nn.Linear(65, config.width)", "linear-in-features", (62, 28), (73, 37)),
     ("self.embed = nn.Linear(8, 16)", "self.embed = nn.Linear(8, 17)", "norm-normalized-shape", (2, 2), (53, 64)),
     ("Body(config, 12)", "Body(config, 20)", "", (14, 34), (49, 43)),
-    ('x = block(x)["x"]', 'x = block(x * 2)["x"]', "", (14, 3), (14, 12)),
+    ('x = block(x)["x"]', 'x = block(x * 2)["x"]', "", (13, 2), (14, 12)),
 ]
 
 
@@ -214,7 +214,7 @@ def test_what_is_printed_is_printed_once(forking: WorkerProcess, tmp_path: Path)
     before = stages_of(forking, file, text)
     once = forking.output.count("embedded")
     told = stages_of(forking, file, text.replace("nn.Linear(config.width, classes)", "nn.Linear(config.width + 1, classes)"))
-    assert [each.stage for each in told] == [each.stage for each in before] == ["findings", "named"]
+    assert ([each.stage for each in before], [each.stage for each in told]) == (["findings", "named"], ["first", "findings", "named"])
     assert forking.output.count("embedded") == once
 
 

@@ -28,12 +28,12 @@ Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
 
 MOST_MODULES = 4000  # of one evaluation
-_OURS = {"training", LAYER, MODE}  # in a module's __dict__: what may change after its constructor
+OURS = {"training", LAYER, MODE}  # in a module's __dict__: what may change after its constructor
 HELD = ("_parameters", "_buffers", "_modules")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_SAME_AGAIN = (int, float, bool, str, type(None))  # of what a call gives, what may be given again as it is
-_OF_ALL = {*Module().__dict__, *_OURS}  # attributes that every module has
-_FIXED = {*_SAME_AGAIN, Tensor, torch.nn.Parameter}  # of these only the shape of a tensor can change
+SAME_AGAIN = (int, float, bool, str, type(None))  # of what a call gives, what may be given again as it is
+OF_ALL = {*Module().__dict__, *OURS}  # attributes that every module has
+_FIXED = {*SAME_AGAIN, Tensor, torch.nn.Parameter}  # of these only the shape of a tensor can change
 
 GIVEN = "given"  # a result that is a tensor that the call was given: (GIVEN, its number)
 TENSOR = "tensor"  # (TENSOR, shape, stride, dtype, whether it requires a gradient, where it came from)
@@ -43,11 +43,14 @@ VALUE = "value"
 class Mark:
     """A construction or a call under way."""
 
-    __slots__ = ("events", "inside", "key", "nodes", "outer", "shapes", "start", "tensors")
+    __slots__ = ("built", "called", "events", "inside", "key", "nodes", "outer", "reached", "shapes", "start", "tensors")
 
     def __init__(self, outer: Set[int], events: Any, key: Hashable, tensors: List[Tensor]) -> None:
         self.start = time.perf_counter()
         self.inside = 0.0  # seconds of the constructions and calls in it
+        self.built: List[Built] = []  # by the constructions in it
+        self.reached: Set[int] = set()  # the sites that these reached
+        self.called = False  # whether modules were called in it
         self.outer = outer
         self.events = events
         self.key = key
@@ -66,7 +69,7 @@ class State:
 
     def __init__(self, module: Any, *, altogether: bool = True) -> None:
         own = module.__dict__
-        self.names = tuple([name for name in own if name not in _OURS])
+        self.names = tuple([name for name in own if name not in OURS])
         self.values = list(map(own.get, self.names))
         self.held = [(tuple(own[name]), tuple(own[name].values())) for name in HELD]
         self.training = own["training"]
@@ -76,7 +79,7 @@ class State:
     def holds_for(self, module: Any) -> bool:
         """Whether a module still has the same parts and attributes, and no hooks."""
         own = module.__dict__
-        if len(own) > len(self.names) + len(_OURS) or not all(map(is_, map(own.get, self.names), self.values)):
+        if len(own) > len(self.names) + len(OURS) or not all(map(is_, map(own.get, self.names), self.values)):
             return False
         for name, (names, values) in zip(HELD, self.held):
             now = own[name]
@@ -93,7 +96,7 @@ def _describe(module: Any) -> Any:
     """The attributes that can change in place."""
     found: List[Any] = []
     for name, value in module.__dict__.items():
-        if type(value) in _SAME_AGAIN or name in _OF_ALL:
+        if type(value) in SAME_AGAIN or name in OF_ALL:
             continue
         if isinstance(value, (list, tuple, set)) and any(isinstance(item, (Module, Tensor)) for item in value):
             found.append((name, type(value), [id(item) for item in value]))
@@ -117,12 +120,17 @@ def _shapes(module: Any) -> Any:
 
 
 class Built:
-    """A module that was constructed; `reached` are the sites of the user's functions that ran for it."""
+    """A module that was constructed; `reached` are the sites of the user's functions that ran for it.
 
-    __slots__ = ("ended", "given", "key", "module", "parts", "reached")
+    own: those that ran outside of the constructions of `inner`; None where what these gave was called as well.
+    """
 
-    def __init__(self, module: Any, key: Hashable, reached: Set[int], given: Any, ended: int) -> None:
+    __slots__ = ("ended", "given", "inner", "key", "module", "own", "parts", "reached")
+
+    def __init__(self, module: Any, key: Any, reached: Set[int], given: Any, ended: int) -> None:
         self.module = module
+        self.own: Optional[Set[int]] = None
+        self.inner: List[Built] = []
         self.parts: Dict[int, Any] = {id(part): part for part in parts_of(module)}  # it and all that it holds
         self.key = key  # its class and what that was given: modules of the same key are alike
         self.ended = ended  # the number of constructions that were over then
@@ -165,16 +173,33 @@ class Recording:
         if husk is None or len(self._states) > MOST_MODULES:
             return module
         mark = self.begin(None, args, kwargs)
+        built = None
         try:
             module.__init__(*args, **kwargs)
+            if "_modules" in module.__dict__:
+                self._note_states(module)
+                if not mark.tensors and self._was_uneventful(mark, args, kwargs):
+                    own = self.recorder.reached
+                    built = self.built[id(module)] = Built(module, (cls, mark.key), own | mark.reached, (args, kwargs), self._ended)
+                    built.own, built.inner = None if mark.called else own, mark.built
         finally:
-            reached = self.end(mark)
-        if "_modules" in module.__dict__:
-            self._note_states(module)
-            if not mark.tensors and self._was_uneventful(mark, args, kwargs):
-                self.built[id(module)] = Built(module, (cls, mark.key), reached, (args, kwargs), self._ended)
+            self._end_construction(mark, built)
         object.__setattr__(module, "__class__", husk)
         return module
+
+    def _end_construction(self, mark: Mark, built: Optional[Built]) -> None:
+        """It can be told apart from the one around it if its module can be built again."""
+        own = self.recorder.reached
+        self._close(mark, own)
+        outer = self._marks[-1] if self._marks else None
+        if outer is not None and built is not None:
+            outer.reached |= built.reached
+            outer.built.append(built)
+            return
+        self.recorder.reached |= own | mark.reached
+        if outer is not None:
+            outer.called |= mark.called
+            outer.built += mark.built
 
     def _note_states(self, module: Any) -> None:
         """A construction is over, which may have changed what it holds: a list of modules got its items, say."""
@@ -207,7 +232,7 @@ class Recording:
     # --- calls ---
 
     def begin(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Mark:
-        """Something begins that is to be written down; `end` has to follow."""
+        """A construction or a call begins; `end` has to follow a call."""
         tensors: List[Tensor] = []
         key = key_of(module, args, kwargs, tensors)
         with _plainly():
@@ -217,16 +242,21 @@ class Recording:
         return mark
 
     def end(self, mark: Mark) -> Set[int]:
-        """It is over, however it ended: the sites of the functions that ran."""
-        reached: Set[int] = self.recorder.reached
-        mark.outer |= reached
-        self.recorder.reached = mark.outer
+        """A call is over, however it ended: the sites of the functions that ran."""
+        reached: Set[int] = self.recorder.reached | mark.reached
+        self._close(mark, reached)
+        self.recorder.reached |= reached
+        if self._marks:
+            self._marks[-1].called = True
+        return reached
+
+    def _close(self, mark: Mark, reached: Set[int]) -> None:
         self._marks.pop()
+        self.recorder.reached = mark.outer
         seconds = time.perf_counter() - mark.start
         self._spent.append((seconds - mark.inside, reached))
         if self._marks:
             self._marks[-1].inside += seconds
-        return reached
 
     def keep(self, module: Any, mark: Mark, reached: Set[int], args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
         """A call has given a result. To be called before anything is noted on it."""
@@ -304,11 +334,11 @@ def _describe_result(value: Any, given: List[Tensor]) -> Any:
             raise NoFingerprint
         node = value.__dict__.get(ORIGIN)
         return TENSOR, tuple(value.shape), value.stride(), value.dtype, value.requires_grad, stand_in, node and node.copy()
-    if cls in _SAME_AGAIN:
+    if cls in SAME_AGAIN:
         return VALUE, value
     if cls is tuple or cls is list:
         return cls, [_describe_result(item, given) for item in value]
-    if cls is dict and all(type(name) in _SAME_AGAIN for name in value):
+    if cls is dict and all(type(name) in SAME_AGAIN for name in value):
         return cls, list(value), [_describe_result(item, given) for item in value.values()]
     raise NoFingerprint
 

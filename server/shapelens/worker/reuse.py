@@ -7,11 +7,12 @@ such modules hold. It is therefore followed by one that takes over nothing, and 
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, Hashable, List, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, Hashable, Iterable, List, Optional, Set, Tuple
 
 import torch
 
 from . import remembered
+from .grafting import grafted
 from .keys import MODE, ORIGIN, STAND_IN
 from .origins import INPUT, Node
 from .recording import GIVEN, HELD, HOOKS, TENSOR, VALUE, Built, Called, Mark, Recording, State, key_of, parts_of
@@ -48,20 +49,40 @@ class Reuse(Recording):
         """What `Module.__new__` returns: a module that is built already, or one that its constructor builds now."""
         given = key_of(None, args, kwargs, [])
         built = None if given is None else self._offer((cls, given))
-        if built is None:
-            like = self._first.get((cls, given))
-            if like is not None and self.is_as_built(like):
-                return self._copied(like)
-            module = super().construct(cls, args, kwargs)
-            if id(module) in self.built:
-                self._first.setdefault((cls, given), self.built[id(module)])
-            return module
-        return self.taken_over(built)
+        if built is not None and self.gone.isdisjoint(built.reached):
+            self.take(built.parts)
+            return self.handed_out(built)
+        like = self._first.get((cls, given))
+        if like is not None and self.is_as_built(like):
+            return self._copied(like)
+        if built is not None and grafted(self, built):
+            return self.handed_out(built)
+        module = super().construct(cls, args, kwargs)
+        if id(module) in self.built:
+            self._first.setdefault((cls, given), self.built[id(module)])
+        return module
 
-    def taken_over(self, built: Built) -> Any:
+    def take(self, parts: Iterable[int]) -> None:
+        """The modules with these ids, which were built before, are part of this evaluation."""
+        self._taken.update(parts)
+
+    def give_back(self, parts: Iterable[int]) -> None:
+        """They are not."""
+        self._taken.difference_update(parts)
+
+    def holds_now(self, holder: Any) -> None:
+        """A module that was built before holds others now."""
+        self._states[id(holder)] = State(holder, altogether=False), self._ended
+
+    def rebuilt(self, built: Built) -> None:
+        """A module that was built before is as if its constructor had run in this evaluation."""
+        again = self.built[id(built.module)] = Built(built.module, built.key, built.reached, built.given, self._ended)
+        self._first.setdefault(built.key, again)
+        self._taken.discard(id(built.module))
+
+    def handed_out(self, built: Built) -> Any:
         """A module that was built before, as its constructor left it."""
         self.before.set_back(built)
-        self._taken.update(built.parts)
         self.recorder.reached |= built.reached
         self.calls.taken_over(built.module)
         object.__setattr__(built.module, "__class__", self.husk(type(built.module)))
@@ -76,10 +97,11 @@ class Reuse(Recording):
                 self._states[id(part)] = State(part, altogether=False), self._ended
 
     def _offer(self, key: Hashable) -> Optional[Built]:
+        """A module that was built before from the same, of which all is left."""
         offered = self._offered.get(key)
         while offered:
             built = offered.pop()
-            if self.gone.isdisjoint(built.reached) and self._taken.isdisjoint(built.parts):
+            if self._taken.isdisjoint(built.parts):
                 return built
         return None
 
