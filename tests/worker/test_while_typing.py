@@ -25,7 +25,7 @@ def test_what_is_wrong_comes_before_all_else(forking: WorkerProcess, tmp_path: P
     forking.start(tmp_path / "recipe.py", text, EXAMPLE, findings_first=True)
     traces: list[Traced] = []
     while not isinstance(message := forking.read(), Finished):
-        if isinstance(message, Traced):
+        if isinstance(message, Traced) and message.stage != "first":  # It is said where the machine is slow.
             traces.append(message)
     assert [traced.stage for traced in traces] == ["findings", "named"]
     early, whole = (traced.trace for traced in traces)

@@ -9,6 +9,7 @@ from typing import Callable, Iterator, Optional, Tuple
 
 SOON = 0.25  # seconds after which something of a model that nobody has seen yet is sent
 EVERY = 0.5  # seconds; a trace that takes long to put together is sent more rarely, so that it slows the run by a fifth at most
+SHOWING_SECONDS = 0.008  # that the server takes to show what was said: what is prepared for the next run would be in its way
 _NEVER = float("inf")
 
 

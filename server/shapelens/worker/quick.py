@@ -18,6 +18,7 @@ from .example import evaluate as evaluate_expression
 from .first_words import say_what_is_wrong
 from .patching import Loaded
 from .probing import as_seen
+from .progress import SHOWING_SECONDS
 from .recorder import Recorder
 from .recording import Recording, set_current
 from .reuse import Reuse
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 # What has to be saved of the time that the examples took as they were rehearsed: else they are not worth being evaluated twice.
 WORTH_SECONDS = 0.02
 WORTH_SHARE = 0.25
-SHOWING_SECONDS = 0.02  # that the server takes to show what was said: what is prepared for the next run would be in its way
 
 Asked = Tuple[str, str]
 

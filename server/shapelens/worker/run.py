@@ -29,7 +29,7 @@ from .keys import value_of
 from .naming import Sizes, distinct, name_shape
 from .other_paths import look_again
 from .probing import Sight, as_seen, named_calls, probes, what
-from .progress import EVERY, SOON
+from .progress import EVERY, SHOWING_SECONDS, SOON
 from .quick import recorded, say_quickly
 from .recorder import Seen
 from .remarks import name_remarks
@@ -117,7 +117,7 @@ class Job:
             sight = self.evaluate(index, request, code, names)
             if len(self.run.examples) == 1 and search is None:
                 say_what_is_wrong(self, self.trace, partial(self.calls.layers, 0, as_seen))
-                self.known()
+                self.progress.after(SHOWING_SECONDS, self.known)
             self.record(sight, [], index, first_layer)
             sights.append((code, sight, self.calls, first_layer))
             self.calls = self.next_calls()
@@ -133,7 +133,7 @@ class Job:
             self.trace.remarks = [remark for _, sight, _, _ in sights for remark in sight.remarks]
         if len(self.run.examples) != 1 or search is not None:
             say_what_is_wrong(self, self.trace, lambda wanted: [self.trace.layers[index] for index in sorted(wanted)])
-            self.known()
+            self.progress.after(SHOWING_SECONDS, self.known)
         if not (to_be_named and self.said is not None and self._seconds_to_name(sights) < SOON_NAMED):
             self.send(Traced(self.run.run_id, "run", self.trace))
         if to_be_named:
