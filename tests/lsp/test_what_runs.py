@@ -138,6 +138,36 @@ async def test_an_edit_before_the_dims_have_their_names_does_not_run_everything_
     assert await watched.hints_when(uri, lambda hints: "[B, 16]" in str(hints) and "[2, 16]" not in str(hints))
 
 
+SEARCHED = """\
+import time
+from torch import nn
+# shapelens: Given()(f32[B:2, 8])
+class Given(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+    def forward(self, x):
+        return self.fc(x)
+class Sought(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(16, 4)
+    def forward(self, x):
+        time.sleep(0.5)
+        return self.fc(x)
+"""
+
+
+async def test_an_edit_while_examples_are_sought_runs_what_it_concerns(watched: Editor) -> None:
+    uri = watched.open("runs/sought.py", SEARCHED)
+    assert await watched.diagnostics(uri) == []
+    watched.replace(uri, "nn.Linear(8, 4)", "nn.Linear(9, 4)")
+    (finding,) = await watched.diagnostics(uri)
+    assert watched.text_of(uri, finding.range) == "9"
+    assert list(runs_of(watched, uri).values())[:2] == ["Given, Sought", "Given"]
+    assert await watched.hints_when(uri, lambda hints: "[B, 16]" in str(hints))  # It is sought after that.
+
+
 async def test_a_class_that_nobody_gave_an_example_keeps_the_one_that_was_found(watched: Editor) -> None:
     uri, before = await opened(watched, "runs/found.py", FOUND)
     lenses = await watched.lenses(uri)

@@ -113,8 +113,8 @@ class Arrival:
         if self.ran is not None:
             self.ran = self._document.ran = self.ran.of(seen)
         self._newest = analysis
-        if traced.stage == "run" and self.analysis.kept is None and not _ended_early(traced.trace):
-            # Names may take long, and an edit until then need not run all of it again.
+        if traced.stage in ("given", "run") and self.analysis.kept is None and not _ended_early(traced.trace):
+            # Names and the search for examples may take long, and an edit until then need not run all of it again.
             self._document.complete = replace(analysis, ran=self.ran, unfinished=True)
             self._was_outdated = False
         self._publish(analysis.findings)

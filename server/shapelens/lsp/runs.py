@@ -113,8 +113,10 @@ class Runs:
         """Run those examples again that an edit has to do with, and move the rest. Whether that will do: else everything has to run."""
         shown = document.complete
         seen = shown.own if shown is not None else None
-        if shown is None or seen is None or (lacking and document.users is None):
+        if shown is None or seen is None:
             return False
+        if lacking and document.users is None:
+            shown.unfinished = True  # Files that import this one may know better.
         known = self._found.known(document.path, analysis.module, lacking, document.surroundings)
         left = left_to_run(document, analysis, lacking, known)
         if left is None:
@@ -130,10 +132,12 @@ class Runs:
         part = replace(analysis, kept=kept, unfinished=shown.unfinished)
         arrival = Arrival(self, document, part, self._others(document))
         await self._run_examples(document, arrival.analysis, arrival, search)
-        now = document.analysis
-        if not arrival.cancelled and (kept.trace is None or (now is not None and now.own is not None and called(now.own) != called(seen))):
-            document.outdated = True  # Which classes need an example of their own is another question now.
+        now, complete = document.analysis, document.complete
+        if not arrival.cancelled and kept.trace is None:
+            document.outdated = True
             await self.run(document)
+        elif not arrival.cancelled and complete is not None and now is not None and now.own is not None and called(now.own) != called(seen):
+            complete.unfinished = True  # Which classes need an example of their own is another question now.
         return True
 
     def _carry_on(self, document: Document, shown: Analysis, analysis: Analysis) -> None:
