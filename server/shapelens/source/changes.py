@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Sequence
 
-from shapelens.source.classes import Head, heads, last_line
 from shapelens.source.module import Module
 from shapelens.source.position_map import common_prefix, common_suffix
 from shapelens.source.scanner import LogicalLine, indentation
@@ -16,6 +14,7 @@ from shapelens.source.statements import TopLevelStatement
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 # Code that reads code, or docstrings.
 _READS_TEXT = re.compile(r"\b(?:getsource\w*|getdoc|__doc__|__code__)\b")
+_WORDS_OF_IT = ("getsource", "getdoc", "__doc__", "__code__")
 _GLOBAL = re.compile(r"^[ \t]*global\b", re.MULTILINE)
 # A logical line: how far it is indented, and its tokens without comments and blanks.
 _Code = tuple[int, tuple[str, ...]]
@@ -27,7 +26,7 @@ def changed_functions(old: Module, new: Module) -> frozenset[str] | None:
     They are the outermost ones, by qualified name without "<locals>" ("Net.forward", "build"). Comments, blanks, line breaks inside of
     brackets and docstrings are no code, so that the set is empty where nothing else is different.
     """
-    if old.errors or new.errors or (old.text != new.text and _READS_TEXT.search(new.text)):
+    if old.errors or new.errors or (old.text != new.text and _reads_text(new.text)):
         return None
     before = [item.statement for item in old.statements.placed]
     after = [item.statement for item in new.statements.placed]
@@ -46,6 +45,11 @@ def changed_functions(old: Module, new: Module) -> frozenset[str] | None:
     return frozenset(found)
 
 
+def _reads_text(text: str) -> bool:
+    """Whether code may depend on how code is written."""
+    return any(word in text for word in _WORDS_OF_IT) and _READS_TEXT.search(text) is not None
+
+
 def _changed_in(old: TopLevelStatement, new: TopLevelStatement) -> set[str] | None:
     """The same for two versions of one statement."""
     if old.text == new.text:
@@ -61,7 +65,7 @@ def _changed_in(old: TopLevelStatement, new: TopLevelStatement) -> set[str] | No
         return set()
     if _GLOBAL.search(old.text) or _GLOBAL.search(new.text):
         return None  # What a function assigns to a global is taken even where the function itself does not run.
-    owners = {_function_around(old, number) for number, _ in old_code} | {_function_around(new, number) for number, _ in new_code}
+    owners = {old.function_around(number) for number, _ in old_code} | {new.function_around(number) for number, _ in new_code}
     return None if None in owners else {owner for owner in owners if owner is not None}
 
 
@@ -99,15 +103,3 @@ def _is_docstring(tokens: tuple[str, ...]) -> bool:
 def _indent(statement: TopLevelStatement, line: LogicalLine) -> int:
     base = statement.base
     return indentation(statement.text, line._replace(line_start=line.line_start - base, start=line.start - base))
-
-
-def _function_around(statement: TopLevelStatement, number: int) -> str | None:
-    """The outermost function in whose body a logical line is, by qualified name; None where it is in none."""
-    found = heads(statement.text, statement.lines, statement.base)
-    around = [head for head in found if head.line < number <= last_line(statement.text, statement.lines, statement.base, head)]
-    function = next((index for index, head in enumerate(around) if not head.is_class), None)
-    return None if function is None else _qualified(around[: function + 1])
-
-
-def _qualified(around: Sequence[Head]) -> str:
-    return ".".join(head.name for head in around)

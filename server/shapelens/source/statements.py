@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from shapelens.source import syntax
-from shapelens.source.classes import ClassStatement, Names, read, relocated
+from shapelens.source.classes import ClassStatement, Names, heads, last_line, read, relocated
 from shapelens.source.position_map import common_prefix, common_suffix
 from shapelens.source.positions import BYTE_ORDER_MARK
 from shapelens.source.reading import read_quickly
@@ -24,6 +25,28 @@ class TopLevelStatement:
     classes: list[ClassStatement]
     names: Names
     error: syntax.Unparsable | None = None  # if set, classes and names are those of the last good version, as far as there is one
+
+    def function_around(self, number: int) -> str | None:
+        """The outermost function in whose body a logical line is, by qualified name; None where it is in none."""
+        return next((name for first, last, name in self._functions if first < number <= last), None)
+
+    @cached_property
+    def _functions(self) -> list[tuple[int, int, str]]:
+        """The functions that are in no other one: their first and last logical lines, and their qualified names."""
+        found: list[tuple[int, int, str]] = []
+        around: list[tuple[int, str]] = []  # the classes that a line is in: their last lines, and their names
+        behind = 0  # the last function
+        for head in heads(self.text, self.lines, self.base):
+            if head.line < behind:
+                continue
+            last = last_line(self.text, self.lines, self.base, head)
+            around = [each for each in around if head.line <= each[0]]
+            if head.is_class:
+                around.append((last, head.name))
+            else:
+                found.append((head.line, last, ".".join([*(name for _, name in around), head.name])))
+                behind = last + 1
+        return found
 
 
 @dataclass(frozen=True)
