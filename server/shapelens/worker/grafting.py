@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 
 from .fingerprints import NoFingerprint, fingerprint
 from .keys import LAYER
-from .recording import OF_ALL, SAME_AGAIN, Built
+from .recording import OF_ALL, SAME_AGAIN, Built, key_of
 
 if TYPE_CHECKING:
     from .reuse import Reuse
@@ -81,7 +81,7 @@ def _slots(built: Built, stale: List[Built]) -> Optional[List[Slot]]:
         for name, value in part.__dict__.items():
             if type(value) in SAME_AGAIN or name in OF_ALL:
                 continue
-            items = value.values() if type(value) is dict else value if isinstance(value, (list, tuple, set)) else [value]
+            items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple, set)) else [value]
             if not wanted.isdisjoint(map(id, items)):
                 return None
     return [slots[id(each.module)] for each in stale] if len(slots) == len(stale) else None
@@ -100,10 +100,12 @@ def _share_parameters(built: Built, left: Set[int]) -> bool:
 
 def _constructed(reuse: Reuse, built: Built) -> Optional[Any]:
     """A module like one before, by the constructor that is there now; None where something is wrong with that, or it differs."""
+    args, kwargs = built.given
+    if key_of(None, args, kwargs, []) != built.key[1]:
+        return None  # What it was given has changed since.
     calls, meta = reuse.calls, reuse.calls.meta
     mismatches, met, vague, failure = list(calls.mismatches), dict(calls.recovery.met), meta.vague, meta.failure
     on_mismatch, calls.on_mismatch = calls.on_mismatch, None
-    args, kwargs = built.given
     module = None
     try:
         module = reuse.construct(type(built.module), args, kwargs)
@@ -121,7 +123,7 @@ def _constructed(reuse: Reuse, built: Built) -> Optional[Any]:
 
 def _looks_the_same(before: Any, now: Any) -> bool:
     """Whether two modules of a class have the same attributes, but for the modules and parameters that they hold."""
-    if type(before) is not type(now) or before.__dict__.keys() != now.__dict__.keys():
+    if type(before) is not type(now) or before.__dict__.keys() - OF_ALL != now.__dict__.keys() - OF_ALL:
         return False
     for name, value in before.__dict__.items():
         if name in OF_ALL:

@@ -28,11 +28,11 @@ Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
 
 MOST_MODULES = 4000  # of one evaluation
-OURS = {"training", LAYER, MODE}  # in a module's __dict__: what may change after its constructor
+_OURS = {"training", LAYER, MODE}  # in a module's __dict__: what may change after its constructor
 HELD = ("_parameters", "_buffers", "_modules")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 SAME_AGAIN = (int, float, bool, str, type(None))  # of what a call gives, what may be given again as it is
-OF_ALL = {*Module().__dict__, *OURS}  # attributes that every module has
+OF_ALL = {*Module().__dict__, *_OURS}  # attributes that every module has
 _FIXED = {*SAME_AGAIN, Tensor, torch.nn.Parameter}  # of these only the shape of a tensor can change
 
 GIVEN = "given"  # a result that is a tensor that the call was given: (GIVEN, its number)
@@ -69,7 +69,7 @@ class State:
 
     def __init__(self, module: Any, *, altogether: bool = True) -> None:
         own = module.__dict__
-        self.names = tuple([name for name in own if name not in OURS])
+        self.names = tuple([name for name in own if name not in _OURS])
         self.values = list(map(own.get, self.names))
         self.held = [(tuple(own[name]), tuple(own[name].values())) for name in HELD]
         self.training = own["training"]
@@ -79,7 +79,7 @@ class State:
     def holds_for(self, module: Any) -> bool:
         """Whether a module still has the same parts and attributes, and no hooks."""
         own = module.__dict__
-        if len(own) > len(self.names) + len(OURS) or not all(map(is_, map(own.get, self.names), self.values)):
+        if len(own) > len(self.names) + len(_OURS) or not all(map(is_, map(own.get, self.names), self.values)):
             return False
         for name, (names, values) in zip(HELD, self.held):
             now = own[name]
