@@ -8,11 +8,12 @@ there, unless running it has changed that.
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import inspect
 import sys
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, FrozenSet, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from ..protocol import Note
 from .definitions import CODE, DEFINES, compiled, future_flags, global_assignments
@@ -23,6 +24,7 @@ Patch = List[Tuple[FunctionType, CodeType]]
 Difference = Tuple[Tuple[str, ...], CodeType, CodeType]  # the names that lead to a function, its code before and now
 
 DEEPEST_WRAPPER = 4
+_WITH_CONSTANT = frozenset(dis.hasconst)
 # What is executed where it stands, and is gone after that; and, since Python 3.14, what gives the annotations.
 _OVER = {"<listcomp>", "<setcomp>", "<dictcomp>", "__annotate__"}
 
@@ -44,7 +46,8 @@ class Loaded:
         self.fix(fixed)
         self._note_code(body)
         self._state: Optional[State] = None
-        self.replaced: FrozenSet[int] = frozenset()  # the sites of statements that the last patch has replaced
+        self._replaced: FrozenSet[int] = frozenset()  # the sites of statements that the last patch has replaced
+        self._functions: List[Tuple[CodeType, CodeType, range, range]] = []  # in these: their code and sites before, and now
 
     def _note_code(self, body: List[ast.stmt]) -> None:
         self._statements = [(node, node.__dict__.get(CODE)) for node in body]
@@ -92,6 +95,7 @@ class Loaded:
             return None
         patch: Patch = []
         replaced: Set[int] = set()
+        functions: List[Tuple[CodeType, CodeType, range, range]] = []
         flags = future_flags(tree)
         for (node, code), new in zip(self._statements, tree.body):
             if code is None:  # It did not run yet.
@@ -110,8 +114,14 @@ class Loaded:
                 if function is None or (is_new and ".".join(path) in self._fixed):
                     return None
                 patch.append((function, now))
-        self.replaced = frozenset(replaced)
+                if is_new and SITES in node.__dict__ and SITES in new.__dict__:
+                    functions.append((before, now, node.__dict__[SITES], new.__dict__[SITES]))
+        self._replaced, self._functions = frozenset(replaced), functions
         return patch
+
+    def replaced(self) -> FrozenSet[int]:
+        """The sites of the functions that the last patch has made others."""
+        return self._replaced.difference(*(_sites_of_same(*versions) for versions in self._functions))
 
     def apply(self, patch: Patch, tree: ast.Module) -> None:
         """Make the document that of a tree."""
@@ -156,7 +166,11 @@ def _same_definition(before: CodeType, now: CodeType, path: Tuple[str, ...], fou
 
 def _as_executed(code: CodeType) -> Any:
     """What executing code does, but for its constants."""
-    return _as_called(code), code.co_varnames, code.co_names, code.co_cellvars, code.co_code
+    return _names_of(code), code.co_code
+
+
+def _names_of(code: CodeType) -> Any:
+    return _as_called(code), code.co_varnames, code.co_names, code.co_cellvars
 
 
 def _as_called(code: CodeType) -> Any:
@@ -165,6 +179,50 @@ def _as_called(code: CodeType) -> Any:
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_varnames[:count]
     return code.co_name, code.co_flags, code.co_freevars, arguments
+
+
+def _sites_of_same(before: CodeType, now: CodeType, sites: range, new_sites: range) -> Set[int]:
+    """The sites of a function that is the same in two versions of a statement, but for the numbers of its sites; none where it is not."""
+    numbers: Dict[int, int] = {}
+    if not _is_same(before, now, sites, new_sites, numbers) or len({now - before for before, now in numbers.items()}) > 1:
+        return set()
+    return set(numbers)
+
+
+def _is_same(before: CodeType, now: CodeType, sites: range, new_sites: range, numbers: Dict[int, int]) -> bool:
+    if _names_of(before) != _names_of(now):
+        return False
+    (steps, constants), (new_steps, new_constants) = _steps(before), _steps(now)
+    if steps != new_steps:
+        return False
+    for old, new in zip(constants, new_constants):
+        if isinstance(old, CodeType) and isinstance(new, CodeType):
+            if not _is_same(old, new, sites, new_sites, numbers):
+                return False
+        elif type(old) is int and type(new) is int and old in sites and new in new_sites:
+            numbers[old] = new
+        elif type(old) is not type(new) or repr(old) != repr(new):
+            return False
+    return True
+
+
+def _steps(code: CodeType) -> Tuple[List[Tuple[int, int]], List[Any]]:
+    """The instructions of code without the numbers of its constants, and these in the order in which they are used: a literal that is the
+    number of a site, too, is one constant with it.
+    """
+    steps: List[Tuple[int, int]] = []
+    constants: List[Any] = []
+    more = 0
+    for operation, argument in zip(code.co_code[::2], code.co_code[1::2]):
+        if operation == dis.EXTENDED_ARG:
+            more = (more | argument) << 8
+            continue
+        argument, more = argument | more, 0
+        if operation in _WITH_CONSTANT:
+            constants.append(code.co_consts[argument])
+            argument = 0
+        steps.append((operation, argument))
+    return steps, constants
 
 
 def _find(module: ModuleType, path: Tuple[str, ...], code: CodeType) -> Optional[FunctionType]:

@@ -42,20 +42,27 @@ class Rehearsed:
         self.recordings: Dict[Asked, Recording] = {}
         self.went_well = True  # nothing was wrong
         self.seen: Any = None  # what sites held: it takes as long to be given back as a small evaluation
-        self.gone: FrozenSet[int] = frozenset()  # the sites of functions that the next run has with other code
+        self._patched: Tuple[Optional[Loaded], Optional[Recorder]] = None, None
         self.is_undisturbed: Callable[[], bool] = lambda: False  # whether what is loaded still is as it was loaded
 
     def recording_of(self, request: ExampleRequest) -> Optional[Recording]:
         """What was written down of an example."""
         return self.recordings.get((request.target, request.expression))
 
-    def for_patched(self, loaded: Loaded, recorder: Recorder) -> Optional[Rehearsed]:
-        """The same, for a document that has been patched since; None where it cannot be told what the patch concerns."""
-        if any(recorder.sites[number].kind == "entry" and recorder.sites[number].name == UNWATCHED for number in loaded.replaced):
-            return None
-        self.is_open, self.gone = False, loaded.replaced
+    def for_patched(self, loaded: Loaded, recorder: Recorder) -> Rehearsed:
+        """The same, for a document that has been patched since."""
+        self.is_open, self._patched = False, (loaded, recorder)
         self.is_undisturbed = partial(loaded.is_as_it_was, at_once=False)  # What is wrong has been said by then.
         return self
+
+    def gone(self) -> Optional[FrozenSet[int]]:
+        """The sites of functions that have other code now; None where it cannot be told what that concerns."""
+        loaded, recorder = self._patched
+        if loaded is None or recorder is None:
+            return None
+        replaced = loaded.replaced()
+        unwatched = any(recorder.sites[number].kind == "entry" and recorder.sites[number].name == UNWATCHED for number in replaced)
+        return None if unwatched else replaced
 
 
 def recorded(job: Job, request: ExampleRequest, evaluate: Callable[[], Optional[BaseException]]) -> Optional[BaseException]:
@@ -86,7 +93,10 @@ def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
     """Send what is wrong, if that can be told by taking over from what was rehearsed; whether the run may go on with what is loaded."""
     found = [rehearsed.recording_of(request) for request in job.run.examples]
     recordings = [recording for recording in found if recording is not None]
-    if rehearsed.is_open or len(recordings) < len(found) or not _is_worth_it(recordings, rehearsed.gone):
+    if rehearsed.is_open or len(recordings) < len(found) or sum(recording.seconds() for recording in recordings) < WORTH_SECONDS:
+        return True
+    gone = rehearsed.gone()
+    if gone is None or not _is_worth_it(recordings, gone):
         return True
     whole, calls = job.trace, job.calls
     job.trace = replace(whole, examples=[], mismatches=list(whole.mismatches), notes=list(whole.notes))
@@ -95,7 +105,7 @@ def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
     try:
         for index, recording in enumerate(recordings):
             job.calls = Calls(job.recorder, job.meta, job.frames, calls.defined)
-            job.calls.recording = job.calls.reuse = Reuse(recording, rehearsed.gone, job.calls)
+            job.calls.recording = job.calls.reuse = Reuse(recording, gone, job.calls)
             _evaluate(job, index, names, first)
             evaluated.append((first, job.calls))
             first += len(job.calls.modules)

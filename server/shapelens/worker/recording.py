@@ -285,6 +285,10 @@ class Recording:
 
     # --- the end ---
 
+    def seconds(self) -> float:
+        """How long all took that was written down."""
+        return sum(seconds for seconds, _ in self._spent)
+
     def seconds_without(self, gone: FrozenSet[int]) -> Tuple[float, float]:
         """How long all took that was written down, and how much of it where none of these functions ran."""
         return sum(seconds for seconds, _ in self._spent), sum(seconds for seconds, reached in self._spent if gone.isdisjoint(reached))
