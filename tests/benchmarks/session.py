@@ -118,7 +118,7 @@ def _client(options: argparse.Namespace, root: Path) -> Client:
     return Client([sys.executable, "-m", "shapelens.lsp", "--interpreter", options.python, "--log-level", "error"], root)
 
 
-def _texts(case: Case, options: argparse.Namespace) -> tuple[Path, Path, str, str] | None:
+def texts(case: Case, options: argparse.Namespace) -> tuple[Path, Path, str, str] | None:
     """The file, the folder that it is imported from, its right and its wrong text; None where there is no such file."""
     folder = ROOT / "fixtures" if case.file.startswith("recipe") else options.packages
     path = (folder / case.file).resolve()
@@ -136,11 +136,11 @@ def _texts(case: Case, options: argparse.Namespace) -> tuple[Path, Path, str, st
 
 
 async def _latency(case: Case, options: argparse.Namespace) -> None:
-    found = _texts(case, options)
+    found = texts(case, options)
     if found is None:
         return
     path, folder, right, wrong = found
-    own = _hooks(case, path, folder, options)
+    own = hooks(case, path, folder, options)
     async with _client(options, folder) as client:
         start = time.perf_counter()
         uri = client.open(path, right)
@@ -157,7 +157,7 @@ async def _latency(case: Case, options: argparse.Namespace) -> None:
                 missed += 1
         server, worker, children = _memory(client)
     if own is not None:
-        own = statistics.mean([own, _hooks(case, path, folder, options) or own])
+        own = statistics.mean([own, hooks(case, path, folder, options) or own])
     if not times:
         _tell(f"{case.name}: edit → diagnostics", f"none of {missed} came", "")
         return
@@ -170,7 +170,7 @@ async def _latency(case: Case, options: argparse.Namespace) -> None:
     _tell("  server / worker / its children", f"{server:.0f} / {worker:.0f} / {children:.0f} MB", "150 / 700 / small")
 
 
-def _hooks(case: Case, path: Path, folder: Path, options: argparse.Namespace) -> float | None:
+def hooks(case: Case, path: Path, folder: Path, options: argparse.Namespace) -> float | None:
     if not case.expression:
         return None
     command = [options.python, str(HOOKS), str(path), str(folder), case.expression, "11"]
@@ -185,7 +185,7 @@ def _hooks(case: Case, path: Path, folder: Path, options: argparse.Namespace) ->
 
 
 async def _burst(case: Case, options: argparse.Namespace) -> None:
-    found = _texts(case, options)
+    found = texts(case, options)
     assert found is not None
     path, folder, right, wrong = found
     async with _client(options, folder) as client:
@@ -242,7 +242,7 @@ def _watched_to_the_end(client: Client) -> Iterator[Callable[[], list[psutil.Pro
 
 
 async def _growth(case: Case, options: argparse.Namespace) -> None:
-    found = _texts(case, options)
+    found = texts(case, options)
     assert found is not None
     path, folder, right, _ = found
     async with _client(options, folder) as client:

@@ -14,7 +14,7 @@ from shapelens.cache.environments import Environments
 from shapelens.cache.inputs import Inputs
 from shapelens.cache.store import Store
 from shapelens.lsp.displays import Display, Displays
-from shapelens.lsp.front import Front, bodies
+from shapelens.lsp.front import Front, Splitter
 from shapelens.protocol import Hello
 
 CLIENT: dict[str, Any] = {"processId": 1, "rootUri": "file:///w", "capabilities": {"workspace": {"inlayHint": {"refreshSupport": True}}}}
@@ -49,14 +49,20 @@ def test_messages_are_cut_out_however_they_arrive(size: int) -> None:
     stream = (
         b"".join(header % len(body) + b"\r\n" + body for header, body in zip(headers, sent, strict=True)) + b"Content-Length: 9\r\n\r\nhalf"
     )
-    read, write = os.pipe()
-    found = []
-    for start in range(0, len(stream), size):
-        os.write(write, stream[start : start + size])
-    os.close(write)
-    found = list(bodies(read))
-    os.close(read)
-    assert found == sent
+    splitter = Splitter()
+    assert [body for start in range(0, len(stream), size) for body in splitter.feed(stream[start : start + size])] == sent
+
+
+async def test_a_client_that_is_a_file_is_read_to_its_end(tmp_path: Path) -> None:
+    messages = [message("initialize", CLIENT, 1), opened(1)]
+    (tmp_path / "session").write_bytes(b"".join(messages))
+    with (tmp_path / "session").open("rb") as stdin:
+        front = Front(stdin.fileno(), io.BytesIO(), None, None)
+        passed_on = []
+        while header := await front.readline():
+            assert await front.readline() == b"\r\n"
+            passed_on.append(await front.readexactly(int(header.partition(b":")[2])))
+    assert passed_on == [each.partition(b"\r\n\r\n")[2] for each in messages]
 
 
 def displays(folder: Path, **other: Any) -> Displays:

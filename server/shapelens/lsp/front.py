@@ -44,18 +44,30 @@ class Front:
             "textDocument/inlayHint": self._inlay_hint,
             "textDocument/codeLens": self._code_lens,
         }
-        # Nothing ends a read that waits for the client, and the process need not wait for it either.
-        threading.Thread(target=self._read, args=[stdin], name="stdin", daemon=True).start()
+        self._splitter = Splitter()
+        try:
+            self._loop.add_reader(stdin, self._readable, stdin)
+        except (NotImplementedError, OSError):  # Windows, and a regular file. Nothing ends a read that waits: the process need not either.
+            threading.Thread(target=self._read, args=[stdin], name="stdin", daemon=True).start()
 
     def step_aside(self) -> None:
         """The server is there: it answers from now on."""
         self._answers = False
         self._shown.clear()
 
+    def _readable(self, stdin: int) -> None:
+        chunk = os.read(stdin, READ_SIZE)
+        for body in self._splitter.feed(chunk):
+            self._take(body)
+        if not chunk:
+            self._loop.remove_reader(stdin)
+            self._take(b"")
+
     def _read(self, stdin: int) -> None:
         try:
-            for body in bodies(stdin):
-                self._loop.call_soon_threadsafe(self._take, body)
+            while chunk := os.read(stdin, READ_SIZE):
+                for body in self._splitter.feed(chunk):
+                    self._loop.call_soon_threadsafe(self._take, body)
             self._loop.call_soon_threadsafe(self._take, b"")
         except RuntimeError:
             pass  # The loop has ended, and with it the server.
@@ -137,22 +149,24 @@ class Front:
         self._stdout.flush()
 
 
-def bodies(stdin: int) -> Iterator[bytes]:
-    """The bodies of the messages that come from a file descriptor, until its end."""
-    buffer = bytearray()
-    while True:
-        end = buffer.find(b"\r\n\r\n")
-        start, size = end + 4, _size(bytes(buffer[:end])) if end >= 0 else 0
-        if end >= 0 and len(buffer) >= start + size:
+class Splitter:
+    """Splits what a client sends into the bodies of its messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The bodies that are complete with this chunk."""
+        buffer = self._buffer
+        buffer += chunk
+        while (end := buffer.find(b"\r\n\r\n")) >= 0:
+            start, size = end + 4, _size(bytes(buffer[:end]))
+            if len(buffer) < start + size:
+                return
             body = bytes(buffer[start : start + size])
             del buffer[: start + size]
             if body:
                 yield body
-            continue
-        chunk = os.read(stdin, READ_SIZE)
-        if not chunk:
-            return
-        buffer += chunk
 
 
 def _size(header: bytes) -> int:

@@ -210,7 +210,8 @@ class Runs:
         """Stop the run of a document if one is under way."""
         if document in self.under_way:
             worker, run_id = self.under_way[document]
-            worker.cancel(run_id)
+            # After the messages that are there already: the worker will fork another process, which takes processors from the server.
+            asyncio.get_running_loop().call_soon(worker.cancel, run_id)
 
     def settings_changed(self, document: Document) -> None:
         """Show what was seen as the settings now want it, without running anything. Findings of an older text are left to the next run."""

@@ -14,12 +14,14 @@ logger = logging.getLogger(__name__)
 # Edits that come faster than runs say what is wrong wait for a part of that time: a run that the next keystroke cancels is in vain.
 DEBOUNCE_SHARE = 0.25
 LONGEST_DEBOUNCE = 0.2
+# So do those that come faster than anybody types, from a held key or a program: the last one should find a process that is ready for it.
+BURST_SECONDS = 0.05
 
 
 def debounce(document: Document) -> float:
     """Seconds to wait for more keystrokes before this document runs. The first one after a pause does not wait."""
     seconds = document.seconds_to_findings
-    return 0.0 if document.seconds_between_edits > seconds else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * seconds)
+    return 0.0 if document.seconds_between_edits > max(seconds, BURST_SECONDS) else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * seconds)
 
 
 class Schedule:

@@ -1,11 +1,10 @@
 """What a run says first: what is wrong, and no more. Its whole trace is a hundred times that, and takes long to send and to read.
 
-Of a large network the first mismatch is said when it is met: an editor can show it while the rest still runs.
+The first mismatch is said when it is met: an editor can show it while the rest still runs.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 MOST_TOLD = 32  # mismatches: more are as well sent with the whole trace
 # Their messages also say what else the trace has seen.
 _NEED_OBSERVATIONS = {"exception"}
-SMALL = 0.01  # seconds; what has come to a mismatch before that will most likely have come to its end soon
 
 Layers = Callable[[Set[int]], List[LayerSeen]]
 
@@ -38,14 +36,13 @@ def say_what_is_wrong(job: Job, trace: Trace, layers: Layers) -> None:
 
 def expect_mismatch(job: Job) -> None:
     """Send the first mismatch of the example that starts now when it is met, unless what is wrong has been sent before."""
-    run, start = job.run, time.perf_counter()
+    run = job.run
     if not run.findings_first or job.has_spoken or run.search is not None or len(run.examples) > 1:
         return
 
     def say_it() -> None:
         job.has_spoken = True
-        is_small = job.calls.reuse is None and time.perf_counter() - start < SMALL
-        if is_small or branches.asked or unknown.state.cut:  # Another path may be taken, where nothing is wrong.
+        if branches.asked or unknown.state.cut:  # Another path may be taken, where nothing is wrong.
             return
         with uncut():
             trace = replace(job.trace, mismatches=job.trace.mismatches + job.calls.mismatches)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .run import Job
 
 # What has to be saved of the time that the examples took as they were rehearsed: else they are not worth being evaluated twice.
-WORTH_SECONDS = 0.02
+WORTH_SECONDS = 0.002
 WORTH_SHARE = 0.25
 
 Asked = Tuple[str, str]

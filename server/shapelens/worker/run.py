@@ -79,7 +79,9 @@ class Job:
         start = time.perf_counter()
         outcome, detail = "ok", ""
         try:
+            self.progress.look()
             names = self._load(load)
+            self.progress.look()
             if names is not None:
                 self._examples(names)
         except DeadlineReached:
