@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import sys
@@ -23,6 +24,7 @@ def start(fork: bool) -> None:
     os.dup2(2, 1)  # Prints that come from imports go to the log.
     os.close(nothing)
     started = time.perf_counter()
+    gc.disable()  # Looking through all that torch loads, again and again, would take a seventh of the time.
     torch, error = load_torch()
     hello = Hello(VERSION, platform.python_version(), sys.executable, os.getpid(), fork, torch, error, list(sys.path))
     _write(outgoing, encode(hello))
@@ -35,6 +37,8 @@ def start(fork: bool) -> None:
     initialisers.make_free()
     _write(outgoing, encode(Ready(time.perf_counter() - started)))
     prepare([Traced, Finished, *dataclasses_of(traces)])  # Those who are forked have it then.
+    gc.freeze()
+    gc.enable()
     if fork:
         from .main import Main
 
