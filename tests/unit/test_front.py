@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -63,6 +64,18 @@ async def test_a_client_that_is_a_file_is_read_to_its_end(tmp_path: Path) -> Non
             assert await front.readline() == b"\r\n"
             passed_on.append(await front.readexactly(int(header.partition(b":")[2])))
     assert passed_on == [each.partition(b"\r\n\r\n")[2] for each in messages]
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
+async def test_a_terminal_that_hangs_up_has_ended() -> None:
+    stdin, other = os.openpty()
+    os.close(other)
+    try:
+        with pytest.raises(OSError):
+            os.read(stdin, 1)
+        assert await asyncio.wait_for(Front(stdin, io.BytesIO(), None, None).readline(), 5) == b""
+    finally:
+        os.close(stdin)
 
 
 def displays(folder: Path, **other: Any) -> Displays:

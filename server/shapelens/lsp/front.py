@@ -56,7 +56,12 @@ class Front:
         self._shown.clear()
 
     def _readable(self, stdin: int) -> None:
-        chunk = os.read(stdin, READ_SIZE)
+        try:
+            chunk = os.read(stdin, READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError:  # A client that has gone, as a terminal or a socket says it.
+            chunk = b""
         for body in self._splitter.feed(chunk):
             self._take(body)
         if not chunk:
