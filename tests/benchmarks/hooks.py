@@ -2,8 +2,8 @@
 
 PYTHON hooks.py FILE FOLDER EXPRESSION ROUNDS      prints the median in ms; FOLDER is where the file's package is imported from
 
-A package that is not installed is stood in for by one whose every name, and every attribute of that, is an empty class: timm imports all
-of torchvision's transforms, and none of its models calls one.
+Where torchvision is not installed, a package whose every name, and every attribute of that, is an empty class stands in for it: timm
+imports all of its transforms, and none of timm's models calls one.
 """
 
 from __future__ import annotations

@@ -93,10 +93,11 @@ def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
     """Send what is wrong, if that can be told by taking over from what was rehearsed; whether the run may go on with what is loaded."""
     found = [rehearsed.recording_of(request) for request in job.run.examples]
     recordings = [recording for recording in found if recording is not None]
-    if rehearsed.is_open or len(recordings) < len(found) or sum(recording.seconds() for recording in recordings) < WORTH_SECONDS:
+    seconds = sum(recording.seconds for recording in recordings)
+    if rehearsed.is_open or len(recordings) < len(found) or seconds < WORTH_SECONDS:
         return True
     gone = rehearsed.gone()
-    if gone is None or not _is_worth_it(recordings, gone):
+    if gone is None or sum(recording.seconds_without(gone) for recording in recordings) < max(WORTH_SECONDS, WORTH_SHARE * seconds):
         return True
     whole, calls = job.trace, job.calls
     job.trace = replace(whole, examples=[], mismatches=list(whole.mismatches), notes=list(whole.notes))
@@ -126,12 +127,6 @@ def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
         job.trace = whole
         job.calls = job.next_calls()
     return rehearsed.is_undisturbed()
-
-
-def _is_worth_it(recordings: List[Recording], gone: FrozenSet[int]) -> bool:
-    spent = [recording.seconds_without(gone) for recording in recordings]
-    saved = sum(seconds for _, seconds in spent)
-    return saved > WORTH_SECONDS and saved > WORTH_SHARE * sum(seconds for seconds, _ in spent)
 
 
 def _evaluate(job: Job, index: int, names: Dict[str, Any], first_layer: int) -> None:

@@ -161,6 +161,7 @@ class Recording:
         self.husks: Dict[type, Any] = {}
         self._states: Dict[int, Tuple[State, int]] = {}  # with the number of the construction since which a module is so
         self._marks: List[Mark] = []  # of all that is under way
+        self.seconds = 0.0  # that all took which was written down
         self._spent: List[Tuple[float, Set[int]]] = []  # seconds of each construction and call, without those in it, and what ran for it
         self._ended = 0  # the number of constructions that are over
 
@@ -254,6 +255,7 @@ class Recording:
         self._marks.pop()
         self.recorder.reached = mark.outer
         seconds = time.perf_counter() - mark.start
+        self.seconds += seconds - mark.inside
         self._spent.append((seconds - mark.inside, reached))
         if self._marks:
             self._marks[-1].inside += seconds
@@ -285,13 +287,9 @@ class Recording:
 
     # --- the end ---
 
-    def seconds(self) -> float:
-        """How long all took that was written down."""
-        return sum(seconds for seconds, _ in self._spent)
-
-    def seconds_without(self, gone: FrozenSet[int]) -> Tuple[float, float]:
-        """How long all took that was written down, and how much of it where none of these functions ran."""
-        return sum(seconds for seconds, _ in self._spent), sum(seconds for seconds, reached in self._spent if gone.isdisjoint(reached))
+    def seconds_without(self, gone: FrozenSet[int]) -> float:
+        """How much of `seconds` was spent where none of these functions ran."""
+        return sum(seconds for seconds, reached in self._spent if gone.isdisjoint(reached))
 
     def finish(self) -> None:
         """The evaluation is over: what is no longer as it was built is not taken over."""
