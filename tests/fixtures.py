@@ -27,9 +27,9 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shapelens.analysis.findings import Finding
-from shapelens.analysis.fixes import Fix
-from shapelens.analysis.hovers import hover
+from shapelens.analysis.display.hovers import hover
+from shapelens.analysis.findings.findings import Finding
+from shapelens.analysis.repairs.fixes import Fix
 from shapelens.batch import Analysed, Batch
 from shapelens.source import edits
 from shapelens.source.module import Module

@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 
 import fixtures
-from shapelens.analysis.findings import findings
-from shapelens.analysis.hints import hints
-from shapelens.analysis.lenses import lenses
+from shapelens.analysis.display.hints import hints
+from shapelens.analysis.display.lenses import lenses
+from shapelens.analysis.findings.findings import findings
 from shapelens.batch import Analysed, Batch
 from shapelens.examples.settings import Settings
 from shapelens.source import edits

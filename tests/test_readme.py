@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelens.analysis.codes import CODES
+from shapelens.analysis.findings.codes import CODES
 from shapelens.examples.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent

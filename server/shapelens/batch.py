@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 
 from shapelens import protocol
-from shapelens.analysis.findings import Finding, failure, findings
-from shapelens.analysis.hints import Hint, hints
-from shapelens.analysis.views import constructed, merged, reaches, see_all, seen_from, with_evidence
+from shapelens.analysis.display.hints import Hint, hints
+from shapelens.analysis.findings.findings import Finding, failure, findings
+from shapelens.analysis.traces.views import constructed, merged, reaches, see_all, seen_from, with_evidence
 from shapelens.examples.choose import Choice, choose, without_example
+from shapelens.examples.importing_files import ENOUGH, Users
 from shapelens.examples.settings import Settings
-from shapelens.examples.users import ENOUGH, Users
 from shapelens.repair import search
 from shapelens.runner import Worker, interpreter
 from shapelens.runner.preload import third_party

@@ -12,8 +12,8 @@ from shapelens.batch import Analysed, Batch, Unreadable, project_root, read
 from shapelens.cache.inputs import Inputs, digest, version
 from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
+from shapelens.examples.importing_files import Users
 from shapelens.examples.settings import Settings
-from shapelens.examples.users import Users
 from shapelens.plain import build, plain
 from shapelens.runner import interpreter
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shapelens.analysis import layers
-from shapelens.analysis.expressions import replacement
-from shapelens.analysis.hints import joined
-from shapelens.analysis.messages import product
+from shapelens.analysis import layer_arguments
+from shapelens.analysis.display.hints import joined
+from shapelens.analysis.explanations.messages import product
+from shapelens.analysis.repairs.size_expressions import replacement
 from shapelens.analysis.shapes import count_text, memory_text, shape_text
 from shapelens.protocol import LayerSeen, Origin, Value
 
@@ -77,23 +77,23 @@ def layer(kind: str, arguments: str) -> LayerSeen:
 
 def test_a_size_has_to_go_with_the_layers_other_arguments() -> None:
     grouped = layer("Conv2d", "8, 8, kernel_size=(3, 3), stride=(1, 1), groups=4")
-    assert layers.fits(grouped, "in_channels", 12)
-    assert not layers.fits(grouped, "in_channels", 6)
-    assert not layers.fits(layer("GroupNorm", "4, 32, eps=1e-05, affine=True"), "num_channels", 30)
-    assert not layers.fits(layer("Linear", "in_features=3, out_features=4, bias=True"), "in_features", 0)
+    assert layer_arguments.fits(grouped, "in_channels", 12)
+    assert not layer_arguments.fits(grouped, "in_channels", 6)
+    assert not layer_arguments.fits(layer("GroupNorm", "4, 32, eps=1e-05, affine=True"), "num_channels", 30)
+    assert not layer_arguments.fits(layer("Linear", "in_features=3, out_features=4, bias=True"), "in_features", 0)
 
 
 def test_where_a_constructor_takes_an_argument() -> None:
-    assert layers.index_of(layer("GroupNorm", ""), "num_channels") == 1
+    assert layer_arguments.index_of(layer("GroupNorm", ""), "num_channels") == 1
     own = LayerSeen(0, "Linear", "project.blocks.Linear", "x", "Linear()", None, 0)
-    assert layers.index_of(own, "in_features") is None
+    assert layer_arguments.index_of(own, "in_features") is None
 
 
 def test_recurrent_weights_in_words() -> None:
     both = layer("LSTM", "16, 20, num_layers=2, bidirectional=True")
-    assert layers.parameter_meaning(both, "weight_ih_l0") == "[4·hidden, input]"
-    assert layers.parameter_meaning(both, "weight_ih_l1_reverse") == "[4·hidden, 2·hidden]"
-    assert layers.parameter_meaning(layer("GRU", "16, 20"), "bias_hh_l0") == "[3·hidden]"
+    assert layer_arguments.parameter_meaning(both, "weight_ih_l0") == "[4·hidden, input]"
+    assert layer_arguments.parameter_meaning(both, "weight_ih_l1_reverse") == "[4·hidden, 2·hidden]"
+    assert layer_arguments.parameter_meaning(layer("GRU", "16, 20"), "bias_hh_l0") == "[3·hidden]"
 
 
 @pytest.mark.parametrize(

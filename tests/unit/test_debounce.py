@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shapelens.lsp.document import Document
-from shapelens.lsp.schedule import LONGEST_DEBOUNCE, debounce
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.runs.schedule import LONGEST_DEBOUNCE, debounce
 
 
 @pytest.mark.parametrize(

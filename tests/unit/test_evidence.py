@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shapelens.analysis.findings import findings
-from shapelens.analysis.lenses import lenses
-from shapelens.analysis.views import merged, seen_from, without_found
+from shapelens.analysis.display.lenses import lenses
+from shapelens.analysis.findings.findings import findings
+from shapelens.analysis.traces.views import merged, seen_from, without_found
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Alternative, ExampleRun, LayerCall, LayerSeen, Mismatch, Observation, Remark, Span, Trace, Value

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shapelens.examples.choose import choose, without_example
-from shapelens.examples.found import Found
+from shapelens.examples.found_examples import Found
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Alternative, ExampleRun, Known, Mismatch, Trace
 from shapelens.source.module import parse

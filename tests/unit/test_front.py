@@ -14,8 +14,8 @@ import pytest
 from shapelens.cache.environments import Environments
 from shapelens.cache.inputs import Inputs
 from shapelens.cache.store import Store
-from shapelens.lsp.displays import Display, Displays
-from shapelens.lsp.front import Front, Splitter
+from shapelens.lsp.startup.display_cache import Display, Displays
+from shapelens.lsp.startup.startup_proxy import Front, Splitter
 from shapelens.protocol import Hello
 
 CLIENT: dict[str, Any] = {"processId": 1, "rootUri": "file:///w", "capabilities": {"workspace": {"inlayHint": {"refreshSupport": True}}}}

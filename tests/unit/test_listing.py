@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from shapelens.analysis.findings import Finding
-from shapelens.analysis.hints import Hint
+from shapelens.analysis.display.hints import Hint
+from shapelens.analysis.findings.findings import Finding
 from shapelens.batch import Analysed
 from shapelens.examples.choose import choose
 from shapelens.examples.settings import Settings

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from shapelens import notebooks
+from shapelens.examples.importing_files import Users
 from shapelens.examples.settings import Settings
-from shapelens.examples.users import Users
 from shapelens.worker.search.users import usages_elsewhere
 
 

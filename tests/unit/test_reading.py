@@ -10,7 +10,7 @@ import pytest
 
 from shapelens.source import syntax
 from shapelens.source.classes import read
-from shapelens.source.reading import read_quickly
+from shapelens.source.classes_by_ast import read_quickly
 from shapelens.source.scanner import Chunk, chunks
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

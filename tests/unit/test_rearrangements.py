@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shapelens.analysis.expressions import operands, replacement
-from shapelens.analysis.rearrangements import place, rewritings
+from shapelens.analysis.repairs.rearrangements import place, rewritings
+from shapelens.analysis.repairs.size_expressions import operands, replacement
 from shapelens.source.edits import apply
 from shapelens.source.module import parse
 from shapelens.source.positions import Span

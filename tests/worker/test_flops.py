@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from shapelens.analysis.flops import flops, flops_text
+from shapelens.analysis.display.flops import flops, flops_text
 from shapelens.batch import Batch
 
 NET = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..protocol import ExampleRun, Trace
-from .shapes import shape_text
+from shapelens.analysis.shapes import shape_text
+from shapelens.protocol import ExampleRun, Trace
 
 LONGEST_ERROR = 120
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from .. import protocol
-from ..protocol import LayerSeen, Mismatch, Trace
-from ..source.module import Argument, Call, Module
-from ..source.positions import Span
-from .layers import index_of
+from shapelens import protocol
+from shapelens.analysis.layer_arguments import index_of
+from shapelens.protocol import LayerSeen, Mismatch, Trace
+from shapelens.source.module import Argument, Call, Module
+from shapelens.source.positions import Span
 
 OtherModules = Callable[[str], Module | None]  # the parsed text of another file by its absolute path; None where it cannot be had
 

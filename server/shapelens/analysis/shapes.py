@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..protocol import Value
+from shapelens.protocol import Value
 
 NARROW_SPACE = "\u202f"
 SHORT_DTYPES = {

@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from shapelens.cache.place import opened
+from shapelens.cache.location import opened
 from shapelens.checking import Checked, Checker, Said
 from shapelens.commands import Refused
-from shapelens.examples.users import is_skipped
+from shapelens.examples.importing_files import is_skipped
 from shapelens.report.text import SEVERITY_STYLES, summary
 
 

@@ -8,22 +8,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from shapelens.analysis.hints import Hint
-from shapelens.analysis.hovers import Hover, hover
-from shapelens.analysis.lenses import Lens, found_for, lenses
+from shapelens.analysis.display.hints import Hint
+from shapelens.analysis.display.hovers import Hover, hover
+from shapelens.analysis.display.lenses import Lens, found_for, lenses
 from shapelens.cache.inputs import ReadState
 from shapelens.cache.store import Store
 from shapelens.examples import expression as expressions
-from shapelens.lsp.annotated import annotated
-from shapelens.lsp.client import Client
-from shapelens.lsp.configuration import Configuration
-from shapelens.lsp.document import Change, Document, on_disk
-from shapelens.lsp.mapping import moved_lenses
-from shapelens.lsp.modules import depends_on
-from shapelens.lsp.reopened import Reopened
-from shapelens.lsp.runs import Runs
-from shapelens.lsp.schedule import Schedule, debounce
-from shapelens.lsp.workers import Workers
+from shapelens.lsp.documents.annotated_text import annotated
+from shapelens.lsp.documents.document import Change, Document, on_disk
+from shapelens.lsp.documents.moved_findings import moved_lenses
+from shapelens.lsp.runs.cached_runs import Reopened
+from shapelens.lsp.runs.client import Client
+from shapelens.lsp.runs.pipeline import Runs
+from shapelens.lsp.runs.schedule import Schedule, debounce
+from shapelens.lsp.workspace.configuration import Configuration
+from shapelens.lsp.workspace.parsed_files import depends_on
+from shapelens.lsp.workspace.workers import Workers
 from shapelens.protocol import Alternative, ExampleRequest
 from shapelens.runner import State, Worker, interpreter
 from shapelens.source.edits import TextEdit

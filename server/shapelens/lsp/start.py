@@ -12,13 +12,13 @@ import sys
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlparse
 
-from shapelens.cache import place
-from shapelens.lsp.front import Front
-from shapelens.lsp.workers import Workers
+from shapelens.cache import location
+from shapelens.lsp.startup.startup_proxy import Front
+from shapelens.lsp.workspace.workers import Workers
 from shapelens.runner import interpreter as interpreters
 
 if TYPE_CHECKING:
-    from shapelens.lsp.server import Server
+    from shapelens.lsp.server.language_server import Server
 
 # The client's first message comes at once; where it does not, nothing waits for it.
 LONGEST_GREETING = 0.5
@@ -31,7 +31,7 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
 
     The exit status is 0 after `shutdown`, else 1, as LSP asks.
     """
-    from shapelens.lsp import log
+    from shapelens.lsp.server import log
 
     log.log_to_stderr(log_level)
     # Whatever prints in this process must not get between the messages.
@@ -50,7 +50,7 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
 
 
 async def _serve_stdio(workers: Workers, interpreter: str | None, stdout: BinaryIO, served: list[Server]) -> None:
-    front = Front(sys.stdin.fileno(), stdout, place.opened(), interpreter)
+    front = Front(sys.stdin.fileno(), stdout, location.opened(), interpreter)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     loading = asyncio.create_task(asyncio.to_thread(_load))
@@ -75,9 +75,9 @@ async def _serve_tcp(workers: Workers, interpreter: str | None, port: int, serve
 
 
 def _load() -> Any:
-    from shapelens.lsp import server
+    from shapelens.lsp.server import language_server
 
-    return server
+    return language_server
 
 
 def _interpreter(option: str | None, params: dict[str, Any]) -> tuple[str, str] | None:

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..analysis.findings import Finding, Related, findings
-from ..analysis.fixes import Fix
-from ..analysis.places import OtherModules
-from ..examples.settings import Settings
-from ..protocol import Trace
-from ..source.edits import TextEdit, apply
-from ..source.module import Module, parse
-from ..source.positions import Lines, Span
+from shapelens.analysis.findings.findings import Finding, Related, findings
+from shapelens.analysis.places import OtherModules
+from shapelens.analysis.repairs.fixes import Fix
+from shapelens.examples.settings import Settings
+from shapelens.protocol import Trace
+from shapelens.source.edits import TextEdit, apply
+from shapelens.source.module import Module, parse
+from shapelens.source.positions import Lines, Span
 
 # Runs the document with these texts, by absolute path, in the place of those that it has, and these of its examples (None: all). Gives None
 # where the run did not come to its end. May raise GivenUp.

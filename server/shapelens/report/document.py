@@ -9,8 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from shapelens.analysis.findings import Finding
-from shapelens.analysis.fixes import Fix
+from shapelens.analysis.findings.findings import Finding
+from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.shapes import has_tensor, shape_text
 from shapelens.batch import Analysed
 from shapelens.protocol import LayerSeen, Observation, Trace, Value

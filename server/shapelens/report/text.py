@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from shapelens.analysis.findings import Finding
-from shapelens.analysis.lenses import Lens, lenses
+from shapelens.analysis.display.lenses import Lens, lenses
+from shapelens.analysis.findings.findings import Finding
 from shapelens.batch import Analysed
 from shapelens.report.layout import Row, row
 

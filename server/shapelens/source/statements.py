@@ -9,9 +9,9 @@ from functools import cached_property
 
 from shapelens.source import syntax
 from shapelens.source.classes import ClassStatement, Names, heads, last_line, read, relocated
+from shapelens.source.classes_by_ast import read_quickly
 from shapelens.source.position_map import common_prefix, common_suffix
 from shapelens.source.positions import BYTE_ORDER_MARK
-from shapelens.source.reading import read_quickly
 from shapelens.source.scanner import Chunk, LogicalLine, chunks
 
 

@@ -1,0 +1,242 @@
+"""Inlay hints: what the layers gave, what assignments and returns held, what the parameters of the methods that ran were."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shapelens.analysis.shapes import distinct, has_tensor, is_shown, shape_text
+from shapelens.examples.settings import Settings
+from shapelens.protocol import LayerSeen, Observation, Trace, Value
+from shapelens.source.module import Module
+from shapelens.source.positions import Position, Span
+
+LONGEST_LABEL = 43  # VS Code cuts a line's hints there (editor.inlayHints.maximumLength)
+
+
+@dataclass(frozen=True)
+class Hint:
+    """Text to show at a position that is not part of the document. kind: "layer" | "value" | "parameter"; tooltip: Markdown."""
+
+    position: Position
+    label: str
+    kind: str
+    tooltip: str
+
+
+@dataclass
+class _Named:
+    """What one name of a line held."""
+
+    name: str
+    span: Span
+    values: list[Value]
+    count: int
+    kind: str
+    inner: bool  # the target of a comprehension: bound inside of an expression
+
+    @property
+    def is_number(self) -> bool:
+        """Whether all that it held are numbers."""
+        return all(value.kind == "scalar" for value in self.values)
+
+
+def hints(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
+    """The hints of a file in the order of its text: at most one of a kind on a line, at the line's end, or after each name with
+    placement "afterName". Nothing for values that neither hold tensors nor follow from shapes, nor for layers that were never called."""
+    found = []
+    if settings.hints_parameters:
+        found += _of_names(module, _parameters(module, trace), "parameter", settings)
+    values = _values(module, trace)
+    if settings.hints_values:
+        found += _of_names(module, values, "value", settings)
+    if settings.hints_layers:
+        shown = {(hint.position.line, hint.label) for hint in found}
+        found += [hint for hint in _of_layers(module, trace, settings) if (hint.position.line, hint.label) not in shown]
+    order = ("parameter", "layer", "value")
+    return sorted(found, key=lambda hint: (hint.position, order.index(hint.kind)))
+
+
+# --- values and parameters ---
+
+
+def _own(trace: Trace, kinds: Sequence[str]) -> Iterable[Observation]:
+    return (seen for seen in trace.observations if seen.kind in kinds and seen.span.file == trace.file)
+
+
+def _merged(module: Module, observations: Iterable[Observation], *, first_line_of_statement: bool) -> dict[int, list[_Named]]:
+    """The observations line by line; what several examples saw at one anchor is put together."""
+    anchors: dict[Span, _Named] = {}
+    lines: dict[Span, int] = {}
+    for seen in observations:
+        values = [value for value in seen.values if is_shown(value)]
+        if not values:
+            continue
+        span = module.lines.span_from_bytes(seen.span)
+        if span not in anchors:
+            anchors[span] = _Named(seen.name, span, [], 0, seen.kind, inner=seen.statement == seen.span)
+            lines[span] = seen.statement.line if first_line_of_statement and seen.statement is not None else span.line
+        anchors[span].values += values
+        anchors[span].count = max(anchors[span].count, seen.count)
+    by_line = defaultdict(list)
+    for span in sorted(anchors):
+        by_line[lines[span]].append(anchors[span])
+    return by_line
+
+
+def _values(module: Module, trace: Trace) -> dict[int, list[_Named]]:
+    return _merged(module, _own(trace, ("assign", "return")), first_line_of_statement=True)
+
+
+def _parameters(module: Module, trace: Trace) -> dict[int, list[_Named]]:
+    # Where each parameter has a line of its own, so has its hint.
+    return _merged(module, _own(trace, ("parameter",)), first_line_of_statement=False)
+
+
+def _of_names(module: Module, by_line: dict[int, list[_Named]], kind: str, settings: Settings) -> list[Hint]:
+    found = []
+    for line, names in by_line.items():
+        tooltip = "\n\n".join(_tooltip(seen, settings.dims) for seen in names)
+        after_name = [seen for seen in names if seen.kind != "return"] if settings.hints_placement == "afterName" else []
+        for seen in after_name:
+            # The span of a parameter holds its annotation too.
+            end = Position(seen.span.line, seen.span.column + len(seen.name)) if seen.kind == "parameter" else seen.span.end
+            found.append(Hint(end, ": " + joined(distinct(seen.values, settings.dims)), kind, _tooltip(seen, settings.dims)))
+        at_end = [seen for seen in names if seen not in after_name]
+        if at_end:
+            label = _parameters_label(at_end, settings.dims) if kind == "parameter" else _values_label(at_end, settings.dims)
+            found.append(Hint(_end_of_line(module, line), label, kind, tooltip))
+    return found
+
+
+def _parameters_label(names: list[_Named], dims: str) -> str:
+    label = _listed(names, dims, ", ")
+    tensors = [seen for seen in names if not seen.is_number]
+    return label if len(label) <= LONGEST_LABEL or not tensors else _listed(tensors, dims, ", ")
+
+
+def _values_label(names: list[_Named], dims: str) -> str:
+    """`→ [B, 4]`; `→ B, 3, 32` for numbers; `q: [B, 4] · k: [B, 5]` where the names of a line hold different shapes."""
+    outer = [seen for seen in names if not seen.inner]
+    if not outer:
+        return _listed(names, dims, " · ")
+    shapes = [distinct(seen.values, dims) for seen in outer]
+    tensors = [seen for seen in outer if not seen.is_number]
+    if not tensors:
+        return "→ " + ", ".join("|".join(texts[:3] + ["…"] * (len(texts) > 3)) for texts in shapes)
+    if all(shape == shapes[0] for shape in shapes):
+        return "→ " + joined(shapes[0])
+    label = _listed(outer, dims, " · ")
+    return label if len(label) <= LONGEST_LABEL or len(tensors) < 2 else _listed(tensors, dims, " · ")
+
+
+def _listed(names: list[_Named], dims: str, separator: str) -> str:
+    return separator.join(f"{seen.name}: {joined(distinct(seen.values, dims))}" for seen in names)
+
+
+def joined(shapes: list[str], longest: int = LONGEST_LABEL) -> str:
+    """`[B, 6, 14, 14] · [B, 16, 5, 5]`: as many shapes as fit into a hint (but one at least), then an ellipsis."""
+    text = shapes[0]
+    for number, shape in enumerate(shapes[1:], start=2):
+        longer = f"{text} · {shape}"
+        if len(longer) + (0 if number == len(shapes) else 4) > longest - 2:
+            return text + " · …"
+        text = longer
+    return text
+
+
+def _tooltip(seen: _Named, dims: str) -> str:
+    title = f"**{seen.name}**" + (f" (ran {seen.count} times)" if seen.count > 1 else "")
+    rows = dict.fromkeys(_row(value, dims) for value in seen.values)
+    return title + "\n\n" + "\n".join(f"- {row}" for row in rows)
+
+
+def _row(value: Value, dims: str) -> str:
+    details = [f"`{shape_text(value, dims)}`"]
+    if value.kind == "tensor":
+        if dims == "names" and value.named is not None and shape_text(value, "numbers") != shape_text(value, dims):
+            details.append(f"`{shape_text(value, 'numbers')}`")
+        details += [value.dtype] + ([value.device] if value.device not in ("", "meta", "cpu") else [])
+        details += ["stands in for the result of a failed operation"] if value.stand_in else []
+    return " · ".join(detail for detail in details if detail)
+
+
+# --- layers ---
+
+
+def _of_layers(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
+    """One hint a line: the outermost constructor call on it whose layers were called says what they gave."""
+    constructed: dict[int, dict[Span, list[LayerSeen]]] = defaultdict(lambda: defaultdict(list))
+    for layer in trace.layers:
+        if layer.span is not None and layer.span.file == trace.file and _outputs(layer, settings.dims):
+            span = module.lines.span_from_bytes(layer.span)
+            constructed[span.line][span].append(layer)
+    found = []
+    for line, calls in constructed.items():
+        outermost = [span for span in sorted(calls) if not any(_inside(span, other) for other in calls)]
+        layers = [layer for span in outermost for layer in calls[span]]
+        every = [layer for span in sorted(calls) for layer in calls[span]]
+        found.append(Hint(_end_of_line(module, line), _layers_label(layers, settings.dims), "layer", layers_tooltip(every, settings.dims)))
+    return found + _of_assigned_layers(module, trace, settings, set(constructed))
+
+
+def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: set[int]) -> list[Hint]:
+    """Hints for layers that a function made (`self.layer1 = self._make_layer(64, 3)`): the line that keeps them shows what they gave."""
+    by_line: dict[int, list[LayerSeen]] = defaultdict(list)
+    for seen in _own(trace, ("assign",)):
+        line = (seen.statement or seen.span).line
+        if line not in done and _is_attribute_assignment(module, seen):
+            known = {layer.index for layer in by_line[line]}
+            layers = [trace.layers[value.layer] for value in seen.values if value.kind == "layer" and value.layer is not None]
+            by_line[line] += [layer for layer in layers if _outputs(layer, settings.dims) and layer.index not in known]
+    return [
+        Hint(_end_of_line(module, line), _layers_label(layers, settings.dims), "layer", layers_tooltip(layers, settings.dims))
+        for line, layers in by_line.items()
+        if layers
+    ]
+
+
+def _is_attribute_assignment(module: Module, seen: Observation) -> bool:
+    """`self.layer1 = ...`, as opposed to `for block in self.blocks`: where a model keeps a layer rather than uses it."""
+    starts_it = seen.statement is not None and (seen.statement.line, seen.statement.column) == (seen.span.line, seen.span.column)
+    return starts_it and "." in module.lines.text_of(module.lines.span_from_bytes(seen.span))
+
+
+def _outputs(layer: LayerSeen, dims: str) -> list[str]:
+    return distinct((call.output for call in layer.calls), dims)
+
+
+def _layers_label(layers: list[LayerSeen], dims: str) -> str:
+    """`→ [B, 6, 14, 14] · [B, 16, 5, 5]`; `→ [B, 197, 768] ×12` where many calls gave one shape."""
+    shapes = list(dict.fromkeys(shape for layer in layers for shape in _outputs(layer, dims)))
+    calls = max(_calls_by_example(layers).values())
+    return "→ " + joined(shapes) + (f" ×{calls}" if len(shapes) == 1 and calls > 1 else "")
+
+
+def _calls_by_example(layers: list[LayerSeen]) -> dict[int, int]:
+    """How many calls each example made. Two examples that call a layer once are no reason to say that it is called twice."""
+    counts: dict[int, int] = defaultdict(int)
+    for layer in layers:
+        counts[layer.example] += sum(call.count for call in layer.calls)
+    return counts
+
+
+def layers_tooltip(layers: list[LayerSeen], dims: str, most: int = 12) -> str:
+    """Markdown: a row for each distinct call of the layers, with how often it came."""
+    rows: dict[str, int] = defaultdict(int)
+    for layer in layers:
+        for call in layer.calls:
+            inputs = ", ".join(shape_text(value, dims) for value in call.inputs if has_tensor(value))
+            rows[f"`{layer.path or layer.class_name}`: `{inputs}` → `{shape_text(call.output, dims)}`"] += call.count
+    lines = [f"- {row}" + (f" ×{count}" if count > 1 else "") for row, count in rows.items()]
+    return "\n".join(lines[:most] + ([f"- … {len(lines) - most} more"] if len(lines) > most else []))
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    start, end = (inner.line, inner.column), (inner.end_line, inner.end_column)
+    return inner != outer and (outer.line, outer.column) <= start and end <= (outer.end_line, outer.end_column)
+
+
+def _end_of_line(module: Module, line: int) -> Position:
+    return Position(line, len(module.lines.line(line)))

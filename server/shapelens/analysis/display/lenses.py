@@ -1,0 +1,102 @@
+"""Code lenses: on each module class its example, where that comes from, and the size of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from shapelens.analysis.evidence import evidence_text, fits_nothing
+from shapelens.analysis.shapes import memory_text, plural
+from shapelens.examples.choose import Example
+from shapelens.protocol import Alternative, ExampleRun, Trace
+from shapelens.source.module import Module, ModuleClass
+from shapelens.source.positions import Span
+
+LONGEST_ERROR = 80
+
+
+@dataclass(frozen=True)
+class Lens:
+    """A line of text above a class. expression: "" where there is no example.
+
+    action: what a click does with the example of the class: "set" it by hand, "choose" one of the `others` that run, or "write" it down.
+    """
+
+    span: Span
+    title: str
+    target: str
+    expression: str
+    evidence: str
+    action: str = "set"
+    others: tuple[Alternative, ...] = ()
+
+
+def lenses(module: Module, examples: Sequence[Example], trace: Trace | None) -> list[Lens]:
+    """The lenses of each class: one for each example that was given; else those of the example that was found; else one that offers to set
+    an example. trace: None before the first run."""
+    lines = []
+    for cls in [*module.classes, *module.maybe_modules]:
+        given = [example for example in examples if example.target in (cls.name, cls.qualname)]
+        found = found_for(cls, trace)
+        for example in given:
+            parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example))]
+            lines.append(Lens(cls.name_span, " · ".join(parts), cls.qualname, example.expression, example.evidence))
+        if found is not None and not given:
+            lines += _of_found(cls, found)
+        elif not given and cls in module.classes:
+            title = " · ".join([*_used_by(trace, cls.name), "Set example input…"])
+            lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
+    return sorted(lines, key=lambda lens: lens.span.start)
+
+
+def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:
+    """The example that was found for a class, if it was one."""
+    runs = trace.examples if trace is not None else []
+    return next((run for run in runs if run.evidence and not run.file and run.target in (cls.name, cls.qualname)), None)
+
+
+def _of_found(cls: ModuleClass, run: ExampleRun) -> list[Lens]:
+    def lens(title: str, action: str) -> Lens:
+        return Lens(cls.name_span, title, cls.qualname, run.expression, run.evidence, action, tuple(run.others))
+
+    if fits_nothing(run):
+        return [lens("no example found · Set example input…", "set")]
+    more = [f"{len(run.others)} more"] if run.others else []
+    doubt = ["may be wrong"] if run.doubtful else []
+    title = " · ".join([run.expression, evidence_text(run.evidence, run.where), *doubt, *_of_run(run), *more])
+    choose = [lens("Choose another…", "choose")] if run.others else []
+    return [lens(title, "set"), *choose, lens("Write as directive", "write")]
+
+
+def _run(trace: Trace | None, example: Example) -> ExampleRun | None:
+    runs = [run for run in trace.examples if not run.file] if trace is not None else []
+    return next((run for run in runs if run.expression == example.expression and run.target == example.target), None)
+
+
+def _of_run(run: ExampleRun | None) -> list[str]:
+    parts = []
+    if run is not None and run.parameter_count is not None:
+        parts.append(plural(run.parameter_count, "parameter"))
+        parts += [memory_text(run.bytes)] if run.bytes else []
+    if run is not None and run.error is not None:
+        error = run.error.splitlines()[0] if run.error else run.error_kind
+        parts.append("failed: " + (error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 1] + "…"))
+    return parts
+
+
+def _used_by(trace: Trace | None, name: str) -> list[str]:
+    """`part of Net`: a class that another class constructs is observed where it is used, and needs no example of its own.
+
+    Where that is in another file, its example is named: `part of Net in net.py: Net()(f32[B:2, 8])`.
+    """
+    if trace is None:
+        return []
+    models = [layer for layer in trace.layers if layer.path == ""]
+    for layer in trace.layers:
+        run = trace.examples[layer.example] if 0 <= layer.example < len(trace.examples) else None
+        if layer.class_name == name and (layer.path or (run is not None and run.file)):
+            owner = next((model.class_name for model in models if model.example == layer.example), "")
+            part = ("part of " + (owner or "another module")) if layer.path else "seen"
+            return [f"{part} in {PurePath(run.file).name}: {run.expression}" if run is not None and run.file else part]
+    return []

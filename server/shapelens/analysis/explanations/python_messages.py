@@ -1,0 +1,99 @@
+"""What Python says of a call or an attribute, in the words of the code: which argument is missing, which attribute was meant."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+
+from shapelens.analysis.places import Places
+from shapelens.analysis.shapes import dims_text
+from shapelens.protocol import Mismatch, Observation, Value
+
+_MISSING = re.compile(
+    r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) missing \d+ required (?:positional|keyword-only) arguments?: (?P<which>.*)$"
+)
+_SURPLUS = re.compile(
+    r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) takes (?:from (?P<least>\d+) to )?(?P<most>\d+) positional arguments? but (?P<given>\d+)"
+)
+_UNKNOWN = re.compile(r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) got an unexpected keyword argument '(?P<which>\w+)'")
+_ATTRIBUTE = re.compile(r"^'(?P<owner>\w+)' object has no attribute '(?P<which>\w+)'")
+_UNPACKED = re.compile(r"^(?:too many|not enough) values to unpack \(expected (?P<wanted>\d+)")
+
+
+def python_words(places: Places, mismatch: Mismatch) -> str:
+    """The words; "" where Python's own have to do."""
+    message = mismatch.message
+    if mismatch.exception == "TypeError":
+        return _of_call(message)
+    if mismatch.exception == "AttributeError":
+        return _of_attribute(places, mismatch)
+    return _of_unpacking(places, mismatch) if mismatch.exception == "ValueError" else ""
+
+
+def _of_call(message: str) -> str:
+    if found := _MISSING.match(message):
+        names = re.findall(r"'(\w+)'", found["which"])
+        return f"{_function(found)} needs {' and '.join(f'`{name}`' for name in names)}, which this call does not give"
+    if found := _UNKNOWN.match(message):
+        return f"{_function(found)} has no parameter `{found['which']}`"
+    if (found := _SURPLUS.match(message)) and found["owner"]:
+        # `self` is counted in both, and is none of the call's arguments.
+        least, most, given = (int(number) - 1 if number else None for number in found.group("least", "most", "given"))
+        takes = f"{least} to {most}" if least is not None else str(most)
+        return f"{_function(found)} takes {takes} argument{'' if takes == '1' else 's'}, this call gives {given}"
+    return ""
+
+
+def _function(found: re.Match[str]) -> str:
+    return f"{found['name']}() of {found['owner']}" if found["owner"] else f"{found['name']}()"
+
+
+def _of_attribute(places: Places, mismatch: Mismatch) -> str:
+    found = _ATTRIBUTE.match(mismatch.message)
+    if not found:
+        return ""
+    known = {
+        seen.name.partition(".")[2]
+        for seen in places.trace.observations
+        if seen.name.startswith("self.") and seen.function.split(".")[0] == found["owner"]
+    }
+    known |= {layer.path.rpartition(".")[2] for layer in places.trace.layers if layer.path}
+    meant = difflib.get_close_matches(found["which"], sorted(known), 1, 0.7)
+    return f"{found['owner']} has no attribute `{found['which']}`" + (f"; did you mean `{meant[0]}`?" if meant else "")
+
+
+def _of_unpacking(places: Places, mismatch: Mismatch) -> str:
+    """`b, c, h = x.shape` of a tensor with another number of dims."""
+    found = _UNPACKED.match(mismatch.message)
+    place = places.locate(mismatch.span)
+    if not found or place is None:
+        return ""
+    try:
+        statement = ast.parse(place.module.lines.line(place.span.line).strip()).body[0]
+    except (SyntaxError, ValueError, IndexError):
+        return ""
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "size" and not value.args:
+        value = value.func
+    if not isinstance(value, ast.Attribute) or value.attr not in ("shape", "size"):
+        return ""
+    name = ast.unparse(value.value)
+    tensor = _last_value(places, mismatch, name)
+    if tensor is None or tensor.shape is None or len(tensor.shape) == int(found["wanted"]):
+        return ""
+    return f"{name} {dims_text(tensor)} has {len(tensor.shape)} dims, which do not fit the {found['wanted']} names here"
+
+
+def _last_value(places: Places, mismatch: Mismatch, name: str) -> Value | None:
+    """What a name held last before the mismatch's line."""
+    before: list[Observation] = [
+        seen
+        for seen in places.trace.observations
+        if seen.name == name
+        and mismatch.span is not None
+        and seen.example == mismatch.example
+        and (seen.span.file, seen.span.line <= mismatch.span.line) == (mismatch.span.file, True)
+    ]
+    values = max(before, key=lambda seen: seen.span.line).values if before else []
+    return values[-1] if values and values[-1].kind == "tensor" else None

@@ -1,0 +1,138 @@
+"""The places that have to do with a finding: its callers, where its layers and parameters were made, where a size came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shapelens import protocol
+from shapelens.analysis.explanations.messages import product
+from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
+from shapelens.analysis.shapes import shape_text
+from shapelens.protocol import LayerSeen, Mismatch, Observation
+from shapelens.source.positions import Span
+
+MOST_CALLERS = 4  # of a mismatch deep in calls that are shown
+MOST_MAKERS = 3  # constructor calls that are shown for one call of a layer
+
+
+@dataclass(frozen=True)
+class Related:
+    """A place that has to do with a finding. file: None for the finding's own file. suspected: it may be the place that is wrong."""
+
+    file: str | None
+    span: Span
+    message: str
+    suspected: bool = False
+
+
+def calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
+    """The call that the size arrived in, then its callers, from the inside out."""
+    arrived = ", ".join(shape_text(value) for value in mismatch.inputs[:3] if value.kind == "tensor")
+    for number, span in enumerate(_from_inside(mismatch)):
+        place = places.locate(span)
+        if place is None or number > MOST_CALLERS:
+            continue
+        words = (f"gets {arrived} here" if arrived else "fails here") if number == 0 else "called from here"
+        related = related_place(places, place, words)
+        if related.file is not None or related.span != primary:
+            yield related
+
+
+def _from_inside(mismatch: Mismatch) -> list[protocol.Span]:
+    spans = [mismatch.span] if mismatch.span is not None else []
+    return spans + [span for span in reversed(mismatch.trail) if span not in spans]
+
+
+def constructor(places: Places, layer: LayerSeen, argument: ArgumentPlace | None, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
+    if argument is not None:
+        related = related_place(places, argument, f"{mismatch.argument} of {layer_name(layer)} is {mismatch.need} here")
+        if related.file is not None or related.span != primary:
+            yield related
+
+
+def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
+    """Where the size that arrived came from; a layer's argument rather than its call, as that is what one would change."""
+    multiplied = False
+    for origin in mismatch.origins:
+        if origin.layer is not None and origin.argument:
+            producer = places.trace.layers[origin.layer]
+            place: Place | ArgumentPlace | None = places.argument(producer, origin.argument) or places.locate(producer.span)
+            words = f"{origin.argument} of {layer_name(producer)}"
+            words = f"a factor of it comes from {words}" if multiplied else f"the size comes from {words}"
+        else:
+            place = places.locate(origin.span)
+            factors = product(origin, mismatch.got)
+            multiplied = multiplied or bool(factors)
+            words = f"{mismatch.got} is {factors} here" if factors else f"the size comes from {origin.operation}"
+        if place is not None:
+            yield related_place(places, place, words)
+
+
+def related_place(places: Places, place: Place | ArgumentPlace, message: str, *, suspected: bool = False) -> Related:
+    return Related(None if place.file == places.trace.file else place.file, place.span, message, suspected)
+
+
+def distinct_places(related: Iterable[Related], primary: Span) -> list[Related]:
+    """Each place once, with the first thing that is said of it; the finding's own place left out."""
+    kept: dict[tuple[str | None, Span], Related] = {}
+    for each in related:
+        if each.file is not None or each.span != primary:
+            kept.setdefault((each.file, each.span), each)
+    return list(kept.values())
+
+
+# --- what an operation's operands belong to ---
+
+
+def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
+    """Where the user's own modules that the mismatch lies in were constructed, and where the parameters that it reads were made.
+
+    An operation in the `forward` of a module is as often wrong because of what its constructor was given.
+    """
+    if mismatch.span is not None:
+        yield from _parameters_read(places, mismatch.span)
+    called = [places.trace.layers[index] for index in mismatch.inside[:MOST_MAKERS]]
+    for span in _from_inside(mismatch)[: MOST_CALLERS + 1]:
+        called += _called_at(places, span)
+    for layer in {str(layer.span): layer for layer in called}.values():
+        place = places.locate(layer.span)
+        if place is not None:
+            yield related_place(places, place, f"{layer_name(layer)} is built here")
+
+
+def _called_at(places: Places, span: protocol.Span) -> list[LayerSeen]:
+    """The layers that a call `self.norm(x)` called: those that the expression it starts with held."""
+    layers = places.trace.layers
+    for seen in places.trace.observations:
+        where = seen.span
+        if (where.line, where.column, where.file) == (span.line, span.column, span.file) and seen.kind == "expression":
+            found = [layers[value.layer] for value in seen.values if value.kind == "layer" and value.layer is not None]
+            if found:
+                return found if len({str(layer.span) for layer in found}) <= MOST_MAKERS else []
+    return []
+
+
+def _parameters_read(places: Places, span: protocol.Span) -> Iterable[Related]:
+    """The assignments of the attributes that an expression reads: of `self.scale` in `x * self.scale`."""
+    for read in places.trace.observations:
+        if read.kind == "expression" and read.name and _inside(read.span, span) and any(value.kind == "tensor" for value in read.values):
+            for made in _assignments(places, read):
+                place = places.locate(made.statement)
+                if place is not None:
+                    shapes = ", ".join(dict.fromkeys(shape_text(value) for value in made.values if value.kind == "tensor"))
+                    yield related_place(places, place, f"{read.name} is {shapes} here")
+
+
+def _assignments(places: Places, read: Observation) -> list[Observation]:
+    constructor_name = read.function.rpartition(".")[0] + ".__init__"
+    return [
+        seen
+        for seen in places.trace.observations
+        if (seen.kind, seen.name, seen.function) == ("assign", read.name, constructor_name) and seen.span.file == read.span.file
+    ]
+
+
+def _inside(inner: protocol.Span, outer: protocol.Span) -> bool:
+    start, end = (inner.line, inner.column), (inner.end_line, inner.end_column)
+    return inner.file == outer.file and (outer.line, outer.column) <= start and end <= (outer.end_line, outer.end_column)

@@ -1,0 +1,243 @@
+"""Findings: what is wrong, where, with what it has to do, and how to mend it. A finding always lies in the file that was asked about;
+its related places and its fixes may lie in others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from shapelens.analysis.evidence import are_doubtful, fits_nothing, judged, nothing_fits
+from shapelens.analysis.explanations.blame import blamed
+from shapelens.analysis.explanations.expression_parts import parts_of
+from shapelens.analysis.explanations.messages import in_size_message, operation_message
+from shapelens.analysis.explanations.operation_messages import failed_at
+from shapelens.analysis.explanations.related_places import Related, calls, constructor, distinct_places, makers, origins, related_place
+from shapelens.analysis.findings import codes
+from shapelens.analysis.findings.lints import lints
+from shapelens.analysis.places import OtherModules, Place, Places
+from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
+from shapelens.analysis.repairs.guesses import guesses, suspected
+from shapelens.examples.settings import Settings
+from shapelens.protocol import ExampleRun, LayerSeen, Mismatch, Note, Trace
+from shapelens.source.module import Module
+from shapelens.source.positions import Span
+
+__all__ = ["Finding", "Fix", "Related", "failure", "findings"]
+
+_FAILURES = {
+    "deadline": "the run did not end within the deadline",
+    "memory": "the run needed more memory than the limit",
+    "exit": "the code ended the Python process",
+    "crash": "the Python process that ran the code crashed",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """severity: "error" | "warning" | "information" | "hint". candidates: gives what may mend it, in the order to try it; no one has
+    yet. fix and alternatives: those of them that were run and found to work, the likeliest first; see `shapelens.repair`."""
+
+    code: str
+    severity: str
+    message: str
+    span: Span
+    file: str
+    related: list[Related] = field(default_factory=list)
+    fix: Fix | None = None
+    alternatives: list[Fix] = field(default_factory=list)
+    examples: tuple[int, ...] = ()  # of the trace, those that it was found in
+    candidates: Callable[[], list[Fix]] = field(
+        default=list, compare=False
+    )  # They take their time, and the finding is to be shown at once.
+
+
+def findings(module: Module, trace: Trace, settings: Settings, other_modules: OtherModules) -> list[Finding]:
+    """The findings of a trace in the order of the text, without those that are silenced by `# shapelens: ignore[...]` or the settings."""
+    trace = judged(trace)
+    places = Places(module, trace, other_modules)
+    found = [_in_size(places, group) for group in _groups(trace)]
+    found += _operations(places)
+    found = [_may_be_wrong(trace, each) if are_doubtful(trace, each.examples) else each for each in found]
+    found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
+    found += [finding for note in trace.notes if (finding := _note(places, note)) is not None]
+    found += [
+        Finding(each.code, each.severity, each.message, each.span, trace.file, each.related, each.fix)
+        for each in lints(places, settings.lints)
+    ]
+    shown = [finding for each in found if (finding := _with_settings(module, each, settings)) is not None]
+    return sorted(shown, key=lambda finding: (finding.span, finding.code))
+
+
+def failure(module: Module, file: str, outcome: str, detail: str, settings: Settings) -> list[Finding]:
+    """The finding at the top of the file for a run that ended badly. outcome: as in protocol.Finished ("deadline", "crash", ...)."""
+    span = Span(1, 0, 1, len(module.lines.line(1)))
+    message = detail or _FAILURES.get(outcome, outcome)
+    found = _with_settings(module, Finding(outcome, codes.severity(outcome), message, span, file), settings)
+    return [found] if found is not None else []
+
+
+def _with_settings(module: Module, finding: Finding, settings: Settings) -> Finding | None:
+    """The finding with the severity that the settings give its code; None where it is silenced."""
+    silenced = module.ignores.get(finding.span.line, set())
+    severity = settings.findings_severity.get(finding.code, finding.severity)
+    if silenced is None or finding.code in silenced or finding.code in settings.ignore or severity in ("off", "none", "ignore"):
+        return None
+    if severity == finding.severity:
+        return finding
+    return replace(finding, severity=severity)
+
+
+def _may_be_wrong(trace: Trace, finding: Finding) -> Finding:
+    """A finding of an example that may itself be wrong: no error, and nothing to mend."""
+    expression = trace.examples[finding.examples[0]].expression
+    message = f"{finding.message}; but nobody gave the example {expression}, and it may be what is wrong"
+    return replace(finding, severity=_at_most_information(finding.severity), message=message, candidates=list)
+
+
+def _at_most_information(severity: str) -> str:
+    return "information" if severity in ("error", "warning") else severity
+
+
+# --- sizes that a constructor's argument fixed ---
+
+
+def _is_in_size(mismatch: Mismatch) -> bool:
+    return mismatch.layer is not None and mismatch.argument != "" and mismatch.got is not None and mismatch.need is not None
+
+
+def _groups(trace: Trace) -> Iterable[list[Mismatch]]:
+    """The in-size mismatches, those of one constructor call's argument together: they have one cause and get one finding."""
+    groups: dict[object, list[Mismatch]] = defaultdict(list)
+    for number, mismatch in enumerate(trace.mismatches):
+        if _is_in_size(mismatch):
+            span = _layer(trace, mismatch).span
+            where = (span.file, span.line, span.column, span.end_line, span.end_column) if span is not None else number
+            groups[(mismatch.code, mismatch.argument, where)].append(mismatch)
+    return groups.values()
+
+
+def _layer(trace: Trace, mismatch: Mismatch) -> LayerSeen:
+    assert mismatch.layer is not None
+    return trace.layers[mismatch.layer]
+
+
+def _in_size(places: Places, group: list[Mismatch]) -> Finding:
+    first = group[0]
+    layer = _layer(places.trace, first)
+    argument = places.argument(layer, first.argument)
+    call = places.here(first)
+    if argument is not None and argument.file == places.trace.file:
+        span = argument.span
+    else:
+        span = (call or places.of_example(first.example)).span
+    related = [
+        *calls(places, first, span),
+        *constructor(places, layer, argument, first, span),
+        *origins(places, first),
+        *suspected(places, first),
+    ]
+    message, severity = in_size_message(places, group), codes.severity(first.code)
+
+    def candidates() -> list[Fix]:
+        fix = in_size_fix(places, group, argument) if argument is not None else None
+        return _ranked([fix, producer_fix(places, group)], guesses(places, first))
+
+    return Finding(
+        first.code,
+        severity,
+        message,
+        span,
+        places.trace.file,
+        distinct_places(related, span),
+        examples=_examples(group),
+        candidates=candidates,
+    )
+
+
+def _examples(mismatches: Iterable[Mismatch]) -> tuple[int, ...]:
+    return tuple(sorted({mismatch.example for mismatch in mismatches if mismatch.example >= 0}))
+
+
+def _ranked(known: Iterable[Fix | None], guessed: Iterable[Fix]) -> list[Fix]:
+    """Each edit once: those that are known to make the sizes fit, then guesses, likely ones first."""
+    kept: dict[object, Fix] = {}
+    for fixes in ([each for each in known if each is not None], guessed):
+        for fix in sorted(fixes, key=lambda each: each.likelihood):
+            kept.setdefault((fix.file, *((edit.span, edit.new_text) for edit in fix.edits)), fix)
+    return list(kept.values())
+
+
+# --- all other mismatches ---
+
+
+def _operations(places: Places) -> list[Finding]:
+    """One finding for each place and message; a loop that fails in the same way each time has one cause."""
+    found: dict[object, Finding] = {}
+    for mismatch in places.trace.mismatches:
+        if _is_in_size(mismatch):
+            continue
+        here = places.here(mismatch)
+        if here is None and mismatch.code == "definition":
+            continue  # It is told in the file that it belongs to, when that one is open.
+        place = here or places.of_example(mismatch.example)
+        failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
+        message, span = operation_message(places, failed), blamed(places, failed, place)
+        around = [*calls(places, mismatch, span), *origins(places, mismatch), *makers(places, mismatch), *suspected(places, mismatch)]
+        related, severity = distinct_places(around, span), codes.severity(mismatch.code)
+        candidates = partial(_of_operation, places, mismatch)
+        finding = Finding(
+            mismatch.code, severity, message, span, places.trace.file, related, examples=_examples([mismatch]), candidates=candidates
+        )
+        found.setdefault((place.span, mismatch.code), finding)
+    return list(found.values())
+
+
+def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
+    return _ranked([cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)], guesses(places, mismatch))
+
+
+# --- examples that did not run, and notes ---
+
+
+def _failed_otherwise(trace: Trace, number: int, run: ExampleRun) -> bool:
+    """Whether an example failed for a reason that no mismatch tells."""
+    if fits_nothing(run):
+        return not run.file
+    if run.error is None or run.error_kind == "mismatch":
+        return False
+    if run.file and (run.error_span is None or run.error_span.file != trace.file):
+        return False  # It is told in the file that asks for the example.
+    told = [mismatch.span for mismatch in trace.mismatches if mismatch.example == number and mismatch.span is not None]
+    return run.error_span not in told
+
+
+def _failed_example(places: Places, number: int, run: ExampleRun) -> Finding:
+    error = run.error_span
+    place = places.locate(error) if error is not None and error.file == places.trace.file else None
+    if place is None and run.error_kind in ("definitions", "syntax"):
+        place = Place(places.trace.file, places.module, places.top())
+    elif place is None:
+        place = places.of_example(number)
+    code = run.error_kind if run.error_kind in codes.CODES else "exception"
+    message = run.error or ""
+    if fits_nothing(run):
+        code, message, place = "no-example", nothing_fits(run), places.of_example(number)
+    elif code == "definitions":
+        message = f"the file cannot be run: {message}"
+    elif code == "example":
+        message = f"the example {run.expression} cannot be run: {message}"
+    related = []
+    if error is not None and (error.file != places.trace.file or code == "no-example") and (there := places.locate(error)) is not None:
+        related.append(related_place(places, there, "it fails here"))
+    severity = _at_most_information(codes.severity(code)) if run.evidence else codes.severity(code)
+    return Finding(code, severity, message, place.span, places.trace.file, related)
+
+
+def _note(places: Places, note: Note) -> Finding | None:
+    if note.span is not None and note.span.file != places.trace.file:
+        return None  # It is told in the file that it belongs to, when that one is open.
+    place = places.locate(note.span)
+    severity = codes.severity(note.code) if note.code in codes.CODES else "information"
+    return Finding(note.code, severity, note.message, place.span if place is not None else places.top(), places.trace.file)

@@ -1,0 +1,205 @@
+"""Lints: code that runs, but hardly does what its author meant, as far as shapes tell. The setting `lints` switches each on or off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from shapelens.analysis.explanations.operands import operands
+from shapelens.analysis.explanations.related_places import Related, related_place
+from shapelens.analysis.findings.unused_layers import unused_layers
+from shapelens.analysis.places import Place, Places, layer_name
+from shapelens.analysis.repairs.fixes import Fix
+from shapelens.analysis.shapes import dims_text
+from shapelens.protocol import Remark, Value
+from shapelens.source.edits import TextEdit, replace_argument
+from shapelens.source.positions import Span
+
+_SIGNS = {
+    "add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*", "div": "/", "divide": "/", "true_divide": "/", "truediv": "/",
+    "pow": "**", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+_LOSSES = {
+    "cross_entropy": "cross_entropy takes logits and applies log_softmax itself",
+    "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits takes logits and applies sigmoid itself",
+    "nll_loss": "nll_loss takes log-probabilities, as log_softmax gives them",
+}
+
+
+@dataclass(frozen=True)
+class Lint:
+    """What a lint says of a place in the file."""
+
+    code: str
+    severity: str
+    message: str
+    span: Span
+    related: list[Related] = field(default_factory=list)
+    fix: Fix | None = None
+
+
+def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
+    """The lints of a trace, in no order. `wanted` says of each code whether it is on."""
+    for remark in places.trace.remarks:
+        place = places.locate(remark.span) if remark.span is not None and remark.span.file == places.trace.file else None
+        rule = _RULES.get(remark.code)
+        if place is not None and rule is not None and wanted.get(remark.code, False):
+            lint = rule(places, remark, place)
+            run = places.trace.examples[remark.example] if 0 <= remark.example < len(places.trace.examples) else None
+            if lint is not None and not (run is not None and run.doubtful):
+                # What a found example makes of the code need not be what its author does with it.
+                found = run is not None and run.evidence != "" and lint.severity == "error"
+                yield replace(lint, severity="information") if found else lint
+    if wanted.get("unused-layer", False):
+        for layer, place in unused_layers(places):
+            message = f"{layer_name(layer)} is constructed but never used: no code of the class reads it, and no example called it"
+            yield Lint("unused-layer", "hint", message, place.span)
+
+
+# --- broadcasts ---
+
+
+def _outer_product(places: Places, remark: Remark, place: Place) -> Lint | None:
+    first, second = remark.inputs
+    high, low = (first, second) if remark.dim == 0 else (second, first)
+    if high.named is not None and low.named is not None and high.named[:-1] != low.named:
+        return None  # Two sizes of different meaning, which happen to be equal.
+    result = _broadcast(high, low)
+    sign = _SIGNS.get(remark.operation.strip("_").removeprefix("r"), _SIGNS.get(remark.operation.strip("_"), ""))
+    given = (
+        f"{dims_text(first)} {sign} {dims_text(second)}" if sign else f"{remark.operation} of {dims_text(first)} and {dims_text(second)}"
+    )
+    message = f"{given} makes an outer product {result}: the last dim of {dims_text(high)} is stretched along {dims_text(low)}"
+    return Lint("outer-product", "warning", message, place.span, fix=_squeezed_operand(remark, place))
+
+
+def _broadcast(high: Value, low: Value) -> str:
+    """The dims that a tensor and one of a dim more broadcast to."""
+    sizes = high.named if high.named is not None and low.named is not None else [str(size) for size in high.shape or []]
+    other = low.named if high.named is not None and low.named is not None else [str(size) for size in low.shape or []]
+    return "[" + ", ".join([sizes[0], *[a if b == "1" else b for a, b in zip(sizes[1:], other, strict=True)]]).replace("*", "·") + "]"
+
+
+def _squeezed_operand(remark: Remark, place: Place) -> Fix | None:
+    """Takes the dim of size 1 from the operand that has it."""
+    found = operands(place.module.lines.text_of(place.span))
+    number = remark.dim or 0
+    if remark.operation.startswith("__r"):
+        number = 1 - number
+    if len(found) != 2:
+        return None
+    start, end, needs_brackets = found[number]
+    lines = place.module.lines
+    base = lines.offset(place.span.start)
+    text = lines.text[base + start : base + end]
+    new = f"({text}).squeeze(-1)" if needs_brackets else f"{text}.squeeze(-1)"
+    title = f"Take the last dim away: {new}" if len(new) <= 60 and "\n" not in new else "Take the last dim away with squeeze(-1)"
+    return Fix(title, [TextEdit(lines.span(base + start, base + end), new)], place.file)
+
+
+# --- squeeze ---
+
+
+def _squeeze(places: Places, remark: Remark, place: Place) -> Lint | None:
+    value = remark.inputs[0]
+    batch = _batch_dim(places, remark, value)
+    if batch is None:
+        return None
+    dims, shape = value.named or [str(size) for size in value.shape or []], value.shape or []
+    single = [dim for dim, size in enumerate(dims) if size == "1" and dim != batch]
+    if shape[batch] == 1:
+        left = "[" + ", ".join(dims[dim] for dim, size in enumerate(shape) if size != 1) + "]"
+        message = f"squeeze() drops the batch too, as it has size 1: {dims_text(value)} becomes {left}"
+    else:
+        name = value.named[batch] if value.named is not None else "the batch"
+        message = f"squeeze() of {dims_text(value)} drops every dim of size 1: with a batch of 1 {name} would go too"
+    fix = _squeeze_dims(place, single, len(dims)) if single else None
+    return Lint("squeeze-batch", "warning" if shape[batch] == 1 else "information", message, place.span, fix=fix)
+
+
+def _batch_dim(places: Places, remark: Remark, value: Value) -> int | None:
+    """The dim that is the batch's: the one of that name, or without names the first, if it has the size of the first input's first dim."""
+    model = next((layer for layer in places.trace.layers if layer.example == remark.example and layer.path == "" and layer.calls), None)
+    given = model.calls[0].inputs if model is not None else []
+    first = next((each for each in given if each.kind == "tensor" and each.shape), None)
+    if first is None or not first.shape or not value.shape or len(first.shape) < 2:
+        return None
+    if value.named is not None and first.named is not None:
+        name = first.named[0]
+        return value.named.index(name) if name in value.named and not name.isdigit() else None
+    return 0 if value.shape[0] == first.shape[0] else None
+
+
+def _squeeze_dims(place: Place, dims: list[int], rank: int) -> Fix | None:
+    """Says which dims to take away: all of size 1 but the batch."""
+    call = place.module.call_at(place.span)
+    if call is None or call.function.rpartition(".")[2] != "squeeze":
+        return None
+    text = "-1" if dims == [rank - 1] else str(dims[0]) if len(dims) == 1 else "(" + ", ".join(map(str, dims)) + ")"
+    edit = replace_argument(place.module, call, None, "dim", text)
+    return Fix(f"Take only dim {text} away", [edit], place.file)
+
+
+# --- normalisations ---
+
+
+def _norm(places: Places, remark: Remark, place: Place) -> Lint | None:
+    name, shape = _called(places, remark), dims_text(remark.inputs[0])
+    if remark.operation == "batch_norm":
+        message = f"{name} gets one value per channel ({shape}): in training mode this fails, as a batch norm needs more of them"
+        return Lint("norm-single-value", "information", message, place.span)
+    group = "feature" if remark.operation == "layer_norm" else "group"
+    message = f"{name} normalises one value per {group} ({shape}): its result is its bias, whatever the input"
+    return Lint("norm-single-value", "warning", message, place.span)
+
+
+def _called(places: Places, remark: Remark) -> str:
+    """A layer by its name in the user's code, a function by its own."""
+    return layer_name(places.trace.layers[remark.layer]) if remark.layer is not None else remark.operation
+
+
+# --- softmax and losses ---
+
+
+def _softmax_single(places: Places, remark: Remark, place: Place) -> Lint | None:
+    origin = remark.origins[0] if remark.origins else None
+    producer = places.trace.layers[origin.layer] if origin is not None and origin.layer is not None else None
+    given = "1" if remark.operation == "softmax" else "0"
+    message = f"{remark.operation} over a dim of size 1 ({dims_text(remark.inputs[0])}) gives {given} everywhere"
+    related = []
+    if origin is not None and producer is not None and origin.argument:
+        message += f": {origin.argument} of {layer_name(producer)} is 1"
+        argument = places.argument(producer, origin.argument)
+        if argument is not None:
+            where = Place(argument.file, argument.module, argument.span)
+            related.append(related_place(places, where, f"{origin.argument} of {layer_name(producer)}"))
+    return Lint("softmax-single-value", "warning", message, place.span, related)
+
+
+def _softmax_dim(places: Places, remark: Remark, place: Place) -> Lint | None:
+    value = remark.inputs[0]
+    if len(value.shape or []) != 3:
+        return None  # For other ranks torch takes dim 1, or the only one there is.
+    layer = places.trace.layers[remark.layer] if remark.layer is not None else None
+    target = places.locate(layer.span) if layer is not None else place
+    call = target.module.call_at(target.span) if target is not None else None
+    fix = None
+    if target is not None and call is not None and not any(argument.star for argument in call.arguments):
+        fix = Fix("Take the softmax over the last dim", [replace_argument(target.module, call, None, "dim", "-1")], target.file)
+    message = f"{remark.operation} without dim normalises {dims_text(value)} over dim 0, across the batch: say which dim is meant"
+    return Lint("softmax-dim", "warning", message, place.span, fix=fix)
+
+
+def _loss_input(places: Places, remark: Remark, place: Place) -> Lint | None:
+    message = f"{_LOSSES[remark.operation]}, but gets the result of a softmax or sigmoid"
+    return Lint("loss-input", "warning", message, place.span)
+
+
+_RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
+    "outer-product": _outer_product,
+    "squeeze-batch": _squeeze,
+    "norm-single-value": _norm,
+    "softmax-single-value": _softmax_single,
+    "softmax-dim": _softmax_dim,
+    "loss-input": _loss_input,
+}

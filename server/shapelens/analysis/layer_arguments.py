@@ -1,0 +1,148 @@
+"""What the constructors of `torch.nn` layers call their arguments, in order, and which values of one argument go with the others.
+
+Names and order are those of torch 2.13's signatures; a layer that is not listed is one whose constructor takes no size that has to fit
+its input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from shapelens.protocol import LayerSeen
+
+_CONV = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias", "padding_mode")
+_CONV_TRANSPOSE = (*_CONV[:5], "output_padding", "groups", "bias", "dilation", "padding_mode")
+_BATCH_NORM = ("num_features", "eps", "momentum", "affine", "track_running_stats")
+_RNN = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size")
+_RNN_CELL = ("input_size", "hidden_size", "bias")
+_TRANSFORMER_LAYER = ("d_model", "nhead", "dim_feedforward", "dropout", "activation", "layer_norm_eps", "batch_first", "norm_first", "bias")
+
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "Linear": ("in_features", "out_features", "bias"),
+    "NonDynamicallyQuantizableLinear": ("in_features", "out_features", "bias"),
+    "Bilinear": ("in1_features", "in2_features", "out_features", "bias"),
+    **{f"Conv{n}d": _CONV for n in (1, 2, 3)},
+    **{f"ConvTranspose{n}d": _CONV_TRANSPOSE for n in (1, 2, 3)},
+    **{f"LazyConv{n}d": _CONV[1:] for n in (1, 2, 3)},
+    **{f"LazyConvTranspose{n}d": _CONV_TRANSPOSE[1:] for n in (1, 2, 3)},
+    "LazyLinear": ("out_features", "bias"),
+    **{f"{kind}Norm{n}d": _BATCH_NORM for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    "SyncBatchNorm": _BATCH_NORM,
+    "GroupNorm": ("num_groups", "num_channels", "eps", "affine"),
+    "LayerNorm": ("normalized_shape", "eps", "elementwise_affine", "bias"),
+    "RMSNorm": ("normalized_shape", "eps", "elementwise_affine"),
+    "RNN": _RNN,
+    "LSTM": _RNN,
+    "GRU": _RNN,
+    "RNNCell": _RNN_CELL,
+    "LSTMCell": _RNN_CELL,
+    "GRUCell": _RNN_CELL,
+    "MultiheadAttention": ("embed_dim", "num_heads", "dropout", "bias", "add_bias_kv", "add_zero_attn", "kdim", "vdim", "batch_first"),
+    "TransformerEncoderLayer": _TRANSFORMER_LAYER,
+    "TransformerDecoderLayer": _TRANSFORMER_LAYER,
+    "Transformer": ("d_model", "nhead", "num_encoder_layers", "num_decoder_layers", "dim_feedforward", "dropout"),
+    "Embedding": ("num_embeddings", "embedding_dim", "padding_idx"),
+    "EmbeddingBag": ("num_embeddings", "embedding_dim", "max_norm"),
+    "PReLU": ("num_parameters", "init"),
+    "Unflatten": ("dim", "unflattened_size"),
+    "PixelShuffle": ("upscale_factor",),
+    "PixelUnshuffle": ("downscale_factor",),
+}
+
+# What an argument of one of these layers is called where one counts its units.
+_NOUNS = {
+    "in_features": "features",
+    "in1_features": "features in its first input",
+    "in2_features": "features in its second input",
+    "in_channels": "channels",
+    "num_features": "channels",
+    "num_channels": "channels",
+    "input_size": "features",
+    "hidden_size": "hidden features",
+    "embed_dim": "features",
+    "d_model": "features",
+    "kdim": "features in its key",
+    "vdim": "features in its value",
+    "num_parameters": "channels",
+}
+
+_DIVISOR = {"num_channels": "num_groups", "in_channels": "groups", "out_channels": "groups", "embed_dim": "num_heads", "d_model": "nhead"}
+
+# How many gates' rows a recurrent weight holds (torch's documentation of the layers' attributes).
+_GATES = {"LSTM": "4·", "LSTMCell": "4·", "GRU": "3·", "GRUCell": "3·", "RNN": "", "RNNCell": ""}
+_ATTENTION = {
+    "in_proj_weight": "[3·embed, embed]",
+    "in_proj_bias": "[3·embed]",
+    "q_proj_weight": "[embed, embed]",
+    "k_proj_weight": "[embed, kdim]",
+    "v_proj_weight": "[embed, vdim]",
+    "out_proj.weight": "[embed, embed]",
+    "out_proj.bias": "[embed]",
+}
+
+
+def index_of(layer: LayerSeen, argument: str) -> int | None:
+    """Where the constructor takes this argument by position; None where that is not known, as in a user's own subclass of a layer."""
+    names = ARGUMENTS.get(layer.class_name, ()) if layer.qualified_name.startswith("torch.nn.") else ()
+    return names.index(argument) if argument in names else None
+
+
+def noun(layer: LayerSeen | None, argument: str) -> str:
+    """What the sizes of an argument count: "features" of `in_features`."""
+    if argument == "num_features" and layer is not None and layer.class_name.endswith("1d"):
+        return "features"
+    return _NOUNS.get(argument, "")
+
+
+def setting(layer: LayerSeen, argument: str) -> int | None:
+    """The number that a layer's repr shows for an argument: 8 for `groups` of `Conv2d(8, 8, kernel_size=(3, 3), groups=8)`."""
+    if argument == "num_groups":
+        found = re.match(r"\w+\((\d+)", layer.description)
+    else:
+        found = re.search(rf"\b{argument}=(\d+)\b", layer.description)
+    return int(found.group(1)) if found else None
+
+
+def normalized_shape(layer: LayerSeen) -> list[int]:
+    """The sizes that the repr of a LayerNorm or RMSNorm shows: [6, 8, 12] of `LayerNorm((6, 8, 12), eps=1e-05)`; [] for others."""
+    described = re.match(r"\w+\(\(([\d, ]*)\)", layer.description)
+    return [int(part) for part in described.group(1).split(",") if part.strip()] if described else []
+
+
+def constructor_words(layer: LayerSeen, message: str) -> str:
+    """What a layer's constructor says of its arguments, in its own names for them."""
+    if not layer.class_name.startswith("Transformer"):
+        return message
+    return message.replace("embed_dim", "d_model").replace("num_heads", "nhead")
+
+
+def fits(layer: LayerSeen, argument: str, size: int) -> bool:
+    """Whether the constructor would take this size with the layer's other arguments as they are (channels divisible by groups, say)."""
+    divisor = setting(layer, _DIVISOR[argument]) if argument in _DIVISOR else None
+    return size > 0 and (divisor is None or size % divisor == 0)
+
+
+def parameter_meaning(layer: LayerSeen, name: str) -> str:
+    """The shape of a parameter in words: `[4·hidden, input]` for an LSTM's `weight_ih_l0`; "" where the numbers say it all."""
+    kind = layer.class_name
+    if kind in _GATES:
+        return _recurrent_meaning(layer, name)
+    return _ATTENTION.get(name, "") if kind == "MultiheadAttention" else ""
+
+
+def _recurrent_meaning(layer: LayerSeen, name: str) -> str:
+    gates = _GATES[layer.class_name]
+    found = re.match(r"(weight|bias)_(ih|hh|hr)(?:_l(\d+))?(?:_reverse)?$", name)
+    if not found:
+        return ""
+    what, of, level = found.groups()
+    if of == "hr":
+        return "[proj, hidden]"
+    if what == "bias":
+        return f"[{gates}hidden]"
+    state = "proj" if "proj_size=" in layer.description else "hidden"
+    if of == "hh":
+        return f"[{gates}hidden, {state}]"
+    below = ("2·" if "bidirectional=True" in layer.description else "") + state
+    return f"[{gates}hidden, {'input' if level in (None, '0') else below}]"

@@ -1,0 +1,183 @@
+"""Fixes that a mismatch speaks for: the smallest edit that gives a layer the size that it got, or has the one before give what it needs.
+
+They are candidates: which of them is offered, the `repair` package finds out by running them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from shapelens.analysis.layer_arguments import fits, normalized_shape
+from shapelens.analysis.places import ArgumentPlace, Places, layer_name
+from shapelens.analysis.repairs.size_expressions import Sizes, replacement
+from shapelens.protocol import LayerSeen, Mismatch, Value
+from shapelens.source.edits import TextEdit, replace_argument
+
+_COUNTED_FROM_THE_FRONT = ("num_features", "num_channels")  # dim 1, whatever the number of dims; all else counts from the back
+
+
+class Likelihood(IntEnum):
+    """How likely a repair is what the author meant, the likeliest first.
+
+    An expression that holds the right size is likelier to be what was mistyped than a number that merely fits its surroundings.
+    """
+
+    PART = 0  # a part of the expression that was written
+    HERE = 1  # a number, at the operation or layer that failed
+    NUMBER = 2  # a number for a number, at a layer before
+    LIKE_ANOTHER = 3  # another dim or order of dims, at an operation before, that then reads as another one in the file does
+    BEFORE = 4  # the same for one that reads as no other
+    NUMBER_FOR_EXPRESSION = 5
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Edits of one file that may mend a finding."""
+
+    title: str
+    edits: list[TextEdit]
+    file: str
+    likelihood: Likelihood = Likelihood.HERE
+
+
+def in_size_fix(places: Places, mismatches: Sequence[Mismatch], place: ArgumentPlace) -> Fix | None:
+    """Sets the argument to the size that arrived; None where no one text is right for all layers of this constructor call, or the layers'
+    other arguments forbid the size."""
+    first = mismatches[0]
+    by_layer = _sizes(places, mismatches)
+    layers = [places.trace.layers[index] for index in by_layer]
+    if not by_layer or place.hidden or not all(fits(layer, first.argument, by_layer[layer.index][1]) for layer in layers):
+        return None
+    text = _argument_text(place, layers[0], first, list(by_layer.values()))
+    if text is None:
+        return None
+    edit = replace_argument(place.module, place.call, place.argument, first.argument, text)
+    return Fix(f"Change {first.argument} to {text}", [edit], place.file, _likelihood(place, text, Likelihood.HERE))
+
+
+def producer_fix(places: Places, mismatches: Sequence[Mismatch]) -> Fix | None:
+    """Sets the size that the layer before gives (its `out_features`, `out_channels`) to the one that is needed; None where the size did not
+    come straight out of a layer, or other layers of the same constructor call are right as they are."""
+    nearest = [each.origins[0] for each in mismatches if each.origins]
+    if len(nearest) != len(mismatches) or any(origin.layer is None or origin.argument == "" for origin in nearest):
+        return None
+    sizes = {origin.layer: (each.got, each.need) for origin, each in zip(nearest, mismatches, strict=True) if origin.layer is not None}
+    producer = places.trace.layers[next(iter(sizes))]
+    if any(places.trace.layers[index].span != producer.span for index in sizes):
+        return None
+    if any(layer.span == producer.span and layer.calls and layer.index not in sizes for layer in places.trace.layers):
+        return None
+    wanted = [(got, need) for got, need in sizes.values() if got is not None and need is not None]
+    return _out_size_fix(places, producer, nearest[0].argument, wanted)
+
+
+def broadcast_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
+    """For two tensors that do not broadcast: the layers that gave them set to give the other one's size. One whose argument is an
+    expression with the right size in it comes first; where neither is, nobody knows which of the two is wrong."""
+    tensors = [value.shape for value in mismatch.inputs if value.kind == "tensor" and value.shape]
+    if mismatch.code != "broadcast" or len(tensors) != 2 or tensors[0][-1] == tensors[1][-1]:
+        return []
+    found: list[Fix] = []
+    for origin in mismatch.origins:
+        for own, other in (tensors, tensors[::-1]):
+            if origin.layer is None or not origin.argument or origin.result[-1:] != own[-1:] or own[-1] is None or other[-1] is None:
+                continue
+            producer = places.trace.layers[origin.layer]
+            alike = all(layer.description == producer.description for layer in places.trace.layers if layer.span == producer.span)
+            fix = _out_size_fix(places, producer, origin.argument, [(own[-1], other[-1])])
+            if fix is not None and (alike or fix.likelihood is Likelihood.PART):
+                found.append(fix)
+    return sorted(found, key=lambda fix: fix.likelihood)
+
+
+def cat_fix(places: Places, mismatch: Mismatch) -> Fix | None:
+    """Joins the tensors of a `cat` along the one dim in which they differ."""
+    place = places.here(mismatch)
+    call = place.module.call_at(place.span) if place is not None and mismatch.code == "cat" else None
+    shapes = [value.shape or [] for value in mismatch.inputs]
+    if place is None or call is None or call.function.rpartition(".")[2] not in ("cat", "concat", "concatenate") or not shapes:
+        return None
+    if len({len(shape) for shape in shapes}) != 1:
+        return None
+    differing = [dim for dim, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1]
+    argument = place.module.argument(call, ["dim", "axis"], 1)
+    if len(differing) != 1 or (argument is None and any(each.star for each in call.arguments)):
+        return None
+    edit = replace_argument(place.module, call, argument, "dim", str(differing[0]))
+    return Fix(f"Join along dim {differing[0]}", [edit], place.file)
+
+
+def _out_size_fix(places: Places, producer: LayerSeen, argument: str, sizes: Sizes) -> Fix | None:
+    """Sets a layer's out-size. None where the layer is called more than once: what else it gives its result to would no longer fit."""
+    if argument == "hidden_size" and re.search("bidirectional=True|proj_size", producer.description):
+        return None  # The size is twice the argument, or another argument's.
+    place = places.argument(producer, argument)
+    if place is None or place.argument is None or place.argument.star or sum(call.count for call in producer.calls) > 1:
+        return None
+    text = replacement(place.argument.text, sizes)
+    if text is None or not all(fits(producer, argument, wanted) for _, wanted in sizes):
+        return None
+    edit = replace_argument(place.module, place.call, place.argument, argument, text)
+    likelihood = _likelihood(place, text, Likelihood.NUMBER)
+    return Fix(f"Change {argument} of {layer_name(producer)} to {text}", [edit], place.file, likelihood)
+
+
+def _likelihood(place: ArgumentPlace, text: str, of_number: Likelihood) -> Likelihood:
+    """Of a text that takes the place of an argument's."""
+    if not re.fullmatch(r"[\d\s,()\[\]]+", text):
+        return Likelihood.PART
+    written = place.argument.text if place.argument is not None else ""
+    return of_number if re.fullmatch(r"[\d\s,()\[\]]*", written) else Likelihood.NUMBER_FOR_EXPRESSION
+
+
+def _sizes(places: Places, mismatches: Sequence[Mismatch]) -> dict[int, tuple[int, int]]:
+    """What the argument was and should be for each layer of the constructor call, by index; {} where a layer gets several sizes."""
+    first = mismatches[0]
+    size_at = _dim(first)
+    needs = {each.layer: each.need for each in mismatches}
+    arrived: dict[int, set[int]] = {}
+    for each in mismatches:
+        if each.layer is not None and each.got is not None:
+            arrived.setdefault(each.layer, set()).add(each.got)
+    span = places.trace.layers[first.layer].span if first.layer is not None else None
+    for layer in places.trace.layers if size_at is not None else []:
+        for call in layer.calls if layer.span == span else []:
+            size = _size(call.inputs[0], size_at) if size_at is not None and call.inputs and call.inputs[0].kind == "tensor" else None
+            if size is not None:
+                arrived.setdefault(layer.index, set()).add(size)
+    if any(len(sizes) > 1 for sizes in arrived.values()):
+        return {}
+    return {index: (needs.get(index) or min(sizes), min(sizes)) for index, sizes in arrived.items()}
+
+
+def _dim(mismatch: Mismatch) -> int | None:
+    """The dim of the layer's first input that carries the size, counted so that it holds for inputs of other ranks too."""
+    first = mismatch.inputs[0] if mismatch.inputs else None
+    if mismatch.dim is None or first is None or first.shape is None or mismatch.argument in ("in2_features", "kdim", "vdim"):
+        return None
+    return mismatch.dim if mismatch.argument in _COUNTED_FROM_THE_FRONT or mismatch.dim < 0 else mismatch.dim - len(first.shape)
+
+
+def _size(value: Value, dim: int) -> int | None:
+    shape = value.shape or []
+    return shape[dim] if -len(shape) <= dim < len(shape) else None
+
+
+def _argument_text(place: ArgumentPlace, layer: LayerSeen, mismatch: Mismatch, sizes: Sizes) -> str | None:
+    """What to write for the argument: the size, or the list of sizes where `normalized_shape` is one."""
+    text = place.argument.text.strip() if place.argument is not None else ""
+    if mismatch.argument != "normalized_shape":
+        return replacement(text, sizes)
+    count = len(normalized_shape(layer))
+    closing = {"[": "]", "(": ")"}.get(text[:1], "") if "," in text or text.startswith("[") else ""
+    if count == 1 and not closing:
+        return replacement(text, sizes)
+    if len({wanted for _, wanted in sizes}) != 1:
+        return None
+    shape = (mismatch.inputs[0].shape or [])[-count:] if mismatch.inputs else []
+    if not closing or len(shape) != count or None in shape:
+        return None
+    return text[0] + ", ".join(map(str, shape)) + ("," if closing == ")" and count == 1 else "") + closing

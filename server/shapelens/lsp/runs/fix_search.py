@@ -1,0 +1,173 @@
+"""Tries the fixes of published findings when nothing else is to be done, and publishes those that work.
+
+Findings are shown at once, without fixes. The search for fixes runs the document again and again, and gives way to whatever else wants to
+run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+from shapelens import protocol
+from shapelens.analysis.findings.findings import Finding
+from shapelens.analysis.traces.views import merged, seen_from, with_evidence
+from shapelens.lsp.documents.document import Analysis, Document
+from shapelens.lsp.documents.importer_traces import Ran
+from shapelens.lsp.documents.moved_findings import moved_findings, with_known_fixes
+from shapelens.lsp.runs.cached_runs import Reopened
+from shapelens.lsp.runs.client import Client
+from shapelens.lsp.workspace.parsed_files import OtherModules
+from shapelens.repair import search
+from shapelens.runner import Worker
+from shapelens.source.edits import PositionMap
+
+LIMITS = search.Limits(seconds_per_finding=5.0, seconds=15.0, seconds_for_others=0.5)
+# A request for code actions waits no longer than this for fixes that are being tried.
+LONGEST_WAIT = 15.0
+
+
+@dataclass
+class _Task:
+    """What there is to try for a document: an analysis, and the runs that it is made of."""
+
+    analysis: Analysis
+    runs: Sequence[Ran]
+    findings: list[Finding]  # as they were before any fix was known
+    under_way: tuple[Worker, int] | None = None  # with the id of the run
+    interrupted: bool = False
+
+
+class Repairs:
+    """At most one task a document, for its newest findings."""
+
+    def __init__(self, client: Client, reopened: Reopened, other_modules: OtherModules, run_ids: itertools.count[int]) -> None:
+        self._client = client
+        self._reopened = reopened
+        self._other_modules = other_modules
+        self._run_ids = run_ids
+        self._tasks: dict[Document, _Task] = {}
+        # What was run last, its findings, and these with fixes.
+        self._known: WeakKeyDictionary[Document, tuple[object, list[Finding], list[Finding]]] = WeakKeyDictionary()
+        self._expected: dict[Document, asyncio.Event] = {}  # set when more is known of which fixes work
+
+    def expect(self, document: Document) -> None:
+        """A run has begun; `want` or `forget` follows."""
+        self.forget(document)
+        self._expected[document] = asyncio.Event()
+
+    def want(self, document: Document, analysis: Analysis, runs: Sequence[Ran]) -> None:
+        """The findings of this analysis, which is what these runs saw, have been published and should get fixes."""
+        if not analysis.findings or not runs or document.failure:
+            self.forget(document)
+            return
+        known = self._known.get(document)
+        if known is not None and known[0] == _texts(runs) and analysis.findings in known[1:]:
+            # Something else ran that has nothing to do with this.
+            self._publish(document, analysis, known[2])
+            self.forget(document)
+            return
+        self.interrupt(document)
+        self._tasks[document] = _Task(analysis, runs, list(analysis.findings))
+        self._expected.setdefault(document, asyncio.Event())
+
+    def follow(
+        self, document: Document, before: tuple[Sequence[Ran], object], now: tuple[Sequence[Ran], list[Finding]], since: PositionMap
+    ) -> None:
+        """The text has changed, but nothing had to run: what was known of the runs and findings of before holds for those of now."""
+        known = self._known.get(document)
+        if known is not None and known[0] == _texts(before[0]) and before[1] in known[1:]:
+            self._known[document] = _texts(now[0]), now[1], with_known_fixes(now[1], moved_findings(known[2], since))
+
+    def forget(self, document: Document) -> None:
+        """The text has changed, the document was closed, or its run brought nothing that could be mended."""
+        self.interrupt(document)
+        self._tasks.pop(document, None)
+        event = self._expected.pop(document, None)
+        if event is not None:
+            event.set()
+
+    def interrupt(self, document: Document) -> None:
+        """Something else wants to run. The search begins anew at the next `search`."""
+        task = self._tasks.get(document)
+        if task is not None:
+            task.interrupted = True
+            if task.under_way is not None:
+                worker, run_id = task.under_way
+                worker.cancel(run_id)
+
+    async def tried(self, document: Document, enough: Callable[[], bool]) -> None:
+        """Wait until all fixes of what is published are known or `enough` of them, or for as long as a user would."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LONGEST_WAIT
+        while (event := self._expected.get(document)) is not None and not enough() and loop.time() < end:
+            event.clear()
+            waiting = asyncio.ensure_future(event.wait())
+            await asyncio.wait({waiting}, timeout=end - loop.time())
+            waiting.cancel()
+
+    def next(self) -> Document | None:
+        """The document to search next: the one that was wanted last."""
+        return next(reversed(self._tasks), None)
+
+    async def search(self, document: Document) -> None:
+        """Try the fixes of a document and publish those that work. What was interrupted stays wanted."""
+        task = self._tasks[document]
+        task.interrupted = False
+        analysis = task.analysis
+        found = list(task.findings)
+        # Examples can be run by their number only where they all are of one run.
+        examples = len(task.runs[0].run.examples) if len(task.runs) == 1 and task.runs[0].run.file == document.path else 0
+        tried = search.Document(document.path, analysis.module, analysis.settings, examples, found, self._other_modules)
+        searching = search.Search(tried, lambda texts, numbers: self._attempt(document.path, task, texts, numbers), LIMITS)
+        try:
+            for number, finding in enumerate(task.findings):
+                found[number] = await searching.mended(finding)
+                if self._tasks.get(document) is not task or task.interrupted:
+                    return
+                if found[number].fix is not None:
+                    self._publish(document, analysis, list(found))
+            self._known[document] = _texts(task.runs), task.findings, found
+        except search.GivenUp:
+            if self._tasks.get(document) is not task or task.interrupted:
+                return
+        self.forget(document)
+
+    def _publish(self, document: Document, analysis: Analysis, found: list[Finding]) -> None:
+        if document.version == analysis.version and any(finding.fix is not None for finding in found):
+            analysis.findings = found
+            self._client.publish(document, found)
+            if document in self._expected:
+                self._expected[document].set()
+
+    async def _attempt(self, file: str, task: _Task, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+        views = []
+        for ran in task.runs:
+            trace = await self._run(task, ran, texts, numbers)
+            if trace is None:
+                return None
+            views.append(trace if trace.file == file else seen_from(trace, file))
+        return merged(file, views) if len(views) > 1 else views[0]
+
+    async def _run(self, task: _Task, ran: Ran, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+        if task.interrupted:
+            raise search.GivenUp
+        newest: list[protocol.Trace] = []
+        run, worker = ran.run, ran.worker
+        examples = ran.again(numbers)
+        text, overlays = texts.get(run.file, run.text), {**run.overlays, **texts}
+        run = replace(run, run_id=next(self._run_ids), text=text, examples=examples, overlays=overlays, named=False, background=True)
+        task.under_way = worker, run.run_id
+        finished = await self._reopened.run(run, worker, lambda traced: newest.append(traced.trace), lasting=ran.lasting)
+        task.under_way = None
+        if finished.outcome in ("cancelled", "unavailable"):  # It says nothing about the fix.
+            raise search.GivenUp
+        return with_evidence(newest[-1], ran.examples) if newest and finished.outcome == "ok" else None
+
+
+def _texts(runs: Sequence[Ran]) -> object:
+    """What makes runs the same: the texts and the examples."""
+    return [(ran.run.file, ran.run.text, ran.run.overlays, ran.run.examples) for ran in runs]

@@ -1,0 +1,99 @@
+"""Which document runs next: one runs at a time, the one that was edited last comes first, an edit cancels the run of its own document."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.runs.fix_search import Repairs
+
+logger = logging.getLogger(__name__)
+
+# Edits that come faster than runs say what is wrong wait for a part of that time: a run that the next keystroke cancels is in vain.
+DEBOUNCE_SHARE = 0.25
+LONGEST_DEBOUNCE = 0.2
+# So do those that come faster than anybody types, from a held key or a program: the last one should find a process that is ready for it.
+BURST_SECONDS = 0.05
+
+
+def debounce(document: Document) -> float:
+    """Seconds to wait for more keystrokes before this document runs. The first one after a pause does not wait."""
+    seconds = document.seconds_to_findings
+    return 0.0 if document.seconds_between_edits > max(seconds, BURST_SECONDS) else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * seconds)
+
+
+class Schedule:
+    """`run` is awaited for one document after the other; `cancel` makes it return early. Fixes are tried while there is nothing to run."""
+
+    def __init__(self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None], repairs: Repairs) -> None:
+        self._run = run
+        self._cancel = cancel
+        self._repairs = repairs
+        self._repairing: Document | None = None
+        self._queue: list[Document] = []  # the last one is next
+        self._timers: dict[Document, asyncio.TimerHandle] = {}
+        self._running: Document | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def want(self, document: Document, delay: float = 0.0, *, urgent: bool = True) -> None:
+        """Run this document after `delay` seconds: before all others if `urgent`, or else after them.
+
+        A run of the same document is cancelled at once. An urgent one also takes the place of another document's run, which is made up for.
+        """
+        self.forget(document)
+        if delay > 0:
+            self._timers[document] = asyncio.get_running_loop().call_later(delay, self._enqueue, document, urgent)
+        else:
+            self._enqueue(document, urgent)
+
+    def forget(self, document: Document) -> None:
+        """This document need not run any more."""
+        timer = self._timers.pop(document, None)
+        if timer is not None:
+            timer.cancel()
+        if document in self._queue:
+            self._queue.remove(document)
+        self._repairs.forget(document)
+        if self._running is document:
+            self._cancel(document)
+
+    def _enqueue(self, document: Document, urgent: bool) -> None:
+        self._timers.pop(document, None)
+        self._queue.insert(len(self._queue) if urgent else 0, document)
+        if self._repairing is not None:
+            self._repairs.interrupt(self._repairing)
+        if urgent and self._running is not None and self._running is not document:
+            interrupted = self._running
+            self._cancel(interrupted)
+            if interrupted not in self._queue and interrupted not in self._timers:
+                self._queue.insert(len(self._queue) - 1, interrupted)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            if not self._queue:
+                repaired = self._repairs.next()
+                if repaired is None:
+                    return
+                await self._repair(repaired)
+                continue
+            document = self._running = self._queue.pop()
+            try:
+                await self._run(document)
+            except Exception:
+                logger.exception("the run of %s failed", document.uri)
+            finally:
+                self._running = None
+
+    async def _repair(self, document: Document) -> None:
+        self._repairing = document
+        try:
+            await self._repairs.search(document)
+        except Exception:
+            logger.exception("the search for fixes in %s failed", document.uri)
+            self._repairs.forget(document)
+        finally:
+            self._repairing = None

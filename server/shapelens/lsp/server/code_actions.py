@@ -1,0 +1,112 @@
+"""Code actions for the findings at a place: the fixes that travel with them, and a comment that silences them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from lsprotocol import types
+
+from shapelens.analysis.display.lenses import Lens
+from shapelens.analysis.evidence import evidence_text
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.server import to_lsp
+from shapelens.source.edits import TextEdit, set_directive
+from shapelens.source.positions import Span
+
+_IGNORE = re.compile(r"#\s*shapelens:\s*ignore\[([^\]]*)\]")
+
+
+def code_actions(document: Document, diagnostics: Iterable[types.Diagnostic], *, versioned: bool, encoding: str) -> list[types.CodeAction]:
+    """First the fixes of all diagnostics, then a way to silence each. A fix of an older text is left out: a newer one is on its way."""
+    own = [each for each in diagnostics if each.source == to_lsp.SOURCE]
+    fixes = [action for each in own for action in _fixes(document, each, versioned=versioned)]
+    silencing = [action for each in own if (action := _silence(document, each, versioned=versioned, encoding=encoding)) is not None]
+    return fixes + silencing
+
+
+def example_actions(
+    document: Document, lenses: Iterable[Lens], where: types.Range, *, versioned: bool, encoding: str
+) -> list[types.CodeAction]:
+    """For the classes whose names' lines are in a range, and whose example was found: write it down, or run another one."""
+    actions = []
+    for lens in lenses:
+        if lens.action != "write" or not where.start.line <= lens.span.line - 1 <= where.end.line:
+            continue
+        try:
+            edit = set_directive(document.module, lens.target, lens.expression)
+        except ValueError:
+            continue  # The class has gone since.
+        edits = [to_lsp.text_edit(document.lines, edit, encoding)]
+        change = to_lsp.workspace_edit(document.uri, document.version, edits, versioned=versioned)
+        actions.append(types.CodeAction("Write the example down as a directive", types.CodeActionKind.RefactorRewrite, edit=change))
+        for other in lens.others:
+            use = types.Command("Use this example", "shapelens.useExample", arguments=[document.uri, lens.target, other.expression])
+            title = f"Use the example {other.expression} ({evidence_text(other.evidence, other.where)})"
+            actions.append(types.CodeAction(title, types.CodeActionKind.RefactorRewrite, command=use))
+    return actions
+
+
+def lacks_fixes(document: Document, diagnostic: types.Diagnostic) -> bool:
+    """Whether a diagnostic of the newest text came before it was known which fixes work."""
+    data = _plain(diagnostic.data) if diagnostic.source == to_lsp.SOURCE else None
+    return isinstance(data, dict) and data.get("version") == document.version and not data.get("fixes")
+
+
+def _fixes(document: Document, diagnostic: types.Diagnostic, *, versioned: bool) -> list[types.CodeAction]:
+    data = _plain(diagnostic.data)
+    if not isinstance(data, dict) or data.get("version") != document.version:
+        return []
+    actions = []
+    for number, fix in enumerate(data.get("fixes", [])):
+        edits = [types.TextEdit(types.Range(types.Position(*each[:2]), types.Position(*each[2:4])), each[4]) for each in fix["edits"]]
+        version = document.version if fix["uri"] == document.uri else None
+        actions.append(
+            types.CodeAction(
+                title=fix["title"],
+                kind=types.CodeActionKind.QuickFix,
+                diagnostics=[diagnostic],
+                is_preferred=number == 0,
+                edit=to_lsp.workspace_edit(fix["uri"], version, edits, versioned=versioned),
+            )
+        )
+    return actions
+
+
+def _silence(document: Document, diagnostic: types.Diagnostic, *, versioned: bool, encoding: str) -> types.CodeAction | None:
+    number = diagnostic.range.start.line + 1
+    edit = silencing_edit(document.lines.line(number), number, str(diagnostic.code))
+    if edit is None:
+        return None
+    edits = [to_lsp.text_edit(document.lines, edit, encoding)]
+    return types.CodeAction(
+        title=f"Silence {diagnostic.code} on this line",
+        kind=types.CodeActionKind.QuickFix,
+        diagnostics=[diagnostic],
+        edit=to_lsp.workspace_edit(document.uri, document.version, edits, versioned=versioned),
+    )
+
+
+def silencing_edit(line: str, number: int, code: str) -> TextEdit | None:
+    """Adds `# shapelens: ignore[code]` to a line of text, or the code to such a comment. None where the line cannot take a comment."""
+    comment = _IGNORE.search(line)
+    if comment is not None:
+        before = comment.group(1).rstrip()
+        column = comment.start(1) + len(before)
+        return TextEdit(Span(number, column, number, column), f", {code}" if before else code)
+    if line.rstrip().endswith("\\") or '"""' in line or "'''" in line:
+        return None
+    end = len(line.rstrip())
+    return TextEdit(Span(number, end, number, len(line)), f"  # shapelens: ignore[{code}]")
+
+
+def _plain(data: Any) -> Any:
+    """pygls gives `data` as it came in JSON, or as an object with attributes, depending on its version."""
+    if isinstance(data, dict):
+        return {key: _plain(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)) and not hasattr(data, "_fields"):
+        return [_plain(each) for each in data]
+    if hasattr(data, "_asdict"):
+        return {key: _plain(value) for key, value in data._asdict().items()}
+    return data

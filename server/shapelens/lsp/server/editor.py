@@ -1,0 +1,180 @@
+"""The editor as the session sees it, over LSP: what it can do is read off its capabilities, and nothing here waits for its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls import uris
+from pygls.lsp.server import LanguageServer
+
+from shapelens.analysis.findings.findings import Finding
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.server import to_lsp
+from shapelens.source.positions import Lines
+
+logger = logging.getLogger(__name__)
+STATUS = "shapelens/status"
+
+
+class Editor:
+    """Implements `client.Client`. Made before the client has said hello; `capabilities` and all else may be used after that."""
+
+    def __init__(self, server: LanguageServer, documents: dict[str, Document] | None = None) -> None:
+        self._server = server
+        self.documents = documents if documents is not None else {}
+        self.on_shown: Callable[[], None] | None = None  # called when something else is shown
+        self.wants_status = False  # whether it has a place for `shapelens/status`
+        self._status: tuple[str, str, str] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._progress: str | None = None
+        self._wanted_title: str | None = None
+        self._progress_task: asyncio.Task[None] | None = None
+        self._progress_changed = asyncio.Event()
+        self._tokens = 0
+
+    # --- capabilities ---
+
+    @property
+    def encoding(self) -> str:
+        """In which units the client counts characters: "utf-8" | "utf-16" | "utf-32"."""
+        encoding = self._server.workspace.position_encoding
+        return str(getattr(encoding, "value", encoding) or "utf-16")
+
+    @property
+    def _workspace(self) -> types.WorkspaceClientCapabilities:
+        return self._server.client_capabilities.workspace or types.WorkspaceClientCapabilities()
+
+    @property
+    def takes_versioned_edits(self) -> bool:
+        """Whether edits may say which version of a document they are for."""
+        edit = self._workspace.workspace_edit
+        return bool(edit and edit.document_changes)
+
+    @property
+    def has_configuration(self) -> bool:
+        """Whether it can be asked for settings."""
+        return bool(self._workspace.configuration)
+
+    # --- client.Client ---
+
+    def publish(self, document: Document, findings: Sequence[Finding]) -> None:
+        diagnostics = [
+            to_lsp.diagnostic(each, document.uri, document.version, document.lines, self.lines_of, self.encoding) for each in findings
+        ]
+        params = types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=diagnostics)
+        self._server.text_document_publish_diagnostics(params)
+        document.published, document.published_version, document.published_text = findings, document.version, document.text
+        if self.on_shown is not None:
+            self.on_shown()
+
+    def newest(self, document: Document, diagnostic: types.Diagnostic) -> types.Diagnostic:
+        """The diagnostic as it was last published, with fixes that were still being tried when the client got its own; else that one."""
+        for finding in document.published if document.published_version == document.version else ():
+            if finding.code == diagnostic.code:
+                known = to_lsp.diagnostic(finding, document.uri, document.version, document.lines, self.lines_of, self.encoding)
+                if known.range == diagnostic.range:
+                    return known  # Its words may be others by now: dims get their names after the first run.
+        return diagnostic
+
+    def clear(self, uri: str) -> None:
+        self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
+
+    def refresh(self) -> None:
+        if self.on_shown is not None:
+            self.on_shown()
+        hint, lens = self._workspace.inlay_hint, self._workspace.code_lens
+        if hint is not None and hint.refresh_support:
+            self._ask(self._server.workspace_inlay_hint_refresh_async(None))
+        if lens is not None and lens.refresh_support:
+            self._ask(self._server.workspace_code_lens_refresh_async(None))
+
+    def status(self, state: str, message: str = "", detail: str = "") -> None:
+        if (state, message, detail) == self._status:
+            return
+        self._status = (state, message, detail)
+        if self.wants_status:
+            self._server.protocol.notify(STATUS, {"state": state, "message": message, "detail": detail})
+        elif state in ("no-torch", "error"):
+            text = f"ShapeLens: {message} {detail}".strip()
+            self._server.window_show_message(types.ShowMessageParams(type=types.MessageType.Warning, message=text))
+
+    def progress(self, title: str | None) -> None:
+        window = self._server.client_capabilities.window
+        if window is None or not window.work_done_progress:
+            return
+        self._wanted_title = title
+        self._progress_changed.set()
+        if title is not None and (self._progress_task is None or self._progress_task.done()):
+            self._progress_task = asyncio.create_task(self._show_progress())
+
+    # --- other requests to the client ---
+
+    async def configuration(self) -> dict[str, Any]:
+        """The client's section `shapelens`; empty where it has none."""
+        params = types.ConfigurationParams(items=[types.ConfigurationItem(section="shapelens")])
+        answers = await self._server.workspace_configuration_async(params)
+        return answers[0] if answers and isinstance(answers[0], dict) else {}
+
+    async def register(self, *registrations: types.Registration) -> None:
+        """Ask for notifications that need it."""
+        await self._server.client_register_capability_async(types.RegistrationParams(list(registrations)))
+
+    async def apply(self, edit: types.WorkspaceEdit, label: str) -> str | None:
+        """Have the client change a document; why it did not, or None."""
+        answer = await self._server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit=edit, label=label))
+        return None if answer.applied else (answer.failure_reason or "the editor did not apply the edit")
+
+    def lines_of(self, uri: str) -> Lines | None:
+        """The lines of a file, as the editor has it, or else as it is on disk."""
+        if uri in self.documents:
+            return self.documents[uri].lines
+        path = uris.to_fs_path(uri)
+        for document in self.documents.values():
+            if document.path == path:
+                return document.lines
+        try:
+            with Path(path or "").open(encoding="utf-8", newline="") as file:
+                return Lines(file.read())
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def in_background(self, request: Awaitable[Any]) -> None:
+        """Await something without holding up the caller; what goes wrong is logged."""
+        self._ask(request)
+
+    def _ask(self, request: Awaitable[Any]) -> None:
+        async def wait() -> None:
+            try:
+                await request
+            except Exception as error:
+                logger.warning("the editor refused a request: %s", error)
+
+        task = asyncio.create_task(wait())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _show_progress(self) -> None:
+        """One progress at a time: begun when the client has agreed, renamed while it runs, ended when nothing is wanted any more."""
+        self._tokens += 1
+        token = f"shapelens-{self._tokens}"
+        try:
+            await self._server.window_work_done_progress_create_async(types.WorkDoneProgressCreateParams(token))
+        except Exception as error:
+            logger.warning("the editor refused to show progress: %s", error)
+            return
+        shown = self._wanted_title
+        if shown is None:
+            return
+        self._server.progress(types.ProgressParams(token, types.WorkDoneProgressBegin(title="ShapeLens", message=shown)))
+        while self._wanted_title is not None:
+            if self._wanted_title != shown:
+                shown = self._wanted_title
+                self._server.progress(types.ProgressParams(token, types.WorkDoneProgressReport(message=shown)))
+            self._progress_changed.clear()
+            await self._progress_changed.wait()
+        self._server.progress(types.ProgressParams(token, types.WorkDoneProgressEnd()))

@@ -1,0 +1,59 @@
+"""The settings that hold for a document: the editor's before the project's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from shapelens.examples.settings import Settings
+from shapelens.lsp.documents.document import Document
+
+logger = logging.getLogger(__name__)
+
+
+class Configuration:
+    """Read once for each folder, until the editor or the project says something else."""
+
+    def __init__(self, root: Callable[[Document], str]) -> None:
+        self._root = root  # the workspace folder of a document
+        self._editor: dict[str, Any] = {}
+        self._first: dict[str, Any] | None = None  # what the editor said when it said hello
+        self._by_folder: dict[tuple[str, str], Settings] = {}
+
+    def of(self, document: Document) -> Settings:
+        """The settings for one document."""
+        return self._of_folder(str(Path(document.path).parent), self._root(document))
+
+    def _of_folder(self, folder: str, root: str) -> Settings:
+        # What is wrong with the settings is logged, and the defaults hold instead.
+        if (folder, root) not in self._by_folder:
+            settings = Settings.from_pyproject(folder).merged(self._editor, root or None)
+            for problem in settings.problems:
+                logger.warning("settings: %s", problem)
+            self._by_folder[(folder, root)] = settings
+        return self._by_folder[(folder, root)]
+
+    def greeted(self) -> None:
+        """The editor has said hello: what it says of settings from now on is said later by the next server, too."""
+        self._first = self._editor
+
+    def is_as_at_first(self, document: Document) -> bool:
+        """Whether the settings of a document are those that a new server would begin with."""
+        first = Settings.from_pyproject(str(Path(document.path).parent)).merged(self._first or {}, self._root(document) or None)
+        return first == self.of(document)
+
+    def set_editor(self, section: dict[str, Any]) -> bool:
+        """The editor's settings (the section `shapelens`). Returns whether anything has changed."""
+        if section == self._editor:
+            return False
+        self._editor = section
+        self._by_folder.clear()
+        return True
+
+    def reread(self) -> bool:
+        """The project's settings may have changed on disk. Returns whether they have."""
+        before = dict(self._by_folder)
+        self._by_folder.clear()
+        return any(self._of_folder(*where) != settings for where, settings in before.items())

@@ -1,0 +1,63 @@
+"""Looks for the files that import a document, in threads, as a large project has thousands: how they use its classes is evidence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from shapelens.examples.importing_files import User, Users
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.workspace.configuration import Configuration
+from shapelens.runner import Worker
+
+# Once its worker is ready, a run does not wait for longer than this for the files to be found; their evidence then comes with the next one.
+LOOK_FOR_USERS = 0.15
+# Whatever a new client asks first comes before the files that nobody has opened.
+LOOK_AROUND_AFTER = 0.5
+
+
+class Importers:
+    """Knows them of each document for as long as no file is opened, closed or saved."""
+
+    def __init__(
+        self, documents: Mapping[str, Document], configuration: Configuration, place: Callable[[Document], tuple[str, Worker]]
+    ) -> None:
+        self._documents = documents
+        self._configuration = configuration
+        self._place = place
+        self._users = Users()
+        self._looking: WeakKeyDictionary[Document, asyncio.Task[list[User]]] = WeakKeyDictionary()
+        self._looking_around: asyncio.Task[None] | None = None
+
+    def look_around(self, folders: list[str]) -> None:
+        """Read the imports of all files in some folders ahead of time."""
+
+        async def look() -> None:
+            await asyncio.sleep(LOOK_AROUND_AFTER)
+            for folder in folders:
+                await asyncio.to_thread(self._users.look_around, folder)
+
+        self._looking_around = asyncio.create_task(look())
+
+    async def of(self, document: Document, *, patient: bool = False) -> list[User]:
+        """The files that import a document; none as yet if they are not found in time, unless one is `patient`."""
+        if document.users is None:
+            root, worker = self._place(document)
+            looking = self._looking.get(document)
+            if looking is None or looking.done():
+                texts = {each.path: each.text for each in self._documents.values() if not each.saved}
+                names = [cls.name for cls in document.module.classes]
+                settings, folder = self._configuration.of(document), root or str(Path(document.path).parent)
+                looking = asyncio.create_task(asyncio.to_thread(self._users.of, document.path, folder, settings, texts, names))
+                self._looking[document] = looking
+            if not patient:
+                ready = asyncio.ensure_future(worker.until_ready())
+                await asyncio.wait({looking, ready}, return_when=asyncio.FIRST_COMPLETED)
+                ready.cancel()
+            await asyncio.wait({looking}, timeout=None if patient else LOOK_FOR_USERS)
+            if looking.done():
+                self._looking.pop(document, None)
+                document.users = looking.result()
+        return document.users or []

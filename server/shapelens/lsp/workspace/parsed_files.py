@@ -1,0 +1,63 @@
+"""Other files: the parsed text of one that findings lead to, and which documents import a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from shapelens.lsp.documents.document import Document
+from shapelens.source.module import Module, parse
+
+LARGEST_FILE = 2 << 20  # bytes
+
+
+class OtherModules:
+    """The module of a file by its absolute path: as the editor has it, else from disk, parsed once for each state of it."""
+
+    def __init__(self, documents: Mapping[str, Document]) -> None:
+        self._documents = documents
+        self._parsed: dict[str, tuple[int, Module]] = {}
+
+    def __call__(self, path: str) -> Module | None:
+        """None where the file cannot be read."""
+        for document in self._documents.values():
+            if document.path == path:
+                return document.module
+        try:
+            state = Path(path).stat()
+            if state.st_size > LARGEST_FILE:
+                return None
+            known = self._parsed.get(path)
+            if known is None or known[0] != state.st_mtime_ns:
+                with Path(path).open(encoding="utf-8", newline="") as file:
+                    self._parsed[path] = (state.st_mtime_ns, parse(file.read(), known[1] if known is not None else None))
+            return self._parsed[path][1]
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def state_of(self, path: str) -> object:
+        """What changes whenever the text of a file does."""
+        for document in self._documents.values():
+            if document.path == path and not document.saved:
+                return document.text
+        try:
+            return Path(path).stat().st_mtime_ns
+        except OSError:
+            return None
+
+
+def depends_on(document: Document, path: str) -> bool:
+    """Whether a run of `document` may look different after an edit of the file at `path`.
+
+    That is so where the last run went through that file, and where an import statement has its name: after a run that failed to import
+    it there is no other trace of it. A name that is something else costs a run and does no harm.
+    """
+    analysis = document.analysis
+    if analysis is None or not analysis.runs_by_itself:
+        return False
+    if analysis.own is not None and path in analysis.own.files:
+        return True
+    file = Path(path)
+    name = file.parent.name if file.stem == "__init__" else file.stem
+    return re.search(rf"^\s*(?:from|import)\b[^#\n]*\b{re.escape(name)}\b", document.text, re.MULTILINE) is not None
