@@ -82,7 +82,7 @@ def runs_of(editor: Editor, uri: str) -> dict[int, str]:
 async def settled(editor: Editor, uri: str) -> list[str]:
     """The runs of a file when its newest version has been answered and the newest of them has ended."""
     await editor.diagnostics(uri)
-    await editor.until(lambda: f": run {max(runs_of(editor, uri))} ended: ok" in editor.log)
+    await editor.until(lambda: f"lsp.runs: run {max(runs_of(editor, uri))} ended: ok" in editor.log)
     return list(runs_of(editor, uri).values())
 
 
@@ -133,8 +133,8 @@ async def test_an_edit_before_the_dims_have_their_names_does_not_run_everything_
     assert await watched.diagnostics(uri) == []
     await watched.until(lambda: list(runs_of(watched, uri).values()) == [BOTH, "Second", BOTH])
     first, *others = runs_of(watched, uri)
-    assert f": run {first} ended: cancelled" in watched.log
-    await watched.until(lambda: all(f": run {number} ended: ok" in watched.log for number in others))
+    assert f"lsp.runs: run {first} ended: cancelled" in watched.log
+    await watched.until(lambda: all(f"lsp.runs: run {number} ended: ok" in watched.log for number in others))
     assert await watched.hints_when(uri, lambda hints: "[B, 16]" in str(hints) and "[2, 16]" not in str(hints))
 
 

@@ -37,7 +37,7 @@ from shapelens.runner.preload import third_party
 from shapelens.source.edits import PositionMap
 from shapelens.source.module import Module
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(__package__)
 
 MEANWHILE = 0.005  # seconds after which a run has been sent
 
