@@ -3,8 +3,8 @@
 import ast
 import textwrap
 
-from shapelens.worker.search.annotations import input_shapes
 from shapelens.worker.search.evidence import InputShape
+from shapelens.worker.search.text.annotations import input_shapes
 
 
 def said(text: str) -> dict[str, InputShape]:

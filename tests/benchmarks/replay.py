@@ -30,7 +30,7 @@ from typing import Any
 
 from shapelens.batch import Batch, project_root, read
 from shapelens.report.document import document
-from shapelens.worker.packages import package_of, search_path
+from shapelens.worker.trace.module_names import package_of, search_path
 
 HERE = Path(__file__).resolve().parent
 FORMULA = re.compile(r"(?:(\d+)·)?([^\W\d]\w*(?:·[^\W\d]\w*)*)(?:/(\d+))?([+-]\d+)?")

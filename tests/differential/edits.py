@@ -1,4 +1,4 @@
-"""Edits of models: what is said of them at once, and what the whole run says. Where the two differ, `worker/reuse.py` is wrong.
+"""Edits of models: what is said of them at once, and what the whole run says. Where the two differ, `worker/memo/replay.py` is wrong.
 
 An edit changes one number in a function of the file. The run before it is rehearsed in a process of its own, as in a worker, and the edited
 text is run there. For each file it prints how often something could be said at once, how often that was not what the run said, and how long
@@ -29,11 +29,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
 
 from shapelens.protocol import ExampleRequest, Run, Trace
-from shapelens.worker import child, initialisers, quick, warm
 from shapelens.worker import run as running
-from shapelens.worker.recording import Recording
-from shapelens.worker.reuse import Reuse
-from shapelens.worker.standing import Standing, Unsuitable
+from shapelens.worker.memo import early_diagnosis
+from shapelens.worker.memo.recording import Recording
+from shapelens.worker.memo.replay import Reuse
+from shapelens.worker.process import child, warm
+from shapelens.worker.reload.loaded_project import Standing, Unsuitable
+from shapelens.worker.shims import initialisers
 
 DIRECTIVE = re.compile(r"^\s*# shapelens:\s*(.+)$", re.MULTILINE)
 
@@ -67,7 +69,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print what became of each edit")
     options = parser.parse_args()
     if options.always:
-        quick.WORTH_SECONDS = quick.WORTH_SHARE = 0.0
+        early_diagnosis.WORTH_SECONDS = early_diagnosis.WORTH_SHARE = 0.0
     warm.leave_out_the_compiler()
     warm.load_kernels()
     initialisers.make_free()
@@ -171,7 +173,7 @@ def _watch(found: Edited) -> None:
 
         return run
 
-    def said(job: running.Job, names: Any, rehearsed: quick.Rehearsed) -> bool:
+    def said(job: running.Job, names: Any, rehearsed: early_diagnosis.Rehearsed) -> bool:
         went_on: bool = timed(say)(job, names, rehearsed)
         found.said = job.said is not None
         return went_on

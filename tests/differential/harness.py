@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # where it is run as a co
 
 from differential.calls import all_calls
 from shapelens.protocol import ExampleRequest, Run, Trace, Traced, Value
-from shapelens.worker import warm
+from shapelens.worker.process import warm
 from shapelens.worker.run import execute
 
 DTYPES = {

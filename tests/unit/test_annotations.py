@@ -3,8 +3,8 @@
 import pytest
 
 from inputs_said import of_body, said
-from shapelens.worker.search.annotations import display_names
 from shapelens.worker.search.evidence import InputShape
+from shapelens.worker.search.text.annotations import display_names
 
 
 def of_signature(signature: str, before: str = "") -> InputShape | None:

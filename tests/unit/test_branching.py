@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from shapelens.worker.search.branching import is_passed_on, missed
+from shapelens.worker.search.code.branches import is_passed_on, missed
 
 
 def function(body: str) -> ast.FunctionDef:

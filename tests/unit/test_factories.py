@@ -3,7 +3,7 @@
 import ast
 from textwrap import dedent
 
-from shapelens.worker.search.factories import factories
+from shapelens.worker.search.usages.factories import factories
 
 CLASSES = ["Block", "ResNet"]
 MODEL = """

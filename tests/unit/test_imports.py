@@ -1,4 +1,4 @@
-"""Which modules a module takes values from (worker/imports.py)."""
+"""Which modules a module takes values from (worker/loading/import_graph.py)."""
 
 import ast
 import importlib
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelens.worker.imports import Imports
+from shapelens.worker.loading.import_graph import Imports
 
 FILES = {
     "__init__.py": "from .pool import *\nfrom .glob import *\n",

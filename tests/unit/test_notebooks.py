@@ -11,7 +11,7 @@ import pytest
 from shapelens import notebooks
 from shapelens.examples.importing_files import Users
 from shapelens.examples.settings import Settings
-from shapelens.worker.search.users import usages_elsewhere
+from shapelens.worker.search.usages.importing_files import usages_elsewhere
 
 
 def notebook(*cells: str) -> str:

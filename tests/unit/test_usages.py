@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from shapelens.worker.search.usages import usages
+from shapelens.worker.search.usages.project_usages import usages
 
 MODEL = """
 import numpy as np

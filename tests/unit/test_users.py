@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from shapelens.worker.search.users import usages_elsewhere
+from shapelens.worker.search.usages.importing_files import usages_elsewhere
 
 DOCUMENT = ast.parse(
     dedent("""

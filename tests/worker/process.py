@@ -9,7 +9,7 @@ from typing import Any
 
 from shapelens import protocol
 from shapelens.protocol import ExampleRequest, Finished, Hello, Loading, Output, Ready, Run, Trace, Traced
-from shapelens.worker.framing import read_message
+from shapelens.worker.process.framing import read_message
 
 MAIN = Path(protocol.__file__).parent / "worker" / "__main__.py"
 

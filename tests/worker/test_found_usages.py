@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from shapelens.worker.search.usages import usages
+from shapelens.worker.search.usages.project_usages import usages
 from worker.process import WorkerProcess
 
 SCRIPT = """

@@ -1,4 +1,4 @@
-"""Models that get new modules in the place of those whose constructors an edit has changed (`worker/grafting.py`)."""
+"""Models that get new modules in the place of those whose constructors an edit has changed (`worker/memo/submodule_swap.py`)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from shapelens.worker.holdings import Holdings, own_tensors
+from shapelens.worker.trace.module_memory import Holdings, own_tensors
 
 
 def tied() -> nn.Module:

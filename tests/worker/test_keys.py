@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from shapelens.worker.keys import key_of, number_key, value_of
-from shapelens.worker.recorder import Recorder
-from shapelens.worker.sites import Site
+from shapelens.worker.rewrite.site_table import SiteTable
+from shapelens.worker.rewrite.sites import Site
+from shapelens.worker.trace.recorder import Recorder
+from shapelens.worker.trace.value_summary import key_of, number_key, value_of
 
 X = torch.empty(2, 3, device="meta")
 
@@ -90,7 +91,7 @@ def test_parts_of_values() -> None:
 
 
 def test_a_site_keeps_a_few_numbers_and_counts_all() -> None:
-    recorder = Recorder(lambda module, site: None)
+    recorder = Recorder(SiteTable(), lambda module, site: None)
     recorder.add_file("f.py")
     first = len(recorder.sites)
     recorder.sites += [Site((1, 0, 1, 1), "assign", "n", "f"), Site((2, 0, 2, 1), "assign", "MEAN", "", defining=True)]

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from shapelens.worker import remembered
+from shapelens.worker.meta import op_cache
 
 X = torch.empty(2, 3, 8, 8, device="meta")
 CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
@@ -31,21 +31,21 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 
 @pytest.fixture(autouse=True)
 def empty_table() -> Any:
-    held = dict(remembered._table), list(remembered._new)
-    remembered._table.clear()
-    remembered._new.clear()
+    held = dict(op_cache._table), list(op_cache._new)
+    op_cache._table.clear()
+    op_cache._new.clear()
     yield
-    remembered._table.clear()
-    remembered._table.update(held[0])
-    remembered._new[:] = held[1]
+    op_cache._table.clear()
+    op_cache._table.update(held[0])
+    op_cache._new[:] = held[1]
 
 
 @pytest.mark.parametrize(("function", "args", "kwargs"), CALLS)
 def test_a_known_result_is_like_a_computed_one(function: Any, args: Any, kwargs: Any) -> None:
-    key = remembered.key_of(function, args, kwargs)
-    assert key is not None and remembered.known(key, args) is None
-    computed = remembered.call(key, function, args, kwargs)
-    known = remembered.known(key, args)
+    key = op_cache.key_of(function, args, kwargs)
+    assert key is not None and op_cache.known(key, args) is None
+    computed = op_cache.call(key, function, args, kwargs)
+    known = op_cache.known(key, args)
     assert known is not None and known.is_meta
     assert (known.shape, known.stride(), known.dtype) == (computed.shape, computed.stride(), computed.dtype)
     assert (known is args[0]) == (computed is args[0])
@@ -53,27 +53,27 @@ def test_a_known_result_is_like_a_computed_one(function: Any, args: Any, kwargs:
 
 def test_a_view_is_made_each_time() -> None:
     args = (X, (2, 3, 64))
-    assert remembered.key_of(torch.Tensor.view, args, {}) is None
-    key = remembered.key_of(torch.Tensor.reshape, args, {})
+    assert op_cache.key_of(torch.Tensor.view, args, {}) is None
+    key = op_cache.key_of(torch.Tensor.reshape, args, {})
     assert key is not None
     for _ in range(2):
-        made = remembered.call(key, torch.Tensor.reshape, args, {})
+        made = op_cache.call(key, torch.Tensor.reshape, args, {})
         assert made.untyped_storage()._cdata == X.untyped_storage()._cdata
-        assert remembered.known(key, args) is None
+        assert op_cache.known(key, args) is None
 
 
 def test_another_process_can_learn_what_this_one_has() -> None:
     for function, args, kwargs in CALLS:
-        key = remembered.key_of(function, args, kwargs)
+        key = op_cache.key_of(function, args, kwargs)
         assert key is not None
-        remembered.call(key, function, args, kwargs)
-    text, table = remembered.additions(), dict(remembered._table)
-    remembered._table.clear()
-    remembered.learn(text)
-    assert remembered._table == table and len(table) == len(CALLS)
+        op_cache.call(key, function, args, kwargs)
+    text, table = op_cache.additions(), dict(op_cache._table)
+    op_cache._table.clear()
+    op_cache.learn(text)
+    assert op_cache._table == table and len(table) == len(CALLS)
 
 
 def test_nothing_is_learnt_that_could_run_code() -> None:
     text = base64.b64encode(pickle.dumps([(("key",), print)])).decode()
-    remembered.learn(text)
-    assert not remembered._table
+    op_cache.learn(text)
+    assert not op_cache._table

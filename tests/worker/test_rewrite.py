@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from shapelens import worker
-from shapelens.worker.naming import formula, steps
-from shapelens.worker.reparse import reparsed, rewrite_new
-from shapelens.worker.rewrite import rewrite
-from shapelens.worker.sites import ASSUMED, BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
+from shapelens.worker.loading.incremental_parse import reparsed, rewrite_new
+from shapelens.worker.rewrite.instrument import rewrite
+from shapelens.worker.rewrite.sites import ASSUMED, BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
+from shapelens.worker.trace.dim_names import formula, steps
 
 PROGRAM = '''
 from contextlib import nullcontext

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shapelens.protocol import Trace
-from shapelens.worker.prepared import Prepared
+from shapelens.worker.loading.compile_cache import Prepared
 from worker.process import WorkerProcess
 
 BLOCKS = """
@@ -71,14 +71,14 @@ def test_a_prepared_file_is_good_until_it_changes(tmp_path: Path) -> None:
     assert prepared.program(str(blocks)) is None and prepared.unprepared == [str(blocks)]
     assert prepared.prepare(str(blocks)) and not prepared.prepare(str(blocks))
     program = prepared.program(str(blocks))
-    assert program is not None and program.first == 0 and prepared.files == [(0, str(blocks))]
-    count = len(prepared.sites)
-    prepared.sites.append(prepared.sites[0])
+    assert program is not None and program.first == 0 and prepared.table.files == [(0, str(blocks))]
+    count = len(prepared.table.sites)
+    prepared.table.sites.append(prepared.table.sites[0])
     prepared.forget_run()
-    assert len(prepared.sites) == count > 0
+    assert len(prepared.table.sites) == count > 0
     blocks.write_text(BLOCKS + "\n")
     assert prepared.program(str(blocks)) is None
-    assert prepared.prepare(str(blocks)) and prepared.files[-1] == (count, str(blocks))
+    assert prepared.prepare(str(blocks)) and prepared.table.files[-1] == (count, str(blocks))
     blocks.write_text("def broken(:\n")
     assert not prepared.prepare(str(blocks))
 

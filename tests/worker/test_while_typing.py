@@ -12,7 +12,7 @@ import pytest
 
 from shapelens import protocol
 from shapelens.protocol import Finished, Traced
-from shapelens.worker.caught import _guarded
+from shapelens.worker.calls.exception_handlers import _guarded
 from worker.process import WorkerProcess
 
 RECIPE = (Path(__file__).parents[2] / "fixtures" / "recipe" / "recipe.py").read_text()

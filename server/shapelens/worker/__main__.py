@@ -19,7 +19,7 @@ def main() -> None:
     package.__path__ = [os.path.dirname(here)]
     sys.modules["_shapelens"] = package
 
-    from _shapelens.worker.startup import start  # type: ignore[import-not-found]
+    from _shapelens.worker.process.startup import start  # type: ignore[import-not-found]
 
     start(fork="--no-fork" not in sys.argv and hasattr(os, "fork"))
 

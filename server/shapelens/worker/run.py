@@ -1,7 +1,7 @@
 """One run: load the document, evaluate its examples, and send what was seen.
 
 The run itself comes first and its trace is sent at once, as findings need nothing more. Then each example is run again with other sizes
-(naming.py), and the trace is sent again with its dims named.
+(dim_names.py), and the trace is sent again with its dims named.
 """
 
 from __future__ import annotations
@@ -18,24 +18,34 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 import torch
 
 from ..protocol import ExampleRequest, ExampleRun, Finished, LayerSeen, Observation, Run, Trace, Traced, Value
-from . import constants, data, files, outcomes, reading, remembered, rules, sparse, standin, unknown  # noqa: F401  They add their rules to those of `meta`.
-from .calls import Calls, shift
-from .conditions import LONGEST, Place, branches, gave_up
-from .confine import DeadlineReached, Interrupted, TooLong
-from .example import compile_expression, evaluate
-from .failures import mismatch_of, one_line
-from .first_words import expect_mismatch, say_what_is_wrong
-from .keys import value_of
-from .naming import Sizes, distinct, name_shape
-from .other_paths import look_again
-from .probing import Sight, as_seen, named_calls, probes, what
-from .progress import EVERY, SHOWING_SECONDS, SOON
-from .quick import recorded, say_quickly
-from .recorder import Seen
-from .remarks import name_remarks
-from .search.runs import find_examples
-from .standing import Standing, Unsuitable
-from .workspace import Workspace
+from .calls.mismatches import mismatch_of, one_line
+from .calls.module_calls import Calls, shift
+from .evaluation.branch_exploration import look_again
+from .evaluation.early_findings import expect_mismatch, say_what_is_wrong
+from .evaluation.expression import compile_expression, evaluate
+from .evaluation.probing import Sight, as_seen, named_calls, probes, what
+from .evaluation.workspace import Workspace
+from .memo.early_diagnosis import recorded, say_quickly
+from .meta import (  # noqa: F401  These modules add their rules to those of the mode.
+    constants,
+    data_dependent,
+    known_outcomes,
+    op_cache,
+    shape_rules,
+    sparse,
+)
+from .reload.loaded_project import Standing, Unsuitable
+from .sandbox import read_files
+from .sandbox.confinement import DeadlineReached, Interrupted, TooLong
+from .search.found_runs import find_examples
+from .shims import file_access
+from .trace.dim_names import Sizes, distinct, name_shape
+from .trace.progress import EVERY, SHOWING_SECONDS, SOON
+from .trace.recorder import Seen
+from .trace.remarks import name_remarks
+from .trace.value_summary import value_of
+from .unknown import stand_ins, unknown_sizes
+from .unknown.conditions import LONGEST, Place, branches, gave_up
 
 Send = Callable[[Any], None]
 
@@ -94,7 +104,7 @@ class Job:
             called = "sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt"
             outcome, detail = "exit", "the file called %s" % called
             self._stopped(outcome, detail, error)
-        return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, reading.files())
+        return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
 
     def _load(self, load: Callable[[], Dict[str, Any]]) -> Optional[Dict[str, Any]]:
         try:
@@ -171,13 +181,16 @@ class Job:
         end = self._end_of(error)
         seconds = time.perf_counter() - start
         paths = branches.places(self.frames.is_user_file) if seconds < LONGEST else []
-        other_path = seconds < self.run.deadline / 10 and (unknown.state.cut or bool(branches.asked))
+        other_path = seconds < self.run.deadline / 10 and (unknown_sizes.state.cut or bool(branches.asked))
         if other_path:
             look_again(self, index, code, names, {}, paths)
         example.seconds, example.reached = time.perf_counter() - start, self.recorder.functions(self.run.file)
         self.calls.ended = True
         self.trace.mismatches += self.calls.mismatches
-        notes = [*branches.notes(self.frames.is_user_file, self.frames.line), *files.notes(self.frames.is_user_file, self.frames.line)]
+        notes = [
+            *branches.notes(self.frames.is_user_file, self.frames.line),
+            *file_access.notes(self.frames.is_user_file, self.frames.line),
+        ]
         self.trace.notes += [note for note in notes if note not in self.trace.notes]
         if error is not None:
             self.failed(example, index, error, len(self.trace.layers))
@@ -201,7 +214,7 @@ class Job:
         self.progress.begin()
         try:
             evaluate(code, names, {}, example.dims)
-        except remembered.NeedsGraph:
+        except op_cache.NeedsGraph:
             return self._run_example(example, index, code, names, turned)
         except (TooLong, Interrupted):
             raise
@@ -247,13 +260,13 @@ class Job:
     def start(self, index: int, turned: FrozenSet[Place] = frozenset()) -> None:
         """Forget what the last evaluation saw; `turned` are the conditions on data that go the other way in the next one."""
         self.recorder.start_example()
-        standin.called.clear()
+        stand_ins.called.clear()
         branches.start(turned)
-        remembered.start()
+        op_cache.start()
         self.calls.start_example(index)
         expect_mismatch(self)
         self.remarks.start_example(index)
-        unknown.start()
+        unknown_sizes.start()
         self.meta.failure = None
         self.meta.inside_layer = 0
         self.meta.vague = False

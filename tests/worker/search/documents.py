@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from shapelens.worker.search.constructing import constructions
+from shapelens.worker.search.candidates.build_plans import constructions
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from shapelens.protocol import Mismatch
-from shapelens.worker.confine import TooLong
-from shapelens.worker.constructors import guarding
-from shapelens.worker.meta import Meta
-from shapelens.worker.search.adjusting import adjusted
-from shapelens.worker.search.constructing import constructions
+from shapelens.worker.calls.refused_constructors import guarding
+from shapelens.worker.meta.mode import Meta
+from shapelens.worker.sandbox.confinement import TooLong
+from shapelens.worker.search.adjusting.adjustments import adjusted
+from shapelens.worker.search.candidates.build_plans import constructions
 from shapelens.worker.search.evidence import Construction
-from shapelens.worker.search.trials import Refused
+from shapelens.worker.search.trials.trial import Refused
 from worker.search.documents import Document
 
 MOST = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapelens.worker.search.choices import short
+from shapelens.worker.search.inputs.choices import short
 
 
 def test_a_size_is_said_in_one_tensor() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from shapelens.worker.search.abstract import is_abstract
-from shapelens.worker.search.constructing import constructions
+from shapelens.worker.search.candidates.abstract_classes import is_abstract
+from shapelens.worker.search.candidates.build_plans import constructions
 from worker.search.documents import Document
 
 CASES = {

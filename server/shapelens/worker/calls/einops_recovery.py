@@ -1,0 +1,76 @@
+"""Going on past what einops refuses: the shape that a pattern asks for, as far as the sizes of its axes are known."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import torch
+
+from ..meta.expected_shapes import Shape
+from ..meta.mode import NotRecovered
+
+Tensor = torch.Tensor
+FUNCTIONS = ("rearrange", "reduce", "repeat", "einsum")
+_TERM = re.compile(r"\([^()]*\)|\S+")
+
+
+def shape_of(pattern: str, tensors: List[Tensor], sizes: Dict[str, Any]) -> Optional[Shape]:
+    """The shape of what a pattern gives; None where not even the number of dims is known.
+
+    `b (h w) c -> b c h w` of [2, 12, 3] with {"h": 4} gives [2, 3, 4, None].
+    """
+    given, arrow, wanted = pattern.partition("->")
+    if not arrow or "..." in wanted:
+        return None
+    known: Dict[str, Any] = {name: size for name, size in sizes.items() if isinstance(size, int)}
+    for terms, tensor in zip(given.split(","), tensors):
+        axes = _TERM.findall(terms)
+        if len(axes) == tensor.dim():
+            known.update({axis: size for axis, size in zip(axes, tensor.shape) if axis.isidentifier()})
+    return [_size(term, known) for term in _TERM.findall(wanted)]
+
+
+def _size(term: str, known: Dict[str, Any]) -> Optional[int]:
+    product = 1
+    for axis in term.strip("()").split():
+        size = int(axis) if axis.isdecimal() else known.get(axis)
+        if size is None:
+            return None
+        product *= size
+    return product
+
+
+@contextlib.contextmanager
+def guarding(refused: Callable[..., Any]) -> Iterator[None]:
+    """Hand the exceptions of einops' functions to `refused(error, tensors, shape)`; what it gives is the result."""
+    module = sys.modules.get("einops")
+    before = {name: getattr(module, name) for name in FUNCTIONS if hasattr(module, name)}
+    for name, function in before.items():
+        setattr(module, name, _guarded(function, refused))
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(module, name, function)
+
+
+def _guarded(function: Any, refused: Callable[..., Any]) -> Any:
+    @functools.wraps(function)
+    def guarded(*args: Any, **sizes: Any) -> Any:
+        try:
+            return function(*args, **sizes)
+        except Exception as error:
+            tensors = [part for part in args if isinstance(part, Tensor)]
+            patterns = [part for part in (*args, sizes.get("pattern")) if isinstance(part, str) and "->" in part]
+            if not tensors or not patterns:
+                raise
+            try:
+                return refused(error, tensors, shape_of(patterns[0], tensors, sizes))
+            except NotRecovered:
+                raise error  # noqa: B904  It is the same exception, that was not looked at.
+
+    return guarded

@@ -1,0 +1,120 @@
+"""Whether an exception would be caught by the code that runs: what code expects to fail is no mistake, and has to fail."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sys
+import textwrap
+import tokenize
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import Dict, List, Optional, Tuple
+
+from ..locations import WORKER
+from ..trace.frames import EXAMPLE_FILE
+
+_SETUP_FINALLY = 122  # the opcode of Python 3.9 and 3.10
+
+# Handlers of these only are not there for an operation that fails.
+_OTHERS = {
+    "ImportError",
+    "ModuleNotFoundError",
+    "KeyError",
+    "StopIteration",
+    "KeyboardInterrupt",
+    "NameError",
+    "OSError",
+    "FileNotFoundError",
+}
+_SUPPRESS = {"suppress", "contextlib.suppress", "raises", "pytest.raises", "assertRaises", "self.assertRaises"}
+
+_protected: Dict[CodeType, List[Tuple[int, int]]] = {}
+
+
+def would_be_caught() -> bool:
+    """Whether a frame between here and the example has a handler around the line where it is."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
+        file = frame.f_code.co_filename
+        line, may_catch = frame.f_lineno, not file.startswith((WORKER, "<")) and _may_catch(frame.f_code, frame.f_lasti)
+        if may_catch and any(first <= line <= last for first, last in _protected_lines(frame.f_code)):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _may_catch(code: CodeType, offset: int) -> bool:
+    """A cheap look at the code itself, as there is no handler around most instructions."""
+    table = getattr(code, "co_exceptiontable", None)  # Python 3.11
+    if table is None:
+        return _SETUP_FINALLY in code.co_code[::2]
+    return any(start <= offset < end for start, end in _guarded(table))
+
+
+@lru_cache(maxsize=4096)
+def _guarded(table: bytes) -> List[Tuple[int, int]]:
+    """The ranges of bytes of an exception table, as `Objects/exception_handling_notes.txt` of CPython describes it.
+
+    Each entry has four numbers, of which the first two are the start and the length in code units. A byte has six bits of a number; bit 6
+    says that more follow, bit 7 begins an entry.
+    """
+    ranges, numbers = [], []
+    for byte in table:
+        if byte & 128:
+            numbers = [0]
+        numbers[-1] = numbers[-1] << 6 | byte & 63
+        if not byte & 64:
+            numbers.append(0)
+            if len(numbers) == 3:
+                ranges.append((2 * numbers[0], 2 * (numbers[0] + numbers[1])))
+    return ranges
+
+
+def _protected_lines(code: CodeType) -> List[Tuple[int, int]]:
+    """The (first, last) lines in a function that have a handler around them."""
+    found = _protected.get(code)
+    if found is None:
+        above, tree = _tree_of(code)
+        found = _protected[code] = [
+            (above + node.body[0].lineno, above + (node.body[-1].end_lineno or node.body[-1].lineno))
+            for node in ast.walk(tree)
+            if (isinstance(node, ast.Try) and any(_catches(handler) for handler in node.handlers))
+            or (isinstance(node, ast.With) and any(_suppresses(item) for item in node.items))
+        ]
+    return found
+
+
+def _tree_of(code: CodeType) -> Tuple[int, ast.Module]:
+    """How many lines stand above a function, and its tree; that of the whole file where it cannot be told apart."""
+    lines = linecache.getlines(code.co_filename)
+    above = code.co_firstlineno - 1
+    for skipped, text in ((above, _block(lines[above:])), (0, "".join(lines))):
+        try:
+            return skipped, ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            pass
+    return 0, ast.Module([], [])
+
+
+def _block(lines: List[str]) -> str:
+    try:
+        return textwrap.dedent("".join(inspect.getblock(lines)))
+    except (SyntaxError, tokenize.TokenError):
+        return "".join(lines)
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler may be for a failed operation, and does not just raise again."""
+    if handler.type is None:
+        names = [""]
+    else:
+        parts = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        names = [ast.unparse(part).rpartition(".")[2] for part in parts]
+    raises = isinstance(handler.body[-1], ast.Raise)
+    return not raises and any(name not in _OTHERS for name in names)
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    return isinstance(item.context_expr, ast.Call) and ast.unparse(item.context_expr.func) in _SUPPRESS

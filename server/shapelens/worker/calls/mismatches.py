@@ -1,0 +1,143 @@
+"""Exceptions of user code, as the protocol's Mismatch: a stable code, the innermost expression, and what the failed operation was given."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, List, Optional, Tuple
+
+import torch
+
+from ...protocol import Mismatch, Span, Trace
+from ..meta.mode import NEEDS_DATA, Failure, Meta
+from ..trace import provenance
+from ..trace.frames import Frames
+from ..trace.suspects import modules_running, suspects_of, tensors_of
+from ..trace.value_summary import LAYER, key_of, value_of
+from ..unknown.stand_ins import STAND_IN_TYPE, cause_of
+
+# What eager says -> the code of the finding. The first that fits counts.
+MESSAGES: List[Tuple[str, str]] = [
+    (
+        r"must match the size of tensor|not broadcastable|doesn't match the broadcast shape|Attempting to broadcast a dimension"
+        r"|shape mismatch: .* broadcast",
+        "broadcast",
+    ),
+    (r"mat1 and mat2 shapes|size mismatch, got|Expected size for first two dimensions of batch2|batch1|inconsistent tensor size", "matmul"),
+    (
+        r"same d(ata)?type|expected scalar type|dtypes? .*(must|should) (be|match)|dtype but got|does not match weight dtype|target dtype"
+        r"|not implemented for '|operator, (with|on) .*bool tensor|Expected (a long tensor|dtype)|scalar type of|same scalar type"
+        r"|only supports? floating|[Bb]ool(ean)? (inputs?|dtypes?) (is |are )?not|weight type \(|used as indices must be"
+        r"|can't be cast to the desired output type|dtypes match",
+        "dtype",
+    ),
+    (r"shape '.*' is invalid for input|view size is not compatible|cannot be reshaped|is invalid for input of size", "view"),
+    (r"Sizes of tensors must match except in dimension|Tensors must have same number of dimensions|stack expects each tensor", "cat"),
+    (r"Dimension out of range|number of dimensions in the tensor input does not match|Dimension specified as|dims? .* out of range", "dim"),
+    (r"einsum\(\)", "einsum"),
+    (r"to have \d+ channels|expected input\[.*\] to have", "conv-in-channels"),
+    (r"embed_dim must be divisible|divisible by num_heads|num_heads", "attention-heads"),
+    (r"Kernel size can't be greater|output size is too small|Calculated padded input size|Output size is too small", "kernel-size"),
+    (r"hidden\[?0?\]? size|Expected hidden|input must have \d dimensions|must be equal to input_size", "rnn-input-size"),
+    (r"Expected more than 1 (value per channel|spatial element)", "norm-single-value"),
+    (r"index out of range|out of bounds", "index"),
+]
+_PATTERNS = [(re.compile(pattern), code) for pattern, code in MESSAGES]
+# The torch function that failed -> the code, where the message tells nothing.
+OPERATIONS = {
+    "linear": "matmul", "matmul": "matmul", "mm": "matmul", "bmm": "matmul", "__matmul__": "matmul", "addmm": "matmul", "baddbmm": "matmul",
+    "scaled_dot_product_attention": "attention", "view": "view", "reshape": "view", "unflatten": "view", "flatten": "view",
+    "cat": "cat", "concat": "cat", "stack": "cat", "einsum": "einsum", "expand": "broadcast", "where": "broadcast",
+    "split": "split", "chunk": "split", "gather": "index", "index_select": "index", "permute": "dim", "transpose": "dim",
+}  # fmt: skip
+
+
+def may_follow(trace: Trace, file: str, node: ast.stmt) -> bool:
+    """Whether a statement that failed may have done so because one above it did, or lacks what is in a file."""
+    failed = [found.span for found in trace.mismatches if found.code == "definition"]
+    failed += [note.span for note in trace.notes if note.code == "missing-file"]
+    computes = isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For))
+    return computes and any(span is not None and span.file == file and span.line < node.lineno for span in failed)
+
+
+def one_line(error: BaseException, limit: int = 500) -> str:
+    """The message of an exception, on one line."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def code_of(error: BaseException, failure: Optional[Failure]) -> str:
+    """The finding's code; "exception" for anything that is not torch's complaint."""
+    text = str(error)
+    if NEEDS_DATA.search(text):
+        return "data-dependent"
+    ours = failure is not None and failure.error is error
+    if ours and failure is not None and failure.operation == "scaled_dot_product_attention" and "dtype" not in text:
+        return "attention"
+    if ours and failure is not None and failure.operation in ("embedding", "embedding_bag") and "index out of range in self" in text:
+        return "embedding-range"
+    if ours or isinstance(error, (RuntimeError, IndexError)) or _raised_by_torch(error):
+        for pattern, code in _PATTERNS:
+            if pattern.search(text):
+                return code
+    if ours and failure is not None:
+        return OPERATIONS.get(failure.operation, "shape" if isinstance(error, (RuntimeError, IndexError, ValueError)) else "exception")
+    return "exception"
+
+
+def _raised_by_torch(error: BaseException) -> bool:
+    """Whether torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback is not None and str(traceback.tb_frame.f_globals.get("__name__", "")).startswith("torch.")
+
+
+def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, calls: Any, trail: Optional[List[Span]] = None) -> Mismatch:
+    """What an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
+    trail = frames.trail_of(error.__traceback__) if trail is None else trail
+    failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
+    code, message = code_of(error, failure), one_line(error) or type(error).__name__
+    cause = cause_of(error)
+    if cause is not None and (code in ("exception", "shape") or STAND_IN_TYPE in message):
+        code, message = cause  # No mistake of this code: something that it got from a missing module or file is not what it should be.
+    found = Mismatch(code, message, type(error).__name__, trail[-1] if trail else None, trail, example)
+    layer = _layer_in(error)
+    if layer is not None:
+        found.layer = layer.__dict__.get(LAYER)
+    if failure is not None:
+        found.operation = failure.operation
+        with torch._C.DisableTorchFunction():
+            found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
+            for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
+                found.origins += provenance.trace_back(tensor, dim, calls.recorder)
+    arguments = failure.arguments if failure is not None else tensors_of(error.__traceback__, frames.is_user_frame)
+    found.suspects = suspects_of(arguments, calls.recorder, found.layer)
+    found.inside = modules_running(error.__traceback__, frames.is_user_frame)
+    return found
+
+
+def _dims_to_blame(code: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.Tensor, int]]:
+    """The dims, counted from the front, of a failed operation's arguments whose sizes do not fit; the last ones where that is not known."""
+    tensors = [tensor for tensor in tensors if tensor.dim()]
+    if len(tensors) > 1 and code == "matmul":
+        first, second = tensors[:2]
+        return [(first, first.dim() - 1), (second, max(second.dim() - 2, 0))]
+    if len(tensors) > 1 and code in ("broadcast", "cat"):
+        first, second = tensors[:2]
+        for back in range(1, min(first.dim(), second.dim()) + 1):
+            if first.shape[-back] != second.shape[-back] and (code == "cat" or 1 not in (first.shape[-back], second.shape[-back])):
+                return [(tensor, tensor.dim() - back) for tensor in (first, second)]
+    return [(tensor, tensor.dim() - 1) for tensor in tensors]
+
+
+def _layer_in(error: BaseException) -> Any:
+    """The torch layer in whose forward an exception was raised, if it was."""
+    traceback, layer = error.__traceback__, None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        owner = frame.f_locals.get("self")
+        if frame.f_code.co_name == "forward" and isinstance(owner, torch.nn.Module):
+            layer = owner if str(frame.f_globals.get("__name__", "")).startswith("torch.nn.") else None
+        traceback = traceback.tb_next
+    return layer

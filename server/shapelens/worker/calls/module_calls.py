@@ -1,0 +1,397 @@
+"""Module calls: which layer was given what and gave what, the check of what it was given, and the stand-in where that does not fit."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple, Union
+
+import torch
+
+from ...protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark, Span
+from ..memo.recording import Recording, parts_of
+from ..memo.replay import Reuse
+from ..meta.mode import Meta, NotRecovered, made, spread
+from ..rewrite.instrument import Site
+from ..trace import provenance
+from ..trace.frames import Frames
+from ..trace.layer_inputs import Expectation, is_torch_layer, unmet, wrong_dtype
+from ..trace.module_memory import Holdings, own_tensors
+from ..trace.progress import Progress
+from ..trace.recorder import Recorder, Seen
+from ..trace.suspects import modules_running, suspects_of
+from ..trace.value_summary import LAYER, MODE, STAND_IN, key_of, value_of
+from ..unknown import unknown_sizes
+from . import einops_recovery, refused_constructors
+from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
+
+Module = torch.nn.Module
+Tensor = torch.Tensor
+_plainly = torch._C.DisableTorchFunction
+
+MOST_MISMATCHES = 100
+MOST_MODELS = 16  # modules that are called by none, whose parts are named by their path in them
+# Layers whose result has the shape of their input, by the code of what they refuse.
+KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape", "attention-embed-dim"}
+
+
+class Calls:
+    """Watches the construction and the calls of all modules during an example."""
+
+    def __init__(self, recorder: Recorder, meta: Meta, frames: Frames, defined: Sequence[Tuple[Any, Optional[Span]]] = ()) -> None:
+        self.recorder = recorder
+        self.meta = meta
+        self.frames = frames
+        self.defined = defined  # modules made at module level, as the default of an argument say
+        self.recording: Optional[Recording] = None  # where to write down what is built and called
+        self.reuse: Optional[Reuse] = None  # a recording that takes over what need not be built and called again
+        self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
+        self.on_mismatch: Optional[Callable[[], None]] = None  # called at the first mismatch
+        self.start_example(0)
+
+    def definitions_ended(self) -> None:
+        """What was constructed until now belongs to every example."""
+        self.defined = list(zip(self.modules, self.spans))
+
+    def start_example(self, example: int) -> None:
+        """Forget the modules of the last example."""
+        self.example = example
+        self.modules: List[Any] = []  # by layer index
+        self.spans: List[Optional[Span]] = []
+        self.call_spans: List[Optional[Span]] = []
+        self.seen: Dict[int, Seen] = {}
+        self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
+        self.mismatches: List[Mismatch] = []
+        self.depth = 0
+        self.ended = False  # whether the example has run to its end, so that its modules stay as they are
+        self._known_facts: Dict[int, Tuple[List[ParameterSeen], int, int, str]] = {}
+        self.recovery = Recovery(self, self.meta, self.frames)
+        if self.reuse is not None:
+            self.modules, self.spans = list(self.reuse.modules), list(self.reuse.spans)
+            self.call_spans = [None] * len(self.modules)
+            return
+        for module, span in self.defined:
+            self._register(module, span)
+
+    def start_attempt(self) -> None:
+        """Forget what was called, but not the modules: they are called again with something else."""
+        self.seen, self.models, self.mismatches, self.depth = {}, [], [], 0
+        self.recovery = Recovery(self, self.meta, self.frames)
+        self.meta.recover = self.recovery.unable
+
+    def called_classes(self) -> FrozenSet[type]:
+        """The classes of the modules that gave a result."""
+        return frozenset([type(self.modules[index]) for index in self.seen if 0 <= index < len(self.modules)])
+
+    # --- construction ---
+
+    def _register(self, module: Any, span: Optional[Span]) -> int:
+        module.__dict__[LAYER] = len(self.modules)
+        self.modules.append(module)
+        self.spans.append(span)
+        self.call_spans.append(None)
+        return len(self.modules) - 1
+
+    def constructed(self, module: Any) -> None:
+        """A module ran `Module.__init__`. Where it lies outside of rewritten code, its frame tells where it was constructed."""
+        self._register(module, self.frames.constructor(module))
+
+    def taken_over(self, module: Any) -> None:
+        """A module takes the place of one that would have been constructed."""
+        self.spans[module.__dict__[LAYER]] = self.frames.constructor(module)
+
+    def _index(self, module: Any) -> Optional[int]:
+        """The layer index of a module; None for one that was made before a run began, in a library. A copy has that of its original."""
+        index = module.__dict__.get(LAYER)
+        if index is not None and not (index < len(self.modules) and type(self.modules[index]) is type(module)):
+            return self._register(module, None)  # User code kept it from an earlier example.
+        return index  # type: ignore[no-any-return]
+
+    def reported(self, module: Any, site: Site) -> None:
+        """A call expression of rewritten code gave a module: the first one to do so is its constructor."""
+        index = self._index(module)
+        if index is not None and self.spans[index] is None:
+            self.spans[index] = Span(self.recorder.file_of(self.recorder.last), *site.place)
+
+    # --- calls ---
+
+    def call(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+        """`Module.__call__`: check, call, record."""
+        if self.depth == 0:
+            if len(self.models) < MOST_MODELS:
+                self.models.append(module)
+            if self.frames.called_by_example() and MODE not in module.__dict__:
+                _switch_to_evaluation(module)
+        index = self._index(module)
+        if index is not None and self.call_spans[index] is None:
+            self.call_spans[index] = self.frames.innermost()
+        known = None if self.reuse is None else self.reuse.result(module, args, kwargs)
+        if known is not None:
+            self._record(module, args, kwargs, known[0])
+            return known[0]
+        given = args, kwargs
+        mark = None if self.recording is None else self.recording.begin(module, args, kwargs)
+        args, kwargs, arrived = self._fitting(module, args, kwargs)
+        inner = is_torch_layer(module)
+        self.depth += 1
+        self.meta.inside_layer += inner
+        try:
+            result = module._call_impl(*args, **kwargs)
+        except Exception as error:
+            try:
+                result = self._recovered(module, args, kwargs, error, inner)
+            except NotRecovered:
+                raise error  # noqa: B904  It is the same exception, that was not looked at.
+        finally:
+            self.depth -= 1
+            self.meta.inside_layer -= inner
+            reached = None if self.recording is None or mark is None else self.recording.end(mark)
+        if self.recording is not None and mark is not None and reached is not None:
+            self.recording.keep(module, mark, reached, *given, result)
+        if arrived is not None:
+            result = _with_shape(result, arrived)
+        if self.meta.vague:
+            spread(given, result)
+        self._record(module, given[0], given[1], result)
+        return result
+
+    def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
+        """What takes the place of the result of a call that failed. Raises NotRecovered."""
+        if self.refuse is not None and not is_unable(error) and not (inner and is_of_unknown_size(module)):
+            raise NotRecovered
+        if inner and self.meta.inside_layer == 1:
+            return self.recovery.layer(module, args, kwargs, error)
+        if inner or self.depth <= 1:
+            raise NotRecovered
+        return self.recovery.module(module, args, kwargs, error, self.seen.get(module.__dict__.get(LAYER, -1)))
+
+    def _record(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
+        index = module.__dict__.get(LAYER)
+        if index is None:
+            return
+        output = key_of(result)
+        if output is not None:
+            given = tuple([key_of(argument) for argument in args if isinstance(argument, (Tensor, tuple, list, dict))])
+            given += tuple([key_of(argument) for argument in kwargs.values() if isinstance(argument, (Tensor, tuple, list, dict))])
+            self.seen.setdefault(index, Seen()).add((given, output))
+        if self.meta.inside_layer:
+            return
+        if is_torch_layer(module):
+            provenance.mark(type(module).__name__, result, (args, kwargs), module, index)
+        else:
+            provenance.returned(result, index)
+
+    # --- what does not fit ---
+
+    def _fitting(
+        self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]
+    ) -> Tuple[Tuple[Any, ...], Dict[str, Any], Optional[List[int]]]:
+        """The arguments, with a stand-in of the right size or dtype in the place of those that the layer cannot take.
+
+        Then the shape that the result has to be given, for a layer whose result has the shape of its input: the right layer would keep it.
+        """
+        arrived: Optional[List[int]] = None
+        with _plainly():  # Nothing is computed.
+            failed = unmet(module, args, kwargs)
+        if failed:
+            known = not (self.meta.vague and is_vague(failed[0].tensor))
+            if known and not unknown_sizes.is_unknown(failed[0].tensor.shape[failed[0].dim]):
+                self._mismatch(module, failed[0])
+            if failed[0].code in KEEPS_SHAPE and failed[0].position in (0, "input", "query", "src", "tgt"):
+                arrived = list(failed[0].tensor.shape)
+            by_position: Dict[Any, List[Expectation]] = {}
+            for expected in failed:
+                by_position.setdefault(expected.position, []).append(expected)
+            for position, expectations in by_position.items():
+                shape = list(expectations[0].tensor.shape)
+                for expected in expectations:
+                    shape[expected.dim] = expected.need
+                args, kwargs = _replaced(args, kwargs, position, stand_in(expectations[0].tensor, shape))
+        with _plainly():
+            wrong = wrong_dtype(module, args, kwargs)
+        if wrong is not None:
+            position, tensor, dtype = wrong
+            if not (self.meta.vague and is_vague(tensor)):
+                self._wrong_dtype(module, tensor, dtype)
+            args, kwargs = _replaced(args, kwargs, position, stand_in(tensor.to(dtype), list(tensor.shape)))
+        return args, kwargs, arrived
+
+    def _mismatch(self, module: Any, expected: Expectation) -> None:
+        tensor, dim = expected.tensor, expected.dim
+        message = "%s expected input dim %d of size %s, got input of shape %s" % (
+            type(module).__name__,
+            dim,
+            expected.need,
+            list(tensor.shape),
+        )
+        found = self._finding(module, expected.code, message, tensor)
+        found.argument, found.got, found.need, found.dim = expected.argument, int(tensor.shape[dim]), expected.need, dim
+        found.origins = provenance.trace_back(tensor, dim, self.recorder)
+        self.add_mismatch(found)
+
+    def _wrong_dtype(self, module: Any, tensor: Tensor, dtype: torch.dtype) -> None:
+        code = "embedding-dtype" if isinstance(module, torch.nn.Embedding) else "dtype"
+        name = type(module).__name__
+        if code == "dtype":
+            message = "%s got an input of dtype %s, but its weight is %s" % (name, str(tensor.dtype)[6:], str(dtype)[6:])
+        else:
+            message = "%s needs indices of dtype int64 or int32, got %s" % (name, str(tensor.dtype)[6:])
+        self.add_mismatch(self._finding(module, code, message, tensor))
+
+    def _finding(self, module: Any, code: str, message: str, tensor: Tensor) -> Mismatch:
+        trail = self.frames.trail()
+        inputs = [value_of(key_of(tensor))]
+        span = trail[-1] if trail else None
+        layer = module.__dict__.get(LAYER)
+        suspects = suspects_of([tensor], self.recorder, layer)
+        found = Mismatch(code, message, "RuntimeError", span, trail, self.example, layer, inputs=inputs, went_on=True, suspects=suspects)
+        found.inside = modules_running(None, self.frames.is_user_frame)
+        return found
+
+    def add_mismatch(self, found: Mismatch) -> None:
+        """Keep a mismatch, the same one once."""
+        if self.refuse is not None and found.code != "data-dependent":
+            raise self.refuse(found)
+        if len(self.mismatches) < MOST_MISMATCHES and found not in self.mismatches:
+            self.mismatches.append(found)
+            on_mismatch, self.on_mismatch = self.on_mismatch, None
+            if on_mismatch is not None:
+                on_mismatch()
+
+    # --- the records of an example ---
+
+    def layers(self, first: int, name: Any, only: Optional[Set[int]] = None) -> List[LayerSeen]:
+        """All modules that user code made or that were called, or `only` some, as protocol records; `first` is added to their indices."""
+        paths: Dict[Optional[int], str] = {}
+        for model in self.models:
+            for path, module in model.named_modules(remove_duplicate=False):
+                paths.setdefault(module.__dict__.get(LAYER), path)
+        out = []
+        said_early = self.reuse is not None or (only is not None and not self.ended)  # What is wrong can be said without what they hold.
+        holdings = None if said_early else Holdings(self.modules)
+        for index, module in enumerate(self.modules):
+            if only is not None and index not in only:
+                continue
+            calls = []
+            seen = self.seen.get(index) or (None if self.reuse is None else self.reuse.seen.get(index))
+            if seen is None and self.spans[index] is None:
+                # A part of a layer of torch's own; the index stays what it is for the others.
+                out.append(LayerSeen(first + index, type(module).__name__, "", "", "", None, self.example))
+                continue
+            if seen is not None:
+                for (key, named), count in name(index, seen):
+                    inputs, output = key
+                    names = named or ([None] * len(inputs), None)
+                    values = [value_of(part, part_name) for part, part_name in zip(inputs, names[0])]
+                    calls.append(LayerCall(values, value_of(output, names[1]), count))
+            own, count, size, description = self._facts(index, module, holdings)
+            out.append(
+                LayerSeen(
+                    first + index,
+                    type(module).__name__,
+                    "%s.%s" % (type(module).__module__, type(module).__qualname__),
+                    paths.get(index, ""),
+                    description,
+                    self.spans[index],
+                    self.example,
+                    own,
+                    count,
+                    size,
+                    calls,
+                    self.call_spans[index],
+                )
+            )
+        return out
+
+    def _facts(self, index: int, module: Any, holdings: Optional[Holdings]) -> Tuple[List[ParameterSeen], int, int, str]:
+        """Its own parameters, the numbers and bytes that it and its children hold, and its description. Read once when all is over."""
+        if holdings is None:
+            return [], 0, 0, _description(module)
+        facts = self._known_facts.get(index)
+        if facts is None:
+            facts = own_tensors(module), *holdings.of(module), _description(module)
+            if self.ended:
+                self._known_facts[index] = facts
+        return facts
+
+
+def _description(module: Any) -> str:
+    """Its repr, on one line and without its children."""
+    name = type(module).__name__
+    try:
+        extra = module.extra_repr()
+    except Exception:  # User code, and torch's own for a half-built module.
+        extra = ""
+    return "%s(%s)" % (name, " ".join(extra.split())) if len(extra) < 200 else name
+
+
+def shift(found: Union[Mismatch, Remark], first_layer: int) -> None:
+    """Add the index of an example's first layer to those that a mismatch or remark of it names."""
+    if found.layer is not None:
+        found.layer += first_layer
+    for step in found.origins + list(getattr(found, "suspects", ())):
+        if step.layer is not None:
+            step.layer += first_layer
+    if isinstance(found, Mismatch):
+        found.inside = [index + first_layer for index in found.inside]
+
+
+def _switch_to_evaluation(module: Any) -> None:
+    """`module.eval()`, at once where no class has a `train` of its own."""
+    parts = list(parts_of(module))
+    if any(type(part).train is not Module.train or type(part).eval is not Module.eval for part in parts):
+        module.eval()
+        return
+    for part in parts:
+        part.__dict__["training"] = False
+
+
+def stand_in(like: Tensor, shape: List[int]) -> Tensor:
+    """A tensor of another shape in the place of one that does not fit."""
+    replacement = made(shape, like.dtype, like.requires_grad)
+    setattr(replacement, STAND_IN, True)
+    return replacement
+
+
+def _with_shape(result: Any, shape: List[int]) -> Any:
+    """A layer's result with another shape; of a tuple, its first tensor."""
+    if isinstance(result, Tensor):
+        return stand_in(result, shape)
+    return (stand_in(result[0], shape),) + tuple(result[1:]) if isinstance(result, tuple) and result else result
+
+
+def _replaced(args: Tuple[Any, ...], kwargs: Dict[str, Any], position: Any, value: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    if isinstance(position, int):
+        return args[:position] + (value,) + args[position + 1 :], kwargs
+    return args, {**kwargs, position: value}
+
+
+@contextlib.contextmanager
+def watching(current: Callable[[], Calls], progress: Progress) -> Iterator[None]:
+    """Route the construction and the calls of all modules through the `Calls` of the example under way; `progress` may end it at each."""
+    call, initialise, train = Module.__call__, Module.__init__, Module.train
+
+    def observed_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        progress.tick()
+        return current().call(self, args, kwargs)
+
+    def observed_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        if LAYER not in self.__dict__:
+            progress.look()
+            current().constructed(self)
+        initialise(self, *args, **kwargs)
+
+    def observed_train(self: Any, mode: bool = True) -> Any:
+        if current().frames.called_by_example():
+            self.__dict__[MODE] = mode  # The example says which mode it wants.
+        return train(self, mode)
+
+    Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign]
+    try:
+        refused_constructor = refused_constructors.guarding(
+            current().meta, lambda module, error: current().recovery.constructor(module, error)
+        )
+        refused_pattern = einops_recovery.guarding(lambda error, tensors, shape: current().recovery.pattern(error, tensors, shape))
+        with refused_constructor, refused_pattern:
+            yield
+    finally:
+        Module.__call__, Module.__init__, Module.train = call, initialise, train  # type: ignore[method-assign]

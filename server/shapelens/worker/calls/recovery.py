@@ -1,0 +1,228 @@
+"""Going on past what failed: a stand-in takes the place of the result, and the failure becomes a mismatch, once.
+
+A stand-in has the shape that the right operation would have given, an unknown size where that is not known (unknown_sizes.py), so that what
+follows is still checked where it can be. Where not even the number of dims is known the stand-in is vague: nothing is shown of it or of
+what is made from it, and what fails on it is not reported.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+
+from ...protocol import Mismatch
+from ..meta import expected_shapes
+from ..meta.mode import NEEDS_DATA, Meta, NotRecovered, made
+from ..trace.frames import Frames
+from ..trace.provenance import follows_failure, tensors_in
+from ..trace.recorder import Seen
+from ..trace.value_summary import HALF_BUILT, LAYER, STAND_IN, VAGUE, key_of, value_of
+from ..unknown import unknown_sizes
+from .exception_handlers import would_be_caught
+from .mismatches import mismatch_of
+from .size_conflicts import known_sizes_clash
+
+Tensor = torch.Tensor
+Args = Tuple[Any, ...]
+Kwargs = Dict[str, Any]
+_plainly = torch._C.DisableTorchFunction
+
+MOST_OF_ONE_KIND = 8  # of mismatches at one place
+# What Python raises where a stand-in is not what the code takes it for.
+FOLLOWS = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, RuntimeError, AssertionError)
+
+
+class Recovery:
+    """What happens to failures during one example. `calls` is what watches the module calls of it."""
+
+    def __init__(self, calls: Any, meta: Meta, frames: Frames) -> None:
+        self.calls = calls
+        self.meta = meta
+        self.frames = frames
+        self.met: Dict[Any, int] = {}  # how often a failure of a kind was seen at a place
+
+    def operation(self, function: Callable[..., Any], args: Args, kwargs: Kwargs, error: Exception) -> Any:
+        """The result of a torch function that raised. Raises NotRecovered where the code expects the failure, or no user code is near."""
+        trail = self._trail(error)
+        with _plainly():
+            changed = _changed(function, args, kwargs)
+            shapes = None if self._is_vague(args, kwargs) else expected_shapes.shapes_of(function, args, kwargs)
+            # That there is no meta kernel says nothing about the code; it is said only where nothing is known of the result.
+            if not (is_unable(error) and (changed is not None or shapes is not None)) and not self._follows(args, kwargs, function):
+                self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))
+            if changed is not None:
+                return changed[0]
+            return self._made(shapes, expected_shapes.dtype_of(function, args, kwargs), args, kwargs)
+
+    def unable(self, function: Callable[..., Any], args: Args, kwargs: Kwargs, error: Exception) -> Any:
+        """As `operation`, but only where the failure says nothing about the code: an attempt ends at any other. Raises NotRecovered."""
+        with _plainly():
+            follows = is_unable(error) or self._follows(args, kwargs, function)
+        if not follows:
+            raise NotRecovered
+        return self.operation(function, args, kwargs, error)
+
+    def layer(self, module: Any, args: Args, kwargs: Kwargs, error: Exception) -> Any:
+        """The result of a layer of torch whose forward raised. Raises NotRecovered."""
+        trail = self._trail(error)
+        with _plainly():
+            half_built = HALF_BUILT in module.__dict__
+            if not half_built and not is_of_unknown_size(module) and not self._follows(args, kwargs):
+                found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+                found.layer = module.__dict__.get(LAYER)
+                if isinstance(module, torch.nn.Embedding) and "index out of range in self" in found.message:
+                    found.code = "embedding-range"
+                    found.argument, found.got, found.need = "num_embeddings", _rows_needed(args, kwargs), module.num_embeddings
+                self._report(found)
+            shapes = None if half_built or self._is_vague(args, kwargs) else expected_shapes.layer_shapes(module, args, kwargs)
+            weight = getattr(module, "weight", None)
+            dtype = weight.dtype if isinstance(weight, Tensor) else expected_shapes.dtype_of(module, args, kwargs)
+            if isinstance(module, torch.nn.RNNBase) and shapes:
+                output, state = self._made(shapes, dtype, args, kwargs), self._made(None, dtype, args, kwargs)
+                return output, (state, state) if isinstance(module, torch.nn.LSTM) else state
+            return self._made(shapes, dtype, args, kwargs)
+
+    def module(self, module: Any, args: Args, kwargs: Kwargs, error: Exception, seen: Optional[Seen]) -> Any:
+        """The result of a user's module whose forward raised: as of an earlier call of it, or a vague one. Raises NotRecovered."""
+        if isinstance(error, (MemoryError, RecursionError, NotImplementedError)):
+            raise NotRecovered
+        upper = self._trail(error)
+        tensors = list(tensors_in((args, kwargs)))
+        if not tensors:
+            raise NotRecovered
+        with _plainly():
+            trail = upper + self.frames.trail_of(error.__traceback__)
+            found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+            if not (found.code == "exception" and self.meta.vague and isinstance(error, FOLLOWS)) and not self._follows(args, kwargs):
+                self._report(found)
+            key = seen.sequence[-1][1] if seen is not None and seen.sequence else None
+            shapes: Optional[List[expected_shapes.Shape]] = None
+            if key is not None and key[0] == "tensor":
+                shapes = [list(key[1])]
+            return self._made(shapes, tensors[0].dtype, args, kwargs)
+
+    def pattern(self, error: Exception, tensors: List[Tensor], shape: Optional[expected_shapes.Shape]) -> Any:
+        """The result of an einops function that raised; `shape` is what its pattern asks for. Raises NotRecovered."""
+        if self.calls.refuse is not None and not self._follows(tuple(tensors), {}):
+            raise NotRecovered
+        trail = self._trail(error)
+        with _plainly():
+            if not self._follows(tuple(tensors), {}):
+                found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+                found.inputs = [value_of(key_of(tensor)) for tensor in tensors[:6]]
+                self._report(found)
+            vague = self._is_vague(tuple(tensors), {})
+            return self._made(None if vague else [shape] if shape is not None else None, tensors[0].dtype, tuple(tensors), {})
+
+    def constructor(self, module: Any, error: Exception) -> None:
+        """A layer of torch refused the arguments of its constructor. Raises NotRecovered."""
+        if self.calls.refuse is not None:
+            raise NotRecovered
+        found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
+        found.layer = module.__dict__.get(LAYER)
+        if found.code not in ("attention-heads", "missing-import", "missing-file"):
+            found.code = "layer-arguments"
+        module.__dict__[HALF_BUILT] = True
+        self._report(found)
+
+    # --- what is reported ---
+
+    def _trail(self, error: Exception) -> Any:
+        if isinstance(error, (MemoryError, RecursionError)) or would_be_caught():
+            raise NotRecovered
+        trail = self.frames.trail()
+        if not trail:
+            raise NotRecovered  # The example's own expression failed.
+        return trail
+
+    def _follows(self, args: Args, kwargs: Kwargs, function: Optional[Callable[..., Any]] = None) -> bool:
+        """Whether a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
+        if self._is_vague(args, kwargs):
+            return True
+        if not unknown_sizes.state.met:
+            return False
+        if function is not None and known_sizes_clash(function, args, kwargs) and not follows_failure((args, kwargs)):
+            return False
+        return unknown_sizes.any_unknown(_numbers(args)) or unknown_sizes.any_unknown(_numbers(tuple(kwargs.values())))
+
+    def _is_vague(self, args: Args, kwargs: Kwargs) -> bool:
+        return self.meta.vague and any(is_vague(tensor) for tensor in tensors_in((args, kwargs), 64))
+
+    def _report(self, found: Mismatch) -> None:
+        found.went_on = True
+        if found.code == "definition":  # Of something that failed there, which has been said.
+            return
+        if found.exception == "NotImplementedError":
+            found.code = "data-dependent"
+        kind = found.code, str(found.span)
+        self.met[kind] = self.met.get(kind, 0) + 1
+        if self.met[kind] <= MOST_OF_ONE_KIND:
+            self.calls.add_mismatch(found)
+
+    # --- what takes the place of the result ---
+
+    def _made(self, shapes: Optional[List[expected_shapes.Shape]], dtype: torch.dtype, args: Args, kwargs: Kwargs) -> Any:
+        """Stand-ins of these shapes, one alone not in a tuple; a vague one for None."""
+        grad = torch.is_grad_enabled() and (dtype.is_floating_point or dtype.is_complex)
+        if shapes is None or any(list(shape).count(None) > expected_shapes.MOST_UNKNOWN for shape in shapes):
+            tensors = list(tensors_in((args, kwargs), 64))
+            self.meta.vague = True
+            vague = made(list(tensors[0].shape) if tensors else [], dtype, grad)
+            vague.__dict__[STAND_IN] = VAGUE
+            return vague
+        out = []
+        for shape in shapes:
+            tensor = made([unknown_sizes.size() if size is None else size for size in shape], dtype, grad)
+            tensor.__dict__[STAND_IN] = True
+            out.append(tensor)
+        return out[0] if len(out) == 1 else tuple(out)
+
+
+def is_unable(error: Exception) -> bool:
+    """Whether an operation failed only as there are no data."""
+    return isinstance(error, NotImplementedError) or NEEDS_DATA.search(str(error)) is not None
+
+
+def is_vague(tensor: Tensor) -> bool:
+    """Whether not even the number of dims of a stand-in is known."""
+    return tensor.__dict__.get(STAND_IN) == VAGUE
+
+
+def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tuple[Any]]:
+    """What an operation in place gives back: the tensor that it would have changed (nothing for an assignment); None for any other."""
+    name = getattr(function, "__name__", "")
+    if name == "__setitem__":
+        return (None,)
+    if isinstance(kwargs.get("out"), Tensor):
+        return (kwargs["out"],)
+    in_place = (name.endswith("_") and not name.startswith("_")) or (
+        name.startswith("__i") and name != "__invert__" and name != "__index__"
+    )
+    return (args[0],) if in_place and args and isinstance(args[0], Tensor) else None
+
+
+def _rows_needed(args: Args, kwargs: Kwargs) -> Optional[int]:
+    """How many rows an embedding needs for the indices that it is given; None where one is negative."""
+    index = next(tensors_in((args, kwargs)))
+    return int(index.max()) + 1 if int(index.min()) >= 0 else None
+
+
+def _numbers(values: Any, depth: int = 0) -> List[Any]:
+    """The sizes of the tensors among some values, and the numbers among them."""
+    found: List[Any] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found += list(value.shape)
+        elif isinstance(value, int):
+            found.append(value)
+        elif isinstance(value, (tuple, list)) and depth < 3:
+            found += _numbers(value[:64], depth + 1)
+    return found
+
+
+def is_of_unknown_size(module: Any) -> bool:
+    """Whether a layer has a parameter of which a size is unknown: nothing is wrong with what it is given."""
+    return unknown_sizes.state.met and any(
+        unknown_sizes.any_unknown(parameter.shape) for parameter in module._parameters.values() if isinstance(parameter, Tensor)
+    )

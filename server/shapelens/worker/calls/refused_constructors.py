@@ -1,0 +1,64 @@
+"""Layers of torch whose constructor refuses its arguments: the half-built layer goes on, and its calls give stand-ins."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any, Callable, Iterator, List, Tuple
+
+import torch
+
+from ..meta.mode import Meta, NotRecovered
+
+Module = torch.nn.Module
+
+
+def _layers() -> List[Any]:
+    """The classes that torch's layers get their constructors from."""
+    named = [value for value in vars(torch.nn).values() if isinstance(value, type) and issubclass(value, Module)]
+    found = [cls for value in named for cls in value.__mro__ if issubclass(cls, Module)]
+    return [cls for cls in dict.fromkeys(found) if cls is not Module and "__init__" in cls.__dict__]
+
+
+LAYERS = _layers()
+
+
+@contextlib.contextmanager
+def guarding(meta: Meta, refused: Callable[[Any, Exception], None]) -> Iterator[None]:
+    """Hand the exceptions of constructors of torch's layers to `refused(module, error)`; they go on if it raises NotRecovered.
+
+    What a layer builds inside of itself counts as part of its own constructor.
+    """
+    before: List[Tuple[Any, Any]] = [(cls, cls.__init__) for cls in LAYERS]
+    for cls, initialise in before:
+        cls.__init__ = _guarded(cls, initialise, meta, refused)
+    try:
+        yield
+    finally:
+        for cls, initialise in before:
+            cls.__init__ = initialise
+
+
+def _guarded(cls: Any, initialise: Any, meta: Meta, refused: Callable[[Any, Exception], None]) -> Any:
+    @functools.wraps(initialise)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> None:
+        meta.inside_layer += 1
+        try:
+            initialise(self, *args, **kwargs)
+            return
+        except Exception as raised:
+            error = raised
+        finally:
+            meta.inside_layer -= 1
+        if meta.inside_layer or next(base for base in type(self).__mro__ if "__init__" in base.__dict__) is not cls:
+            raise error  # It is for the constructor around it to say.
+        if "_modules" not in self.__dict__:
+            Module.__init__(self)
+        try:
+            refused(self, error)
+        except NotRecovered:
+            raise error  # noqa: B904  It is the same exception, that was not looked at.
+        except BaseException as ended:
+            raise ended from error  # What an attempt ends with; the search looks at both.
+
+    return guarded

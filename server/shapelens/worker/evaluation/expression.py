@@ -1,0 +1,123 @@
+"""Evaluates an example's expression: Python in the file's own namespace, with dtype shorthands that make tensors from subscripts."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from types import CodeType, SimpleNamespace
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import torch
+
+from ..trace.frames import EXAMPLE_FILE
+from ..trace.provenance import INPUT
+from ..trace.value_summary import ORIGIN
+
+SHORTHANDS = {
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f64": torch.float64,
+    "i64": torch.int64,
+    "i32": torch.int32,
+    "i16": torch.int16,
+    "i8": torch.int8,
+    "u8": torch.uint8,
+    "bool": torch.bool,
+    "c64": torch.complex64,
+    "c128": torch.complex128,
+}
+MAKE = "__shapelens_make__"
+_OFFERED = {"torch": torch, "nn": torch.nn, "SimpleNamespace": SimpleNamespace}  # where the file itself has no such name
+
+# A dim of a tensor as it was made: its name, or the size itself.
+Dim = Tuple[Optional[str], int]
+
+
+class _Shorthands(ast.NodeTransformer):
+    """`f32[B:2, 3]` → `__shapelens_make__("f32", (("B", 2), (None, 3)))`"""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if not (isinstance(node.value, ast.Name) and node.value.id in SHORTHANDS):
+            return self.generic_visit(node)
+        inner = node.slice
+        parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        dims: List[ast.expr] = []
+        for part in parts:
+            name: Optional[str] = None
+            if isinstance(part, ast.Slice):
+                if not isinstance(part.lower, ast.Name) or part.upper is None or part.step is not None:
+                    raise SyntaxError("a named dim is written name:size, as in f32[B:2, 3]")
+                name, part = part.lower.id, part.upper
+            elif isinstance(part, ast.Name):
+                name = part.id
+            dims.append(ast.Tuple([ast.Constant(name), self.visit(part)], ast.Load()))
+        call = ast.Call(ast.Name(MAKE, ast.Load()), [ast.Constant(node.value.id), ast.Tuple(dims, ast.Load())], [])
+        return ast.copy_location(call, node)
+
+
+class Namespace(Dict[str, Any]):
+    """The globals of an expression: the file's names, then torch, nn, SimpleNamespace and the package that the file is in, and the dims
+    that were named so far.
+    """
+
+    def __init__(self, module_names: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._module_names = module_names
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return self._module_names[name]
+        except KeyError:
+            if name in _OFFERED:
+                return _OFFERED[name]
+            if name in sys.modules and name == package_of(self._module_names):
+                return sys.modules[name]
+            raise
+
+
+def package_of(names: Mapping[str, Any]) -> str:
+    """The name of the outermost package that a file is in, as whoever imports it says it; "" where it is in none."""
+    try:
+        module = sys.modules.get(str(names["__name__"]))
+    except KeyError:
+        return ""
+    return (getattr(module, "__package__", None) or "").partition(".")[0]
+
+
+def compile_expression(expression: str) -> CodeType:
+    """Compile an example. Raises SyntaxError with a message for the user."""
+    tree = ast.parse(expression.strip(), EXAMPLE_FILE, mode="eval")
+    return compile(ast.fix_missing_locations(_Shorthands().visit(tree)), EXAMPLE_FILE, "eval")
+
+
+class Maker:
+    """Makes the tensors of one evaluation; `sizes` overrides the sizes of named dims, for a probe."""
+
+    def __init__(self, namespace: Namespace, sizes: Mapping[str, int], dims: Dict[str, int]) -> None:
+        self.namespace = namespace
+        self.sizes = sizes
+        self.dims = dims
+
+    def __call__(self, shorthand: str, dims: Tuple[Dim, ...]) -> torch.Tensor:
+        shape = []
+        for name, size in dims:
+            if name is not None and isinstance(size, int):
+                size = self.sizes.get(name, size)
+                if name not in self.namespace:
+                    self.dims[name] = size
+                    self.namespace[name] = size  # `f32[B:2, T:8], i64[B, T]`: the second B is the first one.
+            if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+                raise ValueError("a size in %s[...] has to be a whole number, not %r" % (shorthand, size))
+            shape.append(size)
+        made = torch.empty(shape, dtype=SHORTHANDS[shorthand], device="meta")
+        made.__dict__[ORIGIN] = INPUT
+        return made
+
+
+def evaluate(code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str, int], dims: Dict[str, int]) -> None:
+    """Evaluate an example; its named dims and their sizes are put into `dims` as they come. Raises whatever user code raises."""
+    namespace = Namespace(module_names)
+    namespace[MAKE] = Maker(namespace, sizes, dims)
+    namespace["__builtins__"] = __builtins__
+    eval(code, namespace)

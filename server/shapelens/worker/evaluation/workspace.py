@@ -1,0 +1,109 @@
+"""The user's modules as a run has loaded them, and everything that watches them: what a run has at hand when its examples are evaluated.
+
+A process does one run with it, or several (loaded_project.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import sys
+from types import FrameType
+from typing import Any, Dict, Iterator, List, Optional
+
+from ...protocol import Mismatch, Note, Run, Span, Trace
+from ..calls.mismatches import may_follow, one_line
+from ..calls.module_calls import Calls, watching
+from ..loading.compile_cache import PREPARED
+from ..loading.definitions import KEPT
+from ..loading.importer import UserFinder, load, once
+from ..loading.missing_packages import MissingFinder
+from ..memo.early_diagnosis import Rehearsed
+from ..meta import op_cache
+from ..meta.mode import Meta
+from ..shims.command_line import Arguments
+from ..shims.replacements import harmless
+from ..trace.frames import Frames
+from ..trace.progress import Progress
+from ..trace.recorder import Recorder
+from ..trace.remarks import Remarks
+from ..unknown import stand_ins
+
+
+class Workspace:
+    """What a run loads into and is watched by. `trace` is that of the run under way, `calls` that of the evaluation under way."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.trace = Trace(run.file)
+        PREPARED.forget_run()
+        self.recorder = Recorder(PREPARED.table, lambda module, site: self.calls.reported(module, site))
+        self.meta = Meta()
+        self.frames = Frames(run.file, run.root, self.recorder)
+        self.calls = Calls(self.recorder, self.meta, self.frames)
+        self.progress = Progress()
+        self.remarks = self.meta.remarks = Remarks(self.frames, self.recorder)
+        texts = {**run.overlays, run.file: run.text}
+        self.finder = UserFinder(run.file, texts, run.observe, self.frames.is_user_file, self.recorder, self._definition_failed)
+        self.missing = MissingFinder(self._missing)
+        self.rehearsed: Optional[Rehearsed] = None  # the last run, where it is done once more ahead of the next one
+        op_cache.state.off = False
+
+    @contextlib.contextmanager
+    def environment(self) -> Iterator[None]:
+        """Everything that holds while user code runs: where it is imported from, what is replaced, the torch mode."""
+        run = self.run
+        before = list(sys.path), list(sys.argv)
+        sys.argv = Arguments([run.file])
+        sys.meta_path.insert(0, self.finder)
+        sys.meta_path.append(self.missing)
+        folder = run.root or os.path.dirname(run.file)
+        if os.path.isdir(folder):
+            os.chdir(folder)
+        try:
+            with once(), harmless(self.meta), self.meta, watching(lambda: self.calls, self.progress):
+                yield
+        finally:
+            sys.path[:], sys.argv = before[0], before[1]
+            sys.meta_path.remove(self.finder)
+            sys.meta_path.remove(self.missing)
+
+    def load(self) -> Dict[str, Any]:
+        """Load the document; its names. Raises SyntaxError; what its definitions raise is put into the trace."""
+        module = load(self.run.file, self.run.root, self.finder)
+        self.calls.definitions_ended()
+        names: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
+        return names
+
+    def _missing(self, name: str, frames: List[FrameType]) -> None:
+        """A package is not installed: said at the line of the document that wants it, directly or not."""
+        document = self.run.file
+        wants = [frame for frame in frames if frame.f_code.co_filename == document]
+        span = self.frames.line(document, wants[-1].f_lineno) if wants else None
+        message = missing_message(name)
+        self.trace.notes.append(Note("missing-import", message, span))
+        if frames[0].f_code.co_filename in self.finder.loaded:
+            self.trace.notes.append(Note("missing-import", message, self.frames.line(frames[0].f_code.co_filename, frames[0].f_lineno)))
+
+    def _definition_failed(self, file: str, node: ast.stmt, error: BaseException) -> None:
+        span = Span(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+        if file != self.run.file and self.missing.is_guarded():
+            raise error  # Whoever imports this file is prepared for that.
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
+        elif stand_ins.cause_of(error) is not None:
+            code, message = stand_ins.cause_of(error) or ("", "")
+            if code == "missing-file" and isinstance(error, FileNotFoundError):  # What follows from it is not said again.
+                self.trace.notes.append(Note(code, message, span))
+            stand_ins.called.clear()
+        elif not may_follow(self.trace, file, node):
+            trail = self.frames.trail_of(error.__traceback__)
+            place = trail[-1] if trail else span
+            found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)
+            self.trace.mismatches.append(found)
+
+
+def missing_message(name: str) -> str:
+    """What Python says of a package that is not installed."""
+    return "ModuleNotFoundError: No module named %r" % name

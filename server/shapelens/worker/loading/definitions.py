@@ -1,0 +1,343 @@
+"""Only definitions run: imports, classes and functions at once, the rest of a module when a name that it binds is first read.
+
+Behind a module's globals stand builtins of its own, whose `__missing__` runs the statements that bind the missing name. Training loops,
+downloads and `main()` calls bind nothing that a model needs, so they never run; neither does a `__main__` block, unless a model needs a
+name of it.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import builtins
+import contextlib
+import importlib.util
+import sys
+import time
+from types import CodeType, ModuleType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+
+from ..sandbox.confinement import TooLong, half_of_what_is_left, within
+from ..trace.definition_time import executing
+from ..unknown.stand_ins import StandInModule, absent, cause_of
+
+KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
+# Attributes of statements: what is known of them.
+CODE, BOUND, GLOBALS, AT_ONCE = "shapelens_code", "shapelens_bound", "shapelens_globals", "shapelens_at_once"
+DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+LONGEST = 2.0  # seconds that a statement of a module may take that is no definition
+MODULE_NAMES = {"__path__", "__getattr__", "__all__"}
+
+# Calls at module level that are harmless and that later definitions may rely on.
+HARMLESS = {
+    "logging.getLogger", "getLogger", "TypeVar", "typing.TypeVar", "ParamSpec", "NewType", "namedtuple", "collections.namedtuple",
+    "partial", "functools.partial", "dict", "list", "set", "tuple", "frozenset", "OrderedDict", "defaultdict", "Path", "range", "len",
+    "int", "float", "str", "sys.path.append", "sys.path.insert", "warnings.filterwarnings", "warnings.simplefilter", "__all__.append",
+    "__all__.extend", "__shapelens_value__", "torch.set_default_dtype", "torch.set_default_tensor_type", "torch.device",
+    "os.environ.get", "os.getenv",
+    "os.environ.setdefault", "flags.DEFINE_integer", "flags.DEFINE_float", "flags.DEFINE_string", "flags.DEFINE_bool",
+    "flags.DEFINE_boolean", "flags.DEFINE_enum", "flags.DEFINE_list", "flags.DEFINE_spaceseplist",
+}  # fmt: skip
+
+
+# Methods that, called as a statement of their own, do work rather than build up the value of the name that they belong to.
+WORKS = {
+    "backward", "close", "download", "evaluate", "validate", "write",
+    "fit", "fit_transform", "launch", "main", "mainloop", "play", "plot", "predict", "run", "save",
+    "savefig", "savetxt", "show", "start", "serve", "step", "test", "train", "train_model",
+}  # fmt: skip
+
+
+class _Builtins(Dict[str, Any]):
+    """What stands behind a module's globals: Python's builtins, then the statements that did not run."""
+
+    def __init__(self, definitions: "Definitions") -> None:
+        super().__init__(builtins.__dict__)
+        self._definitions = definitions
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return self._definitions[name]
+        except KeyError:
+            return builtins.__dict__[name]  # User code may have put it there since.
+
+
+class Definitions:
+    """The globals of a module of which only definitions run: its own `__dict__`, which others read and set as well."""
+
+    def __init__(self, module: ModuleType, file: str, all_of_it: bool, on_failure: Callable[[ast.stmt, BaseException], None]) -> None:
+        self._names = module.__dict__
+        self._file = file
+        self._all_of_it = all_of_it  # but for the `__main__` block
+        self._on_failure = on_failure
+        self._waiting: List[ast.stmt] = []  # statements that did not run yet, in order
+        self._last_resort: List[ast.stmt] = []  # those of `__main__` blocks, then what functions assign to globals
+        self._branches: List[ast.stmt] = []  # assignments in branches: where none of them was taken, the first one is
+        self._held: Dict[str, Any] = {}  # values that waiting statements change, until they are read
+        self._assigned: Set[str] = set()
+        self._starred: List[str] = []  # modules of which all names were imported
+        self._builtins = _Builtins(self)
+        self._flags = 0
+        self._longest = LONGEST
+        self._names["__builtins__"] = self._builtins
+
+    def run(self, tree: ast.Module) -> None:
+        """Run the definitions of a module, and keep the rest waiting."""
+        self._flags = future_flags(tree)
+        for node in tree.body:
+            if is_main_block(node):
+                self._last_resort += node.body  # type: ignore[attr-defined]
+            elif self._all_of_it or _runs_at_once(node):
+                self._execute(node)
+            else:
+                self._waiting.append(node)
+            if isinstance(node, ast.If) and not is_main_block(node):
+                self._branches += [part for part in ast.walk(node) if isinstance(part, ast.Assign)]
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self._last_resort += global_assignments(node)
+        for name in {name for node in self._waiting for name in bound_names(node)}:
+            self._builtins.pop(name, None)  # It would hide the module's own: `input = torch.randn(…)`.
+            if name in self._assigned and name in self._names:
+                self._held[name] = self._names.pop(name)
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a name. Raises KeyError where no statement of the module binds it."""
+        if name in self._names:
+            return self._names[name]
+        if name in self._held:
+            self._names[name] = self._held.pop(name)
+        for statements in (self._waiting, self._last_resort):
+            if statements is self._waiting or name not in self._names:  # What is known may be changed by those that wait.
+                names = _with_parts(name, statements)
+                self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)))  # noqa: B023
+        if name not in self._names:
+            self._run_those([node for node in self._branches if name in bound_names(node)][:1], lambda node: True)
+        if name not in self._names and not name.startswith("_"):
+            self._take_starred(name)
+        if name not in self._names and not name.startswith("__"):
+            self._run_those(self._waiting, _binds_by_computed_name)
+        return self._names[name]
+
+    def _run_those(self, statements: List[ast.stmt], wanted: Callable[[ast.stmt], bool]) -> None:
+        for node in [node for node in statements if wanted(node)]:
+            if node in statements:  # It may have run while an earlier one was run.
+                place = statements.index(node)
+                del statements[place]
+                try:
+                    self._execute(node)
+                except TooLong:  # It may have the time when it is asked for again.
+                    statements.insert(place, node)
+                    raise
+
+    def _take_starred(self, name: str) -> None:
+        """`from x import *` brought the names that x had then; one that x finds on demand is asked for now."""
+        for module in map(sys.modules.get, self._starred):
+            behind = getattr(module, "__dict__", {})
+            if KEPT in behind and "__all__" not in behind and name not in self._names:
+                try:
+                    self._names[name] = behind[KEPT][name]
+                except KeyError:
+                    pass
+
+    def _execute(self, node: ast.stmt) -> None:
+        start = time.perf_counter()
+        longest = half_of_what_is_left(self._longest)
+        executing.depth += 1
+        try:
+            with contextlib.nullcontext() if isinstance(node, DEFINES) else within(longest):
+                exec(compiled(node, self._file, self._flags), self._names)
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                self._assigned.update(bound_names(node))
+            elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
+        except TooLong:
+            if time.perf_counter() - start < longest:
+                raise  # Somebody else's time is up.
+            self._longest = LONGEST / 4  # One such statement is seldom the only one.
+            for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.
+                self._names[name] = absent(name, "missing-file")
+        except (Exception, SystemExit) as error:
+            if isinstance(error, SystemExit) and not self._all_of_it:
+                raise
+            cause = cause_of(error)
+            self._on_failure(node, error)
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                if not isinstance(error, SyntaxError):
+                    self._stand_in(node)
+            else:
+                for name in bound_names(node):  # What depends on these names has not been made wrong by its own text.
+                    if name not in self._names:
+                        self._names[name] = absent(name, cause[0] if cause is not None else "definition")
+        finally:
+            executing.depth -= 1
+
+    def _stand_in(self, node: Any) -> None:
+        """Bind the names of an import that failed, so that what does not need them goes on."""
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                name = alias.asname or alias.name.partition(".")[0]
+                self._names.setdefault(name, sys.modules.get(name) or StandInModule(alias.name))
+            elif alias.name != "*":
+                module = sys.modules.get(node.module or "")
+                found = getattr(module, alias.name, None) if node.level == 0 and module is not None else None
+                self._names.setdefault(alias.asname or alias.name, found or getattr(StandInModule(node.module or "."), alias.name))
+
+
+def compiled(node: ast.stmt, file: str, flags: int) -> CodeType:
+    """The code of one statement; it is compiled once. Raises SyntaxError, ValueError and RecursionError."""
+    code: Optional[CodeType] = node.__dict__.get(CODE)
+    if code is None:
+        code = node.__dict__[CODE] = compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True)
+    return code
+
+
+def future_flags(tree: ast.Module) -> int:
+    """The compiler flags of a module's `from __future__` imports."""
+    names = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__" for alias in node.names}
+    return sum({getattr(__future__, name).compiler_flag for name in names if hasattr(__future__, name)})
+
+
+def _runs_at_once(node: ast.stmt) -> bool:
+    """The same as `is_definition`, decided once: a table of a thousand lines takes its time."""
+    known: Optional[bool] = node.__dict__.get(AT_ONCE)
+    if known is None:
+        known = node.__dict__[AT_ONCE] = is_definition(node)
+    return known
+
+
+def is_definition(node: ast.stmt) -> bool:
+    """Whether a statement at module level runs at once."""
+    if isinstance(node, DEFINES + (ast.Pass, ast.Global)) or _shapes_module(node):
+        return True
+    if isinstance(node, (ast.If, ast.Try)):
+        inner = [child for field in ("body", "orelse", "finalbody") for child in getattr(node, field, [])]
+        inner += [child for handler in getattr(node, "handlers", []) for child in handler.body]
+        return (not isinstance(node, ast.If) or is_plain(node.test)) and all(map(is_definition, inner))
+    if isinstance(node, ast.Assign):
+        return is_plain(node.value) and all(map(is_plain, node.targets))
+    if isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+        return (node.value is None or is_plain(node.value)) and is_plain(node.target)
+    if isinstance(node, ast.Expr):
+        # One without a call does nothing, but a name that is being typed would be an unknown one.
+        return isinstance(node.value, ast.Call) and is_plain(node.value)
+    return type(node).__name__ == "TypeAlias"
+
+
+def _shapes_module(node: ast.stmt) -> bool:
+    """Whether a statement decides what the module itself is: where its parts are found, what it exports, or what takes its place."""
+    if MODULE_NAMES.intersection(bound_names(node)):
+        return True
+    stored = (part for part in ast.walk(node) if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store))
+    return any(ast.unparse(part.value) == "sys.modules" for part in stored)
+
+
+def _binds_by_computed_name(node: ast.stmt) -> bool:
+    """`globals()[name] = …`, `setattr(sys.modules[__name__], name, …)`, `exec(…)`"""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
+            if part.func.id in ("globals", "vars", "locals", "exec"):
+                return True
+            if part.func.id == "setattr" and "sys.modules" in ast.unparse(part):
+                return True
+    return False
+
+
+def is_plain(node: ast.AST) -> bool:
+    """Whether evaluating an expression does no work: nothing in it is called but what is known to be harmless."""
+    todo = [node]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, ast.Lambda):
+            continue
+        if isinstance(part, ast.Call) and ast.unparse(part.func) not in HARMLESS:
+            return False
+        if isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom)):
+            return False
+        todo.extend(ast.iter_child_nodes(part))
+    return True
+
+
+def is_main_block(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":`"""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left] + node.test.comparators
+    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides) and any(
+        isinstance(side, ast.Constant) and side.value == "__main__" for side in sides
+    )
+
+
+def bound_names(node: ast.AST) -> Tuple[str, ...]:
+    """Names that a statement binds, or whose value it changes: `x = …`, `x[…] = …`, `x.append(…)`."""
+    names: Optional[Tuple[str, ...]] = node.__dict__.get(BOUND)
+    if names is None:  # They are asked for again and again.
+        names = node.__dict__[BOUND] = tuple(dict.fromkeys(_bound_names(node)))
+    return names
+
+
+def _bound_names(node: ast.AST) -> Iterator[str]:
+    todo: List[ast.AST] = [node]
+    trains = isinstance(node, (ast.For, ast.While, ast.With)) and any(map(_is_training, ast.walk(node)))
+    while todo:
+        part = todo.pop()
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield part.name
+            continue
+        if isinstance(part, ast.Lambda):
+            continue
+        if isinstance(part, (ast.Import, ast.ImportFrom)):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in part.names)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+        if isinstance(part, (ast.Subscript, ast.Attribute)) and isinstance(part.ctx, ast.Store):
+            yield from _owner(part)
+        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) and isinstance(part.value.func, ast.Attribute):
+            yield from _owner(part.value.func) if part.value.func.attr not in WORKS and not trains else ()
+        todo.extend(ast.iter_child_nodes(part))
+
+
+def _is_training(node: ast.AST) -> bool:
+    """Whether a loop with this in it trains: what it does to a model makes no difference to its shapes."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("backward", "zero_grad", "step")
+
+
+def _owner(node: Optional[ast.AST]) -> Iterator[str]:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node.id
+
+
+def _with_parts(name: str, statements: List[ast.stmt]) -> Set[str]:
+    """A name and those of its parts: what is added to `group = parser.add_argument_group()` makes a difference to `parser`."""
+    names = {name}
+    for node in statements:
+        names.update(_parts_of(node, names))
+    return names
+
+
+def _parts_of(node: ast.stmt, names: Set[str]) -> Iterator[str]:
+    """The names that a statement binds to a part of what one of `names` holds: `group = parser.add_argument_group("model")`."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id.startswith("__shapelens_"):
+        value = value.args[-1]  # What the rewritten text reports.
+    if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        of_it = value.func.attr.startswith("add_") and names & set(_owner(value.func))
+        for target in node.targets if of_it else ():
+            yield from bound_names(target)
+
+
+def global_assignments(function: ast.AST) -> List[ast.stmt]:
+    """The assignments in a function to names that it declares `global`."""
+    known: Optional[List[ast.stmt]] = function.__dict__.get(GLOBALS)
+    if known is not None:
+        return known
+    names = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
+    found = function.__dict__[GLOBALS] = [
+        node
+        for node in (ast.walk(function) if names else ())
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and names.intersection(bound_names(node))
+    ]
+    return found

@@ -1,0 +1,95 @@
+"""Missing packages: an import that nothing guards gets a stand-in module, so that what does not need it goes on.
+
+A model file often needs a small part of a package whose `__init__` wants more than is installed. An import in a `try` that expects it to
+fail, here or in whatever imports this module, fails as it would, and so does a question whether the package is there.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.abc
+import importlib.machinery
+import linecache
+import os
+import sys
+from types import FrameType, ModuleType
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+from ..locations import TORCH, WORKER
+from ..unknown.stand_ins import StandInModule
+
+EXPECT_FAILURE = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+
+
+class _Loader(importlib.abc.Loader):
+    def create_module(self, spec: Any) -> ModuleType:
+        return StandInModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing to execute."""
+
+
+class MissingFinder(importlib.abc.MetaPathFinder):
+    """The last finder: it is asked for what no other one has found."""
+
+    def __init__(self, on_missing: Callable[[str, List[FrameType]], None]) -> None:
+        self._on_missing = on_missing
+        self._guards: Dict[str, List[Tuple[int, int]]] = {}
+
+    def forget(self) -> None:
+        """The texts that are imported from may be others now."""
+        self._guards.clear()
+
+    def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
+        parent = fullname.rpartition(".")[0]
+        if parent and not isinstance(sys.modules.get(parent), StandInModule):
+            return None  # A module that its package does not have is a mistake, or the file's own.
+        if not parent:
+            frames = self._importers()
+            if not frames or any(self._expects_failure(frame) for frame in frames):
+                return None
+            self._on_missing(fullname, frames)
+        return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
+
+    def is_guarded(self) -> bool:
+        """Whether an import that is under way may fail: some `try` of those that led to it expects that."""
+        return any(self._expects_failure(frame) for frame in self._importers())
+
+    def _importers(self) -> List[FrameType]:
+        """The frames whose imports led here, innermost first; [] for a mere question, and for what torch tries."""
+        frames = []
+        frame: Optional[FrameType] = sys._getframe(2)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            # importlib.util is a frozen module since Python 3.11.
+            if file.endswith((os.path.join("importlib", "util.py"), "<frozen importlib.util>", "pkgutil.py")) or file.startswith(TORCH):
+                return []
+            if not file.startswith(("<frozen", WORKER)) and os.path.join("importlib", "__init__.py") not in file:
+                frames.append(frame)
+            frame = frame.f_back
+        return frames
+
+    def _expects_failure(self, frame: FrameType) -> bool:
+        file = frame.f_code.co_filename
+        if file not in self._guards:
+            self._guards[file] = guards("".join(linecache.getlines(file, frame.f_globals)))
+        return any(first <= frame.f_lineno <= last for first, last in self._guards[file])
+
+
+def guards(text: str) -> List[Tuple[int, int]]:
+    """The lines (first, last) of the bodies of `try` statements, and of `suppress` blocks, that expect an import to fail."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and any(handler.type is None or _names(handler.type) & EXPECT_FAILURE for handler in node.handlers):
+            found.append((node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno))
+        elif isinstance(node, ast.With) and any("suppress" in ast.dump(item.context_expr) for item in node.items):
+            found.append((node.lineno, node.end_lineno or node.lineno))
+    return found
+
+
+def _names(node: ast.expr) -> Set[str]:
+    return {part.id if isinstance(part, ast.Name) else part.attr for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))}

@@ -1,0 +1,257 @@
+"""Everything on the meta device, except small values that follow from constants: those stay real, on the CPU.
+
+Parameters, inputs and random numbers are meta tensors. `arange`, `linspace`, `zeros`, `tensor([...])` and what is computed from them alone
+are real, so that `.item()`, `.tolist()`, `if` and boolean masks on them work. Where the two meet, the real one goes to the meta device.
+Whatever device user code names is ignored, and it is told that all tensors are on the CPU.
+
+`Meta` is the one mode of a run. On its way it notes where tensors came from (provenance.py), and which operation failed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from ..trace import provenance
+from ..trace.remarks import WATCHED, Remarks
+from ..trace.value_summary import STAND_IN, VAGUE
+from ..unknown import unknown_sizes
+from . import eager_checks, op_cache, second_opinion
+
+Tensor = torch.Tensor
+META = torch.device("meta")
+CPU = torch.device("cpu")
+ALL = 1 << 20  # of the tensors in a list
+
+Args = Tuple[Any, ...]
+Kwargs = Dict[str, Any]
+_plainly = torch._C.DisableTorchFunction
+
+
+def named(owner: Any, names: str) -> Set[Any]:
+    return {getattr(owner, name) for name in names.split() if hasattr(owner, name)}
+
+
+def _getter(name: str) -> Any:
+    return getattr(Tensor, name).__get__
+
+
+DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "grad", "ndim", "layout", "is_leaf", "grad_fn")}
+ASKS = {Tensor.dim, Tensor.ndimension, Tensor.is_contiguous, Tensor.is_floating_point, Tensor.stride, torch._C._set_grad_enabled}
+GRADIENTS = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
+# Functions with a rule of their own: (func, args, kwargs) -> result. The modules of rules fill it.
+SPECIAL: Dict[Any, Callable[..., Any]] = {}
+
+# What the meta device says where real data would be needed: no mistake of the user.
+NEEDS_DATA = re.compile(
+    r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|device meta"
+    r"|Cannot copy out of meta|aten::\S+ .* 'Meta' backend|incompatible tensor type"
+    r"|'NestedIntNode' object has no attribute"  # a calculation with the size of a ragged tensor
+)
+
+
+class NotRecovered(Exception):
+    """A failure has to take its course."""
+
+
+class Failure:
+    """The torch function that raised last, and what it was given."""
+
+    __slots__ = ("arguments", "error", "operation")
+
+    def __init__(self, operation: str, arguments: List[Tensor], error: BaseException) -> None:
+        self.operation = operation
+        self.arguments = arguments
+        self.error = error
+
+
+class Meta(TorchFunctionMode):
+    """Keeps a run on the meta device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside_layer = 0  # inside a layer of torch's own nothing needs to be noted
+        self.failure: Optional[Failure] = None
+        self.remarks: Optional[Remarks] = None  # where to note what is odd
+        self.recover: Optional[Callable[..., Any]] = None  # (func, args, kwargs, error) -> what takes the place of the result
+        self.vague = False  # whether this example has a stand-in of which nothing is known
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Args = (), kwargs: Optional[Kwargs] = None) -> Any:
+        if func in DESCRIBES:
+            return func(*args)
+        if func in ASKS and func not in SPECIAL:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        kwargs = kwargs or {}
+        if op_cache.only_fills(func, args, kwargs):
+            return args[0]
+        if func in GRADIENTS:
+            op_cache.graph_is_needed()
+        special = SPECIAL.get(func)
+        given = args, kwargs
+        try:
+            if special is not None:
+                result = special(func, args, kwargs)
+            else:
+                key = op_cache.key_of(func, args, kwargs)
+                result = op_cache.known(key, args) if key is not None else None
+                if result is None:
+                    args, kwargs = together(func, args, kwargs)
+                    result = func(*args, **kwargs) if key is None else op_cache.call(key, func, args, kwargs)
+        except Exception as raised:
+            error: Exception = raised
+            if NEEDS_DATA.search(str(raised)):
+                numbers = with_numbers(args)
+                if numbers is not None:
+                    return self.__torch_function__(func, types, numbers, kwargs)
+            opinion = second_opinion.ask(func, *given)
+            if opinion is not None and opinion.error is None:
+                return self._accepted(func, args, kwargs, opinion.result)
+            if (
+                opinion is not None
+                and opinion.error is not None
+                and not isinstance(raised, NotImplementedError)
+                and not NEEDS_DATA.search(str(raised))
+            ):
+                error = opinion.error
+            if not self.inside_layer and (self.failure is None or self.failure.error is not error):
+                self.failure = Failure(getattr(func, "__name__", ""), list(provenance.tensors_in([args, kwargs])), error)
+            if self.recover is not None and not self.inside_layer:
+                try:
+                    result = self.recover(func, *given, error)
+                except NotRecovered:
+                    pass
+                else:
+                    provenance.observed(func, given, result)
+                    provenance.failed(result)
+                    return result
+            if error is raised:
+                raise
+            raise error from None
+        check = WATCHED.get(func)
+        if check is not None and self.remarks is not None:
+            odd = check(*given, result)
+            if odd is not None:
+                self.remarks.add(func, odd)
+        if self.vague and not self.inside_layer:
+            spread(given, result)
+        if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
+            provenance.observed(func, (args, kwargs), result)
+        return result
+
+    def _accepted(self, func: Callable[..., Any], args: Args, kwargs: Kwargs, result: Any) -> Any:
+        """The result of what eager accepts and the meta device does not; an operation in place gives back what it changed."""
+        changed = _changed_in_place(func, args, kwargs)
+        if changed is not None:
+            return changed
+        if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
+            provenance.observed(func, (args, kwargs), result)
+        return result
+
+
+def operation(key: Any, func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """The result of a function on the meta device, known under its key from now on if it has one. Raises whatever the function raises."""
+    args, kwargs = together(func, args, kwargs)
+    return func(*args, **kwargs) if key is None else op_cache.call(key, func, args, kwargs)
+
+
+# --- where real and meta tensors meet ---
+
+
+def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args, Kwargs]:
+    """The arguments with all tensors on the meta device, if any of them is there; as they are otherwise."""
+    with _plainly():
+        real = meta = unusual = False
+        for tensor in provenance.tensors_in((args, kwargs), 64):
+            if tensor.is_meta:
+                meta = True
+            else:
+                real = True
+            unusual = unusual or tensor.dtype is not torch.float32
+        if unusual and meta:
+            eager_checks.dtypes_go_together(func, args, kwargs)
+        if not (real and meta):
+            return args, kwargs
+        changed = _changed_in_place(func, args, kwargs)
+        if changed is not None and not changed.is_meta:
+            become_meta(changed)
+        return to_meta(args), to_meta(kwargs)
+
+
+def _changed_in_place(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tensor]:
+    out = kwargs.get("out")
+    if isinstance(out, Tensor):
+        return out
+    name = getattr(func, "__name__", "")
+    in_place = (name.endswith("_") and not name.startswith("_")) or name in (
+        "__setitem__",
+        "__iadd__",
+        "__isub__",
+        "__imul__",
+        "__itruediv__",
+    )
+    return args[0] if in_place and args and isinstance(args[0], Tensor) else None
+
+
+def spread(given: Any, result: Any) -> None:
+    """What is made from a vague stand-in is vague."""
+    with _plainly():
+        if any(tensor.__dict__.get(STAND_IN) == VAGUE for tensor in provenance.tensors_in(given, ALL)):
+            for tensor in provenance.tensors_in(result, ALL):
+                tensor.__dict__[STAND_IN] = VAGUE
+
+
+def become_meta(tensor: Tensor) -> None:
+    """Make a real tensor a meta tensor in place, as its values are no longer known."""
+    swap = getattr(torch.utils, "swap_tensors", None)
+    replacement = torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
+    if tensor.requires_grad and tensor.is_leaf:
+        replacement.requires_grad_()
+    attributes = dict(tensor.__dict__)
+    try:
+        if swap is None:  # Before torch 2.3.
+            raise RuntimeError
+        swap(tensor, replacement)
+        tensor.__dict__.update(attributes)
+    except RuntimeError:  # It is referenced in a way that forbids the swap: the operation then fails on the mixed devices.
+        pass
+
+
+def to_meta(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value if value.is_meta else value.to(META)
+    if type(value) in (tuple, list):
+        return type(value)([to_meta(item) for item in value])
+    if type(value) is dict:
+        return {name: to_meta(item) for name, item in value.items()}
+    return value
+
+
+def made(shape: Sequence[int], dtype: torch.dtype, requires_grad: bool = False) -> Tensor:
+    """A meta tensor that came out of an operation: one that requires a gradient is no leaf, so that it may be changed in place."""
+    with _plainly():
+        tensor = torch.empty(shape, dtype=dtype, device=META, requires_grad=requires_grad)
+        return tensor.clone() if requires_grad else tensor
+
+
+def with_numbers(args: Args) -> Optional[Args]:
+    """Arguments in which sizes and the like that are tensors are numbers, as Python would read them; None where there are none.
+
+    The first argument is what the function works on, unless it is a factory, which takes sizes only.
+    """
+    changed = False
+
+    def number(part: Any) -> Any:
+        nonlocal changed
+        if isinstance(part, Tensor) and part.is_meta and not part.dim() and not part.dtype.is_complex:
+            changed = True
+            return unknown_sizes.size()
+        if type(part) in (tuple, list) or isinstance(part, torch.Size):
+            return tuple([number(item) for item in part])
+        return part
+
+    with _plainly():
+        numbers = args[:1] + tuple([number(part) for part in args[1:]])
+    return numbers if changed else None

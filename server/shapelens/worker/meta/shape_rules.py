@@ -1,0 +1,144 @@
+"""Operations whose shapes come from their documentation: the meta device has no kernel for them, a slow one, or checks too little."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Set
+
+import torch
+import torch.nn.functional as F
+
+from . import eager_checks, op_cache
+from .mode import SPECIAL, Args, Kwargs, made, named, operation, together
+
+Tensor = torch.Tensor
+_plainly = torch._C.DisableTorchFunction
+
+
+def _recurrent(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """LSTM, GRU and RNN by their documentation's shapes: the meta kernels walk every time step (512 of them in six layers take seconds).
+
+    (input, hx, weights, ...), or (data, batch_sizes, hx, weights, ...) of a packed sequence; an LSTM's hx is (h_0, c_0).
+    """
+    args, kwargs = together(func, args, kwargs)
+    packed = isinstance(args[1], Tensor) and isinstance(args[2], (Tensor, list, tuple)) and not isinstance(args[3], bool)
+    states = args[2] if packed else args[1]
+    states = [states] if isinstance(states, Tensor) else list(states)
+    layers, bidirectional = (args[5], args[8]) if packed else (args[4], args[7])
+    with _plainly():
+        if not args[0].is_meta:
+            return func(*args, **kwargs)
+        directions = 2 if bidirectional else 1
+        if states[0].shape[0] != layers * directions:
+            return func(*args, **kwargs)
+        grad = torch.is_grad_enabled()
+        output = made((*args[0].shape[:-1], directions * states[0].shape[-1]), args[0].dtype, grad)
+        return (output, *(made(tuple(state.shape), state.dtype, grad) for state in states))
+
+
+def _istft(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """torch.istft has no meta kernel: its check of the window reads values. The length is that of its documentation."""
+    names = ("input", "n_fft", "hop_length", "win_length", "window", "center", "normalized", "onesided", "length", "return_complex")
+    given = {"center": True, **dict(zip(names, args)), **kwargs}
+    spectrum, size = given["input"], given["n_fft"]
+    with _plainly():
+        if not spectrum.is_meta or not spectrum.is_complex() or spectrum.dim() not in (2, 3):
+            return func(*args, **kwargs)
+        rows = size // 2 + 1 if given.get("onesided") is not False else size
+        if spectrum.shape[-2] not in (rows, size):
+            raise RuntimeError("istft: expected the frequency dimension to be %d, but got %d" % (rows, spectrum.shape[-2]))
+        total = size + (given.get("hop_length") or size // 4) * (spectrum.shape[-1] - 1)
+        length = given.get("length")
+        if length is None:
+            length = total - 2 * (size // 2) if given["center"] else total
+        dtype = spectrum.dtype if given.get("return_complex") else spectrum.real.dtype
+        return made((*spectrum.shape[:-2], length), dtype, torch.is_grad_enabled())
+
+
+def _grouped_mm(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """Products of groups of rows, as mixtures of experts use them: the meta kernel takes bfloat16 only, eager on the CPU all floats."""
+    args, kwargs = together(func, args, kwargs)
+    first, second = args[:2]
+    offsets = args[2] if len(args) > 2 else kwargs.get("offs")
+    with _plainly():
+        groups = () if offsets is None or first.dim() + second.dim() != 4 else (offsets.shape[0],)
+        batch = tuple(first.shape[:1]) if first.dim() == 3 and second.dim() == 3 else groups
+        return made((*batch, first.shape[-2], second.shape[-1]), first.dtype, torch.is_grad_enabled())
+
+
+def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """(input, lengths, batch_first): known lengths say how many rows there are, and the batch sizes stay known."""
+    sequence, lengths = args[:2]
+    with _plainly():
+        if lengths.is_meta and sequence.dim() >= 2:
+            # Lengths that depend on data: all sequences are taken to be as long as the longest may be.
+            first = args[2] if len(args) > 2 else kwargs.get("batch_first", False)
+            batch, longest = (sequence.shape[0], sequence.shape[1]) if first else (sequence.shape[1], sequence.shape[0])
+            if tuple(lengths.shape) != (batch,):
+                return func(sequence, torch.ones(tuple(lengths.shape), dtype=torch.int64), *args[2:])
+            lengths = torch.full((batch,), longest, dtype=torch.int64)
+        if not sequence.is_meta:
+            return func(sequence, lengths, *args[2:])
+        rows, sizes = func(torch.zeros(*sequence.shape[:2], 1), lengths, *args[2:])
+        return made((rows.shape[0], *sequence.shape[2:]), sequence.dtype, sequence.requires_grad), sizes
+
+
+def _pad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """(data, batch_sizes, batch_first, padding_value, total_length), the other way round."""
+    data, sizes = args[:2]
+    with _plainly():
+        if sizes.is_meta or not data.is_meta:
+            return func(*together(func, args, kwargs)[0])
+        padded, lengths = func(torch.zeros(data.shape[0], 1), sizes, *args[2:])
+        return made((*padded.shape[:2], *data.shape[1:]), data.dtype, data.requires_grad), lengths
+
+
+OF_SHAPES = {eager_checks.convolution_fits, eager_checks.dim_in_range}  # what they ask is the same for the same key of `remembered`
+Check = Callable[[Callable[..., Any], Args, Kwargs], None]
+
+
+def _checked(check: Check, rule: Any = None) -> Callable[..., Any]:
+    """A rule that makes a check before the operation; the meta device makes too few for it."""
+
+    def checked(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+        key = op_cache.key_of(func, args, kwargs) if rule is None else None
+        known = op_cache.known(key, args) if key is not None and check in OF_SHAPES else None
+        if known is not None:
+            return known
+        with _plainly():
+            check(func, args, kwargs)
+        if rule is not None:
+            return rule(func, args, kwargs)
+        return operation(key, func, args, kwargs)
+
+    return checked
+
+
+def _everywhere(names: str) -> Set[Any]:
+    """The functions of these names, as functions of torch, of torch.nn.functional and as methods, in place as well."""
+    in_place = " ".join(name + "_" for name in names.split())
+    return named(torch, names) | named(F, names) | named(torch.Tensor, names + " " + in_place)
+
+
+LAX = _everywhere(
+    "index_add index_reduce index_copy index_fill index_select index_put put take take_along_dim gather scatter scatter_add scatter_reduce "
+    "select_scatter slice_scatter diagonal_scatter bucketize searchsorted addmm addmv cross soft_margin_loss nll_loss cross_entropy unfold "
+    "pixel_unshuffle heaviside addbmm max_unpool1d max_unpool2d max_unpool3d embedding_bag one_hot"
+)
+for _check, _functions in (
+    (eager_checks.as_eager, LAX),
+    (eager_checks.dim_in_range, _everywhere("softmax softmin log_softmax sort argsort cummax cummin")),
+    (eager_checks.convolution_fits, _everywhere("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")),
+    (eager_checks.embedding_in_range, {F.embedding, torch.embedding}),
+    (eager_checks.storage_suffices, named(torch, "as_strided") | named(torch.Tensor, "as_strided")),
+    (eager_checks.samples_fit, {torch.multinomial, torch.Tensor.multinomial}),
+):
+    SPECIAL.update({function: _checked(_check, SPECIAL.get(function)) for function in _functions})
+
+for _rule, _functions in (
+    (_pack, named(torch, "_pack_padded_sequence")),
+    (_pad, named(torch, "_pad_packed_sequence")),
+    (_recurrent, named(torch, "lstm gru rnn_tanh rnn_relu")),
+    (_istft, named(torch, "istft") | named(Tensor, "istft")),
+    (_grouped_mm, named(torch, "_grouped_mm") | named(F, "grouped_mm")),
+):
+    SPECIAL.update(dict.fromkeys(_functions, _rule))

@@ -1,0 +1,68 @@
+"""Models that take too long by their defaults, with fewer layers or for smaller pictures: `Mixtral(MixtralConfig(num_hidden_layers=2))`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import List
+
+from ..candidates.document_scope import Scope
+from ..candidates.name_priors import words
+from ..evidence import Construction
+from ..inputs.name_priors import PICTURE
+from .expression_edit import Argument, Draft
+
+FEW = 2
+SMALL_PICTURES = (64, 56)  # for patches of 8 and 16, and of 7 and 14
+COUNTED = {"layers", "depth", "blocks"}
+OTHERWISE = {"size", "dim", "channels", "features", "units", "width", "rate", "index", "idx", "id", "norm", "freq", "every", "start"}
+
+
+def lighter(draft: Draft, scope: Scope) -> List[Construction]:
+    """What to build instead of a model that takes too long; [] where its size is no default."""
+    return shallower(draft, scope) + for_smaller_pictures(draft, scope)
+
+
+def shallower(draft: Draft, scope: Scope) -> List[Construction]:
+    """The construction with few layers, where a class or config in it has many of them by default; [] where none has."""
+    for call in draft.calls():
+        cls = scope.class_of(call)
+        given = {keyword.arg for keyword in call.keywords}
+        names = [name for name in depths(cls) if name not in given] if cls is not None and not call.args else []
+        if names:
+            for name in names[:-1]:
+                call.keywords.append(ast.keyword(name, draft.parse("⟨%s⟩" % name)))
+            last = names[-1]
+            return [Argument(draft, call, last).changed("⟨%s⟩" % last, dict.fromkeys(names, FEW))]
+    return []
+
+
+def for_smaller_pictures(draft: Draft, scope: Scope) -> List[Construction]:
+    """The construction for small pictures, where a class in it is built for large ones by default: tables of positions grow with them."""
+    for call in draft.calls():
+        cls = scope.class_of(call)
+        given = {keyword.arg for keyword in call.keywords}
+        names = [name for name in pictures(cls) if name not in given] if cls is not None and not call.args else []
+        if names:
+            return [Argument(draft, call, names[0]).changed("⟨%s⟩" % names[0], {names[0]: size}) for size in SMALL_PICTURES]
+    return []
+
+
+def pictures(cls: type) -> List[str]:
+    """The parameters that say how large the pictures are, where they are large by default."""
+    try:
+        parameters = inspect.signature(cls).parameters
+    except (TypeError, ValueError):
+        return []
+    large = [name for name, item in parameters.items() if type(item.default) is int and item.default > SMALL_PICTURES[0]]
+    return [name for name in large if PICTURE.fullmatch(name)]
+
+
+def depths(cls: type) -> List[str]:
+    """The parameters that say how many layers a model has, where that is many by default."""
+    try:
+        parameters = inspect.signature(cls).parameters
+    except (TypeError, ValueError):
+        return []
+    many = [name for name, item in parameters.items() if type(item.default) is int and item.default > FEW]
+    return [name for name in many if COUNTED & set(words(name)) and not OTHERWISE & set(words(name))]

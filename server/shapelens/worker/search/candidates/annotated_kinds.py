@@ -1,0 +1,173 @@
+"""What an annotation asks for, as a kind of value. Text that cannot be evaluated is read as far as it goes."""
+
+from __future__ import annotations
+
+import ast
+import collections.abc
+import enum
+import inspect
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, List, Optional, Tuple
+
+import torch
+
+from ..code.sources import function_of
+
+EMPTY = inspect.Parameter.empty
+UNIONS = (typing.Union, getattr(types, "UnionType", typing.Union))  # The latter is of Python 3.10.
+# What a union is taken for, first to last: what is easiest to give.
+EASIEST = (
+    "choice", "enum", "int", "float", "bool", "text", "list", "dict", "of", "module", "class", "called", "dtype", "device", "tensor", "",
+)  # fmt: skip
+MOST_KINDS = 4  # a union of more of them asks for nothing in particular
+BY_NAME = {
+    "int": "int", "float": "float", "bool": "bool", "str": "text", "dict": "dict", "Dict": "dict", "Mapping": "dict",
+    "list": "list", "List": "list", "tuple": "list", "Tuple": "list", "Sequence": "list", "Iterable": "list", "Collection": "list",
+    "Callable": "called", "Type": "class", "type": "class", "Tensor": "tensor", "Module": "module", "ndarray": "tensor", "device": "device",
+    "dtype": "dtype", "MutableMapping": "dict", "Number": "float", "Real": "float", "Integral": "int", "set": "list", "Size": "list",
+}  # fmt: skip
+
+
+@dataclass
+class Wanted:
+    """What an annotation asks for."""
+
+    kind: str  # as in Uses, and "choice", "enum", "of" (an object of `cls`), "device", "dtype"; "" where it says nothing
+    cls: Optional[type] = None
+    item: Optional["Wanted"] = None
+    length: Optional[int] = None
+    items: Tuple["Wanted", ...] = ()  # of a tuple, one by one
+    choices: Tuple[Any, ...] = ()
+    optional: bool = False
+    also: Tuple[str, ...] = ()  # the kinds that a union allows as well
+    is_tuple: bool = False
+
+
+NOTHING = Wanted("")
+
+
+def wanted(annotation: Any, function: Any = None, depth: int = 0) -> Wanted:
+    """What an annotation of a parameter of `function` asks for."""
+    if annotation is EMPTY or annotation is Any or depth > 4:
+        return NOTHING
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        return _of_text(annotation, function, depth)
+    if annotation is None or annotation is type(None):
+        return Wanted("", optional=True)
+    origin = typing.get_origin(annotation)
+    args = typing.get_args(annotation)
+    if (origin is not None and getattr(origin, "__name__", "") == "Annotated") or hasattr(annotation, "__metadata__"):
+        return wanted(args[0], function, depth + 1)
+    if origin in UNIONS:
+        return _union([wanted(arg, function, depth + 1) for arg in args])
+    if origin is typing.Literal:
+        return Wanted("choice", choices=args)
+    if origin is type:
+        inner = args[0] if args and isinstance(args[0], type) else None
+        return Wanted("class", cls=inner)
+    if origin is collections.abc.Callable:
+        return Wanted("called", cls=args[-1] if args and isinstance(args[-1], type) else None)
+    if origin is tuple:
+        return _tuple([wanted(arg, function, depth + 1) for arg in args if arg is not Ellipsis], Ellipsis in args)
+    if isinstance(origin, type):
+        if issubclass(origin, collections.abc.Mapping):
+            return Wanted("dict")
+        if issubclass(origin, collections.abc.Iterable):
+            return Wanted("list", item=wanted(args[0], function, depth + 1) if args else None)
+        annotation = origin
+    if isinstance(annotation, typing.TypeVar):
+        return wanted(annotation.__bound__, function, depth + 1) if annotation.__bound__ is not None else NOTHING
+    if hasattr(annotation, "__supertype__"):  # typing.NewType
+        return wanted(annotation.__supertype__, function, depth + 1)
+    return _of_class(annotation) if isinstance(annotation, type) else Wanted(BY_NAME.get(getattr(annotation, "__name__", ""), ""))
+
+
+def _of_class(cls: type) -> Wanted:
+    if cls in (int, float, bool, str, dict, list, tuple, set, type):
+        return Wanted(BY_NAME[cls.__name__], is_tuple=cls is tuple)
+    if issubclass(cls, enum.Enum):
+        return Wanted("enum", cls=cls)
+    if issubclass(cls, torch.nn.Module):
+        return Wanted("module", cls=cls)
+    if cls is torch.dtype:
+        return Wanted("dtype")
+    if cls is torch.device:
+        return Wanted("device")
+    if issubclass(cls, torch.Tensor) or cls.__name__ == "ndarray":
+        return Wanted("tensor")
+    if cls is torch.Size:
+        return Wanted("list", is_tuple=True)
+    if getattr(cls, "_is_protocol", False) or cls.__name__ in ("Buffer", "bytes", "complex"):
+        return NOTHING
+    if cls.__module__ in ("collections.abc", "typing", "numbers") or cls is object:
+        return Wanted(BY_NAME.get(cls.__name__, ""))
+    return Wanted("of", cls=cls)
+
+
+def _union(parts: List[Wanted]) -> Wanted:
+    given = [part for part in parts if part.kind]
+    optional = any(part.optional and not part.kind for part in parts)
+    if len({part.kind for part in given}) not in range(1, MOST_KINDS + 1):  # numpy's ArrayLike takes anything.
+        return Wanted("", optional=optional)
+    best = min(given, key=lambda part: EASIEST.index(part.kind))
+    items = next((part for part in given if part.kind == "list"), best)
+    choices = tuple(choice for part in given for choice in part.choices)
+    return Wanted(
+        best.kind, best.cls, items.item, items.length, items.items, choices, optional, tuple(part.kind for part in given), items.is_tuple
+    )
+
+
+def _tuple(items: List[Wanted], open_end: bool) -> Wanted:
+    if open_end or not items:
+        return Wanted("list", item=items[0] if items else None, is_tuple=True)
+    return Wanted("list", item=items[0], length=len(items), items=tuple(items), is_tuple=True)
+
+
+def _of_text(text: str, function: Any, depth: int) -> Wanted:
+    """An annotation that is a string, as all are with `from __future__ import annotations`."""
+    try:
+        tree: ast.expr = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return NOTHING
+    return _of_node(tree, function, depth)
+
+
+def _of_node(node: ast.expr, function: Any, depth: int) -> Wanted:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):  # Python 3.9 knows no such types.
+        return _union([_of_node(node.left, function, depth + 1), _of_node(node.right, function, depth + 1)])
+    if isinstance(node, ast.Constant):
+        return (
+            Wanted("", optional=True)
+            if node.value is None
+            else _of_text(node.value, function, depth + 1)
+            if isinstance(node.value, str)
+            else NOTHING
+        )
+    names = getattr(function_of(function), "__globals__", {}) if function is not None else {}
+    known = {part.id: names[part.id] for part in ast.walk(node) if isinstance(part, ast.Name) and part.id in names}
+    try:
+        value = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<annotation>", "eval"), {**vars(typing), **known})
+    except Exception:  # A name that is imported for type checkers only, or written for a newer Python.
+        value = None
+    if value is not None and not isinstance(value, str):
+        return wanted(value, function, depth + 1)
+    last = node
+    if isinstance(node, ast.Subscript):
+        last = node.value
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        name = last.attr if isinstance(last, ast.Attribute) else getattr(last, "id", "")
+        parts = [_of_node(part, function, depth + 1) for part in inner if not (isinstance(part, ast.Constant) and part.value is Ellipsis)]
+        if name == "Optional" and parts:
+            return _union(parts + [Wanted("", optional=True)])
+        if name == "Union":
+            return _union(parts)
+        if name in ("Tuple", "tuple"):
+            return _tuple(parts, len(parts) < len(inner))
+        if BY_NAME.get(name) == "list":
+            return Wanted("list", item=parts[0] if parts else None)
+    name = last.attr if isinstance(last, ast.Attribute) else getattr(last, "id", "")
+    return Wanted(BY_NAME.get(name, ""))

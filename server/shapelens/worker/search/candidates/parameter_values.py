@@ -1,0 +1,364 @@
+"""Values for parameters, as templates: by what is annotated, by what the code does with them, and by their names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Callable, Dict, List, Optional
+
+import torch
+
+from ..code.sources import is_torch, methods
+from ..code.uses import Uses
+from .annotated_kinds import NOTHING, Wanted, wanted
+from .configs import Configs, looks_like_config
+from .document_scope import Scope
+from .eligible_classes import accepts, is_simple, sets
+from .name_priors import TEXTUAL, Prior, is_plural, prior_of, words
+
+# Sizes for numbers of which nothing is known: each can be divided by 2, 4 and 8.
+FREE = (24, 40, 56, 72, 88, 104, 120, 136, 152, 168)
+RANKED = re.compile(r"(?:Conv|Pool|Norm)(?:Transpose)?([123])d")
+OF_LAYERS = {"in_features", "out_features", "in_channels", "out_channels", "weight", "bias"}
+FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
+Build = Callable[[type, str, int], Optional[str]]
+
+
+class Values:
+    """Writes values for the parameters of one construction; the guessed sizes are collected in `sizes`."""
+
+    def __init__(self, scope: Scope, build: Build, is_whole: bool, cls: type) -> None:
+        self.scope = scope
+        self.build = build  # writes the construction of another class: (class, prefix of its sizes, depth)
+        self.is_whole = is_whole  # a network rather than a part of one
+        self.cls = cls
+        self.sizes: Dict[str, int] = {}
+        self.first_only = False  # the most credible value of each will do
+        self.length: Optional[int] = None  # that lists of the construction have in common
+        self.configs = Configs(self)
+
+    def size(self, name: str, number: int) -> str:
+        """A place for a guessed number. One of the same name is the same number."""
+        self.sizes.setdefault(name, number)
+        return "⟨%s⟩" % name
+
+    def values(self, name: str, asked: Wanted, uses: Uses, prefix: str = "", depth: int = 0) -> List[str]:
+        """Templates for a parameter, the most credible one first; never empty."""
+        for annotation, function in uses.annotations:
+            if not asked.kind:
+                asked = wanted(annotation, function)
+        kind = self._kind(name, asked, uses)
+        prior = self._prior(name, uses, kind)
+        label = prefix + name
+        records = self._records(kind, asked, uses, label, depth)
+        if records:
+            return records
+        if kind == "choice" and asked.choices:
+            return [repr(choice) for choice in asked.choices if choice is not None][:4]
+        if kind == "enum" and asked.cls is not None:
+            return self._enum(asked.cls)
+        if kind == "text":
+            return self._texts(name, uses, prior)
+        if kind == "bool":
+            return ["True", "False"] if prior is not None and prior.value is True else ["False", "True"]
+        if kind == "list":
+            return self._lists(name, asked, uses, prior, label, depth)
+        if kind == "class":
+            return self._classes(name, uses, asked)
+        if kind == "module":
+            return self._modules(name, asked, uses, label, depth)
+        if kind == "called":
+            return self._called(name, uses, asked)
+        if kind in ("dict", "object", "of"):
+            return self._objects(name, kind, asked, uses, label, depth)
+        if kind == "tensor":
+            return ["torch.ones(%s)" % self.size(label, prior.value if prior is not None and prior.kind == "int" else 10)]
+        if kind in ("dtype", "device"):
+            return ["torch.float32" if kind == "dtype" else "'cpu'"]
+        return self._numbers(kind, uses, prior, label, asked)
+
+    def _records(self, kind: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+        """Objects of the project's own classes that the code tells apart by their type: the columns of a table, say."""
+        if kind not in ("", "object") or asked.kind or not uses.types or depth > 3:
+            return []
+        own = [cls for cls in dict.fromkeys(uses.types) if not issubclass(cls, torch.nn.Module) and is_simple(cls)]
+        made = [self.build(cls, label + ".", depth + 1) for cls in own]
+        return [text for text in made if text is not None]
+
+    # --- what kind it is ---
+
+    def _kind(self, name: str, asked: Wanted, uses: Uses) -> str:
+        kind, used = asked.kind, uses.kind()
+        if not kind and self._asked_for(uses) is not None:
+            return "module"
+        if kind == "of" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
+            kind = "module"
+        if used in ("list", "text", "dict", "class", "object") and used in asked.also and not (used == "list" and uses.guarded):
+            return used
+        if kind and not (kind in ("int", "float") and "list" in asked.also and used == "list" and not uses.guarded):
+            if kind in ("called", "module") and used == "class":
+                return "class"
+            if kind == "called" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
+                return "class"
+            if kind == "text" and used == "class":
+                return "class"
+            if kind == "dict" and used == "object" and not uses.kinds.get("dict"):
+                return "object"
+            return kind
+        if "called" in uses.kinds and used in ("", "number", "bool"):
+            used = "called"
+        prior = prior_of(name)
+        if TEXTUAL.search(name.lower()) and used in ("", "list", "object", "number", "bool", "int"):
+            return "text"
+        runs = uses.kinds.get("called") or uses.kinds.get("module")
+        if used == "object" and not looks_like_config(name) and (runs or not set(uses.parts) - OF_LAYERS):
+            return "module"
+        if used == "called" and uses.kinds.get("module"):
+            return "module"
+        if used in ("", "number", "bool"):
+            if looks_like_config(name):
+                return "object"
+            if used == "bool" and prior is not None and prior.kind in ("int", "float", "text", "image"):
+                return prior.kind
+            if not used and prior is None and self._named_class(name):
+                return "module"
+            if not used and is_plural(name) and uses.item is not None:
+                return "list"
+            if not used and set(words(name)) & {"device"}:
+                return "device"
+        return used or (prior.kind if prior is not None else "")
+
+    def _asked_for(self, uses: Uses) -> Optional[type]:
+        """The module class that the code asks whether the value is of: `vit if isinstance(vit, ViT) else ViT(**vit)`."""
+        for name in sorted(uses.guarded):
+            found = self.scope.bound.get(name)
+            if isinstance(found, type) and issubclass(found, torch.nn.Module) and found is not torch.nn.Module:
+                return found
+        return None
+
+    def _prior(self, name: str, uses: Uses, kind: str) -> Optional[Prior]:
+        for own in [name] + uses.roles:
+            prior = prior_of(own, kind in ("int", "float"))
+            if prior is not None and prior.role == "image" and not self.is_whole:
+                return Prior(prior.kind, 56, (56, 56, 56, 56), "image")
+            if prior is not None and not (prior.kind == "text" and uses.kind() in ("int", "number")):
+                if prior.role == "channels" and self.is_whole and own == name and set(words(name)) <= {"num", "channels"}:
+                    roles = {known.role for known in map(prior_of, uses.roles) if known is not None}
+                    if "in" in roles and "out" not in roles:
+                        return prior_of("in_channels")  # `UNet(n_channels, n_classes)`: those of the picture.
+                if prior.role == "in" and prior.value == 3 and not self.is_whole:
+                    return Prior("int", 32, prior.items, "in")
+                if prior.role == "out" and "channels" in words(own) and not self.is_whole:
+                    return Prior("int", 64, prior.items, "out")
+                return prior
+        return None
+
+    # --- each kind ---
+
+    def _numbers(self, kind: str, uses: Uses, prior: Optional[Prior], label: str, asked: Wanted) -> List[str]:
+        numbers = [choice for choice in uses.choices if isinstance(choice, int) and not isinstance(choice, bool) and choice > 0]
+        if kind == "float":
+            value = prior.value if prior is not None and prior.kind in ("float", "int") else 1.0
+            return [repr(float(value))]
+        if kind in ("number", "") and prior is not None and prior.kind == "float":
+            return [repr(prior.value)]
+        if prior is not None and prior.kind == "shape" and kind != "int":
+            return self._tuple_of(list(prior.value), label)
+        if prior is not None and prior.kind == "text" and kind in ("", "text"):
+            return [repr(prior.value)]
+        if prior is not None and prior.kind == "bool" and kind in ("", "bool"):
+            return [repr(prior.value)]
+        value = prior.value if prior is not None and prior.kind in ("int", "image") else None
+        if numbers and value not in numbers and (value is None or len(numbers) > 1):
+            value = 2 if 2 in numbers else numbers[0]  # Of ranks, that of pictures.
+        if value is None:
+            value = next((free for free in FREE if free not in self.sizes.values()), 64) if kind != "int" or prior is None else 4
+        found = [self.size(label, value)]
+        if asked.kind in ("", "list") and prior is not None and prior.kind == "image":
+            found.append("(%s, %s)" % (found[0], found[0]))
+        return found
+
+    def _texts(self, name: str, uses: Uses, prior: Optional[Prior]) -> List[str]:
+        choices = [choice for choice in uses.choices if isinstance(choice, str)]
+        if choices:
+            known = prior.value if prior is not None and prior.kind == "text" else None
+            return [repr(choice) for choice in sorted(choices, key=lambda choice: choice != known)][:5]
+        found = [repr(prior.value)] if prior is not None and prior.kind == "text" else []
+        own = set(words(name))
+        if not found:
+            found = (
+                ["'mean'"]
+                if own & {"pool", "pooling", "reduction", "aggr", "agg", "aggregation"}
+                else ["'zeros'"]
+                if "padding" in own
+                else []
+            )
+        return found or [repr(words(name)[0] if words(name) else name)]
+
+    def _enum(self, cls: type) -> List[str]:
+        text = self.scope.expression(cls)
+        members = list(cls)  # type: ignore[call-overload]
+        if text is None or not members:
+            return [repr(getattr(member, "value", None)) for member in members[:3]] or ["None"]
+        return ["%s.%s" % (text, member.name) for member in members[:4]]
+
+    def _tuple_of(self, numbers: List[int], label: str) -> List[str]:
+        return ["(%s)" % ", ".join(self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers))]
+
+    def _lists(self, name: str, asked: Wanted, uses: Uses, prior: Optional[Prior], label: str, depth: int) -> List[str]:
+        inner = asked.item or NOTHING
+        item = uses.item or Uses()
+        length = asked.length or uses.exactly or 0
+        if prior is not None and prior.kind == "shape" and not uses.exactly and not asked.length and uses.least <= 3:
+            return self._tuple_of(list(prior.value), label)
+        if asked.is_tuple and prior is not None and prior.role == "in" and not length and self.is_whole:
+            return self._tuple_of([3, 32, 32], label)
+        image = prior is not None and prior.kind in ("image", "shape")
+        if not length:
+            if uses.least > 1 or image or "[" in name:  # What lies in a list is one of each dim, of pictures.
+                length = max(uses.least, 2)
+            else:
+                length = self.length or max(uses.least, 4 if name in ("depths", "layers", "num_blocks", "blocks") else 3)
+                self.length = self.length or length
+        item_kind = inner.kind or item.kind()
+        is_tuple = asked.is_tuple or image or ("tuple" in uses.guarded and "list" not in uses.guarded)
+        opening, closing = ("(", ",)" if length == 1 else ")") if is_tuple else ("[", "]")
+        if asked.items and len({part.kind for part in asked.items}) > 1:
+            texts = [
+                self.values("%s[%d]" % (name, place), part, Uses(), label[: -len(name)], depth)[0] for place, part in enumerate(asked.items)
+            ]
+        elif item_kind in ("", "int", "number", "bool", "float") and not (item_kind == "float" and (prior is None or prior.kind != "int")):
+            numbers = self._items(prior, length, item)
+            if numbers is None:
+                text = repr(prior.value) if prior is not None else "0.1"
+                texts = [text] * length
+            elif item_kind == "float":
+                texts = [repr(float(number)) for number in numbers]
+            else:
+                texts = [self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers)]
+        else:
+            single = name[:-1] if name.endswith("s") else name
+            texts = []
+            for place in range(min(length, 3) if item_kind in ("list", "module") and not asked.length else length):
+                items = self.values("%s[%d]" % (single, place), inner, item, label[: -len(name)], depth + 1)
+                # Those that are told apart by their type are one of each; what has a name has one of its own.
+                text = items[place % len(items)] if item.types else items[0]
+                texts.append(re.sub(r"\bname='(\w+)'", "name='\\1_%d'" % place, text) if place else text)
+        found = [opening + ", ".join(texts) + closing]
+        if asked.kind in ("", "list") and not uses.exactly and uses.least <= 1 and len(texts) > 2:
+            found.append(opening + ", ".join(texts[:2]) + closing)
+        return found
+
+    def _items(self, prior: Optional[Prior], length: int, item: Uses) -> Optional[List[int]]:
+        """The numbers of a list; None where they are no sizes."""
+        prior = prior or next((found for found in map(prior_of, item.roles) if found is not None), None)
+        if prior is None:
+            return [8 * (place + 2) for place in range(length)]
+        if prior.role == "mask":
+            return [place % 2 for place in range(length + length % 2)]
+        if prior.kind not in ("int", "image"):
+            return None
+        items = [number for number in prior.items if isinstance(number, int)]
+        return (items + [items[-1]] * length)[:length]
+
+    def _classes(self, name: str, uses: Uses, asked: Wanted) -> List[str]:
+        own = set(words(name))
+        if "norm" in own or "bn" in own:
+            return self._by_rank("BatchNorm", "LayerNorm") + [self.scope.layer("Identity")]
+        if "activation" in own or own & {"relu", "nonlinear", "acti"}:
+            return [self.scope.layer("ReLU")]
+        if "dropout" in own:
+            return [self.scope.layer("Dropout")]
+        if (
+            own & {"fn", "create", "factory", "builder"}
+            and uses.calls
+            and all(count == 2 and not keywords for count, keywords in uses.calls)
+        ):
+            return [self.scope.layer("Linear")]  # A function that makes a network of what comes in and what goes out.
+        fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and accepts(cls, uses)]
+        if asked.cls is not None:
+            fitting = [(text, cls) for text, cls in fitting if issubclass(cls, asked.cls)] or fitting
+        parts = [(text, cls) for text, cls in fitting if all(hasattr(cls, part) or part in uses.optional for part in uses.parts)]
+        named = self.scope.named_like(name, iter(parts or fitting))
+        if named:
+            return [text for text, _ in named[:4]]
+        for word, layer in (("conv", "Conv"), ("pool", "MaxPool")):
+            if word in own:
+                return self._by_rank(layer, "Linear")
+        if "linear" in own or "fc" in own:
+            return [self.scope.layer("Linear")]
+        if asked.cls is not None and asked.cls is not torch.nn.Module:
+            text = self.scope.expression(asked.cls)
+            if text is not None:
+                return [text]
+        if own & {"blocks", "layers", "module", "cell", "unit", "attention", "attn", "mlp", "stem"} and (parts or fitting):
+            small = [text for text, cls in parts or fitting if "Block" in text or "Layer" in text] or [text for text, _ in parts or fitting]
+            return small[:3] + [self.scope.layer("Identity")]
+        return [self.scope.layer("Identity")] + [text for text, _ in parts[:2]]
+
+    def _by_rank(self, layer: str, otherwise: str) -> List[str]:
+        """`BatchNorm2d`, by the rank of the layers that the class has."""
+        text = " ".join(_mentioned(self.cls))
+        every = " ".join(_names_in(self.scope.tree))
+        rank = RANKED.search(text) or RANKED.search(every)
+        flat = rank is None and any(word in text or word in every for word in FLAT)
+        return [self.scope.layer(otherwise if flat else "%s%sd" % (layer, rank[1] if rank else "2"))]
+
+    def _named_class(self, name: str) -> bool:
+        return any(cls is not self.cls for _, cls in self.scope.named_like(name, self.scope.modules()))
+
+    def _modules(self, name: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+        guarded = self._asked_for(uses)
+        if guarded is not None:
+            fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, guarded)]
+        elif asked.cls is not None and asked.cls is not torch.nn.Module:
+            fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, asked.cls)]
+        else:
+            fits = self.scope.named_like(name, self.scope.modules())
+        if uses.parts:
+            having = [(text, cls) for text, cls in (fits or self.scope.modules()) if cls is not self.cls and sets(cls, uses)]
+            fits = having or fits
+        found = []
+        if asked.cls is not None and is_torch(asked.cls) and asked.cls is not torch.nn.Module:
+            text = self.build(asked.cls, label + ".", depth + 1)
+            found += [text] if text is not None else []
+        for _, cls in fits if depth < 3 else ():
+            if cls is not self.cls and len(found) < (1 if self.first_only else 2):
+                text = self.build(cls, label + ".", depth + 1)
+                if text is not None:
+                    found.append(text)
+        own = set(words(name))
+        if "activation" in own:
+            found.append(self.scope.layer("ReLU") + "()")
+        if uses.kind() == "list" and not found:
+            return ["[%s]" % ", ".join([self.scope.layer("Identity") + "()"] * max(uses.least, 2))]
+        return found + [self.scope.layer("Identity") + "()"]
+
+    def _called(self, name: str, uses: Uses, asked: Wanted) -> List[str]:
+        own = set(words(name))
+        if own & {"activation", "nonlinear", "relu"} or name.startswith("act"):
+            return [self.scope.layer("ReLU") + "()"]
+        if own & {"init", "initializer"}:
+            return ["torch.nn.init.zeros_"]
+        named = self._modules(name, NOTHING, uses, name, 1) if self._named_class(name) else []
+        return named[:1] + [self.scope.layer("Identity") + "()"]
+
+    def _objects(self, name: str, kind: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+        found: List[str] = []
+        if asked.cls is not None and depth < 4:
+            text = self.build(asked.cls, label + ".", depth + 1)
+            found += [text] if text is not None else []
+        if found and self.first_only:
+            return found
+        return found + self.configs.written(name, kind, uses, label, depth)
+
+
+def _mentioned(cls: type) -> List[str]:
+    """The names in the text of a class's methods."""
+    return [name for _, node in methods(cls) for name in _names_in(node)]
+
+
+def _names_in(node: ast.AST) -> List[str]:
+    return [
+        part.attr if isinstance(part, ast.Attribute) else part.id for part in ast.walk(node) if isinstance(part, (ast.Attribute, ast.Name))
+    ]

@@ -1,0 +1,3 @@
+"""What the code does with a value: which functions and classes it reaches, what it takes from a container, which branches need it. Nothing
+is executed.
+"""

@@ -1,0 +1,114 @@
+"""What `forward` takes from an input that is no tensor, read in its text: keys of a dict, attributes of an object, items of a list."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List, NamedTuple, Optional, Set
+
+import torch
+from torch import nn
+
+from .data_flow import Follower
+from .sources import Index, function_node, index_of
+from .uses import DICT_METHODS, Uses
+
+MOST_PARTS = 12
+_AROUND_ITEMS = ("zip", "enumerate", "reversed", "len", "list", "tuple", "isinstance")
+
+
+class Container(NamedTuple):
+    """How an example opens the container ("{", "SimpleNamespace(", "[" or "("), its keys, and the layers that take its items, if known."""
+
+    opening: str
+    keys: List[str]
+    layers: List[Any]
+
+
+def container_of(model: Any, name: str) -> Optional[Container]:
+    """The container that a parameter of a model's `forward` is; None where it is a tensor, or where the text does not tell."""
+    forward = getattr(model, "forward", model)
+    function = function_node(forward)
+    if function is None:
+        return None
+    uses = Uses()
+    Follower().parameter(forward, name, uses, cls=type(model), owner=_owner(model), building=False)
+    keys = [key for key in uses.parts if key.isprintable() and '"' not in key and key not in uses.optional]
+    if uses.kinds.get("tensor"):
+        return None
+    if uses.kinds.get("dict"):
+        return Container("{", keys[:MOST_PARTS], []) if keys else None
+    own = [key for key in keys if key.isidentifier() and not hasattr(torch.Tensor, key) and key not in DICT_METHODS]
+    if own:
+        return Container("SimpleNamespace(", own[:MOST_PARTS], []) if "Tensor" not in uses.guarded else None
+    return _items(model, index_of(function), name)
+
+
+def _owner(model: Any) -> Optional[type]:
+    return next((base for base in type(model).__mro__ if "forward" in vars(base)), None)
+
+
+def _items(model: Any, index: Index, name: str) -> Optional[Container]:
+    """A list or tuple: it is unpacked, gone through, or only single items of it are read."""
+    numbers: Set[int] = set()
+    unpacked, lists, gone_through = 0, [], False
+    for node in index.loads.get(name, ()):
+        parent = index.parents.get(node)
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            number = _number(parent.slice)
+            if number is None:
+                return None
+            numbers.add(number)
+        elif isinstance(parent, ast.Call) and _is_state_of_lstm(model, parent, node):
+            unpacked = 2
+        elif isinstance(parent, ast.Return) or (isinstance(parent, ast.Tuple) and isinstance(index.parents.get(parent), ast.Return)):
+            continue  # Mostly of what the name holds by then.
+        elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
+            unpacked = len(parent.targets[0].elts)
+        elif isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
+            gone_through = True
+        elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in _AROUND_ITEMS:
+            gone_through = gone_through or parent.func.id in ("zip", "enumerate", "reversed")
+            lists += [_module_list(model, argument) for argument in parent.args]
+        else:
+            return None
+    along = next((found for found in lists if found is not None), None)
+    if unpacked >= 2:
+        return Container("(", _numbered(unpacked), [])
+    if along is None and (gone_through or len(numbers) > 1):
+        along = next((each for each in model.children() if _is_list(each)), None)
+    if along is not None and gone_through and len(along) <= MOST_PARTS:
+        return Container("[", _numbered(len(along)), list(along))
+    if gone_through or len([number for number in numbers if number >= 0]) > 1:
+        return Container("[", _numbered(max([2, *[number + 1 if number >= 0 else -number for number in numbers]])), [])
+    return None
+
+
+def _is_state_of_lstm(model: Any, call: ast.Call, node: ast.expr) -> bool:
+    """Whether `node` is h and c in `self.lstm(x, node)`."""
+    if len(call.args) < 2 or call.args[1] is not node or not isinstance(call.func, ast.Attribute):
+        return False
+    return isinstance(getattr(model, call.func.attr, None), (nn.LSTM, nn.LSTMCell))
+
+
+def _module_list(model: Any, node: ast.expr) -> Optional[nn.ModuleList]:
+    """The list of layers that `self.x` stands for."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        found = getattr(model, node.attr, None)
+        return found if _is_list(found) else None
+    return None
+
+
+def _is_list(module: Any) -> bool:
+    return isinstance(module, nn.ModuleList) and len(module) > 1
+
+
+def _numbered(count: int) -> List[str]:
+    return [str(number) for number in range(min(count, MOST_PARTS))]
+
+
+def _number(node: ast.expr) -> Optional[int]:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if type(value) is int else None

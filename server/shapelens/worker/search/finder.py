@@ -1,0 +1,360 @@
+"""Finds an example for each module class of the document that no other example reaches.
+
+Classes that no other class of the file constructs come first: most of the others are seen with them. For each, evidence is tried in the
+order of its credibility: what was found before, calls in the project, factories, then constructors and inputs that are inferred.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+
+import torch
+
+from ...protocol import Alternative, Known, Search
+from ..sandbox.confinement import TooLong
+from .adjusting.adjustments import adjusted
+from .candidates.abstract_classes import is_abstract
+from .candidates.build_plans import constructions
+from .evidence import Candidate, Construction, InputShape, filled
+from .inputs.choices import Node
+from .inputs.input_search import Inputs
+from .text.annotations import input_shapes
+from .trials.doubts import (
+    asks_for_another_form,
+    attempt,
+    comes_by,
+    constructor_of,
+    depends_on_choice,
+    is_given,
+    is_mismatch,
+    is_strange,
+    places_of,
+    with_other_sizes,
+)
+from .trials.trial import Bench
+from .trials.unavailable import is_known, lacks_parts
+from .usages.factories import factories
+from .usages.importing_files import usages_elsewhere
+from .usages.project_usages import usages
+
+if TYPE_CHECKING:
+    from ..run import Job
+
+MOST_TRIES = 140  # for one class
+MOST_TRIES_AFTER_EDIT = 24  # where an example ran before
+MOST_CONSTRUCTIONS = 25  # tried until one can be built
+MOST_CALLS = 8  # of a class in the project that are tried besides the one that was found
+MOST_OTHERS = 4  # of them that the user may choose from
+EARLY = 0.2  # seconds after which what comes furthest shows while the search goes on
+SHARE = 0.6  # of the time that is left, for one class
+LEAST_SECONDS = 0.4  # for one class
+BRIEF_SECONDS = 0.15  # for one class that comes after the time is up: most need no more
+EXTRA_SECONDS = 1.0  # for all of those
+
+
+@dataclass
+class Found:
+    """An example for a class."""
+
+    target: str
+    expression: str
+    evidence: str
+    where: str = ""
+    doubtful: bool = False
+    exhausted: bool = False  # whether all other choices that there are were tried
+    untried: bool = False  # it ran to its end in an earlier version of the text, and not yet in this one
+    tried: int = 0
+
+
+class Way(NamedTuple):
+    """A way to build a class, and what the model is called with, where that is known."""
+
+    construction: Construction
+    arguments: Optional[str]
+
+
+class Finder:
+    """The search for the examples of a document that is loaded."""
+
+    def __init__(
+        self,
+        job: "Job",
+        names: Mapping[str, Any],
+        search: Search,
+        first: Callable[[Found], None] = lambda found: None,
+        suspect: Callable[[], None] = lambda: None,
+    ) -> None:
+        """first: told of what runs for a class, before what else it may be given is looked for, and of what comes furthest where none was
+        found that runs in `EARLY` seconds; `bench.seen_so_far` has what it saw.
+        suspect: told that an example which ran before an edit fails now, and that it takes long to find another one.
+        """
+        self.job = job
+        self.first = first
+        self.suspect = suspect
+        self.names = names
+        self.search = search
+        self.bench = Bench(job, names, search.seconds)
+        self.has_shown = False  # what comes furthest, or whatever else: it is shown once, while there is nothing better
+        self._shows_at = time.perf_counter() + EARLY
+        self.reached: Set[type] = set()  # classes whose `forward` ran to its end
+        self.given: Set[str] = set()  # classes that have an example of their own
+        self._lines = job.run.text.splitlines()
+        self._evidence: Optional[List[Candidate]] = None
+        self._known = {known.target: known for known in search.known}
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The document's text, parsed."""
+        return ast.parse(self.job.run.text.lstrip("\ufeff"), self.job.run.file)
+
+    @cached_property
+    def _nodes(self) -> Dict[str, ast.ClassDef]:
+        return {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
+
+    def examples(self) -> Iterator[Found]:
+        """An example after the other, each to be run before the next one is asked for: `reached` then has what it reached."""
+        wanted = self.search.classes
+        all_known = bool(wanted) and all(name in self._known and _is_settled(self._known[name]) for name in wanted)
+        for name in wanted if all_known else self._order():
+            cls = self._class(name)
+            if cls is None or cls in self.reached or name in self.given or (wanted and name not in wanted):
+                continue
+            if not all_known and is_abstract(cls, self.tree):
+                continue
+            if self.bench.clock() > self.bench.until + EXTRA_SECONDS and name not in self._known:
+                continue
+            found = self._find(name, cls)
+            if found is not None:
+                yield found
+
+    def others(self, found: Found) -> List[Alternative]:
+        """Other calls of the class that the project has, as far as they run and there is time to see that."""
+        known = self._known.get(found.target)
+        if known is not None and known.expression == found.expression:
+            return []  # Whoever knows it knows the others too.
+        seen = {found.expression}
+        running: List[Alternative] = []
+        for candidate in self._candidates(found.target)[:MOST_CALLS]:
+            arguments = _given(candidate)
+            expression = "%s(%s)" % (filled(candidate.constructor, candidate.sizes), arguments)
+            if not candidate.constructor or arguments is None or expression in seen or self.bench.is_over or len(running) == MOST_OTHERS:
+                continue
+            seen.add(expression)
+            trial = self.bench.whole(expression)
+            if trial.error is None and (self._class(found.target) in trial.classes or not trial.classes):
+                running.append(Alternative(expression, candidate.evidence, candidate.where))
+        return running
+
+    # --- which classes ---
+
+    def _class(self, name: str) -> Optional[type]:
+        try:
+            value = self.names[name]
+        except KeyError:
+            return None
+        if isinstance(value, type) and issubclass(value, torch.nn.Module) and value.__name__ == name:
+            return value
+        return None
+
+    def _order(self) -> List[str]:
+        """Classes that no other one constructs first; those further down in the file before those above."""
+        names = [name for name in self._nodes if self._class(name) is not None]
+        used: Set[str] = set()
+        for node in self.tree.body:
+            if isinstance(node, ast.ClassDef) and node.name in names:
+                bases = {id(part) for base in node.bases for part in ast.walk(base)}
+                used.update(
+                    part.id for part in ast.walk(node) if isinstance(part, ast.Name) and part.id != node.name and id(part) not in bases
+                )
+        derived = {base.id for name in names for base in self._nodes[name].bases if isinstance(base, ast.Name)}
+        names.reverse()
+        names.sort(key=lambda name: (name in used, name in derived))
+        return names
+
+    # --- one class ---
+
+    def _find(self, name: str, cls: type) -> Optional[Found]:
+        known: Optional[Known] = self._known.get(name)
+        if known is not None and _is_settled(known):  # Its run will tell whether it still fits.
+            return Found(name, known.expression, known.evidence or "inferred", known.where, untried=True)
+        return self._searched(name, cls, lambda: self._by_evidence(name, cls, self._ways(name, cls)))
+
+    def again(self, found: Found) -> Optional[Found]:
+        """What to show for a class whose known example did not run to its end: the same, where the text is to blame, or another one."""
+        cls, known = self._class(found.target), self._known[found.target]
+        if cls is None or known.chosen:
+            return replace(found, untried=False)
+        return self._searched(found.target, cls, lambda: self._after_edit(known, cls))
+
+    def _searched(self, target: str, cls: type, find: Callable[[], Found]) -> Optional[Found]:
+        self.bench.target = target
+        before = self.bench.tried
+        left = self.bench.until - self.bench.clock()
+        least = LEAST_SECONDS if left > 0 else BRIEF_SECONDS
+        until, self.bench.until = self.bench.until, self.bench.clock() + max(least, SHARE * left)
+        try:
+            found = find()
+        finally:
+            self.bench.until = until
+        if found is not None:
+            found.tried = self.bench.tried - before
+        return found
+
+    def _after_edit(self, known: Known, cls: type) -> Found:
+        """The example that ran before, perhaps with other sizes or another form of input; if none runs, the edit is to blame."""
+        found = Found(known.target, known.expression, known.evidence or "inferred", known.where)
+        trial = attempt(self.bench, known.expression)
+        if trial.error is None or is_given(known.evidence, known.where):
+            return found
+        places = places_of(self.bench, trial) if is_mismatch(trial) else []
+        if not asks_for_another_form(self.bench, trial):
+            other = with_other_sizes(self.bench, known.expression, trial, ran_before=True)
+            if other is not None and is_strange(other, known.expression):
+                # It may fit by chance: no ground to change to it, and none to call the code wrong.
+                return replace(found, doubtful=True)
+            avoids = other is not None and comes_by(self.bench, other, places)
+            return replace(found, expression=other) if other is not None and avoids else found
+        if is_mismatch(trial):
+            self.suspect()  # The edit is the likeliest cause, and what else there may be takes its time.
+        # That the file's own way to build it still fits something is what matters; that there are others does not.
+        own = constructor_of(known.expression) if known.evidence in ("factory", "usage") and is_mismatch(trial) else ""
+        ways = [Way(Construction(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
+        another = self._by_evidence(known.target, cls, ways, MOST_TRIES_AFTER_EDIT)
+        if another.doubtful:
+            return found if trial.found is not None and trial.found.trail else another
+        return another if comes_by(self.bench, another.expression, places) else found
+
+    def _by_evidence(self, name: str, cls: type, ways: Iterable[Way], most: int = MOST_TRIES) -> Found:
+        def failed(node: Node) -> None:
+            if not self.has_shown and time.perf_counter() > self._shows_at and node.trial is not None and node.trial.classes:
+                self.has_shown = True
+                attempt(self.bench, node.expression)
+                self.first(replace(self._found(name, node, inputs), doubtful=True))
+
+        inputs = Inputs(self.bench, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls), failed)
+        best: Optional[Tuple[int, Node]] = None
+        given: Optional[Found] = None
+        first = ""
+        for way in ways:
+            if way.arguments is not None and not self.bench.is_over:
+                expression = "%s(%s)" % (way.construction.text(), way.arguments)
+                trial = self.bench.whole(expression)
+                found = Found(name, expression, way.construction.evidence, way.construction.where)
+                if trial.error is None and (cls in trial.classes or not trial.classes):
+                    self.first(found)
+                    return found
+                counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self.job.run.file)
+                if given is None and is_given(found.evidence, found.where) and counts:
+                    given = found
+                continue
+            if given is not None:
+                break
+            first = first or way.construction.text()
+            for construction, model in self._built(way.construction, cls):
+                node = inputs.search(construction, model)
+                if node is not None:
+                    self.first(self._found(name, node, inputs))
+                    return self._found(name, inputs.completed(node), inputs)
+                reached = inputs.best.trial.reached if inputs.best is not None and inputs.best.trial is not None else -1
+                if inputs.best is not None and (best is None or reached > best[0]):
+                    best = reached, inputs.best
+                if not inputs.too_long:
+                    break
+            if self.bench.is_over:
+                break
+        if given is not None:  # The file's own call fails: no other one makes up for that.
+            return given
+        if best is not None:
+            found = self._found(name, best[1], inputs)
+            other = with_other_sizes(self.bench, found.expression, best[1].trial)
+            if other is not None:
+                return replace(found, expression=other)
+            return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
+        return Found(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
+
+    def _is_exhausted(self, expression: str) -> bool:
+        """Whether nothing that can be chosen has to do with what fails in the best example that was found."""
+        trial = None if self.bench.is_over else attempt(self.bench, expression)
+        return trial is not None and is_mismatch(trial) and not depends_on_choice(self.bench, expression, trial)
+
+    def _found(self, name: str, node: Node, inputs: Inputs) -> Found:
+        evidence, where = node.construction.evidence, node.construction.where
+        if evidence == "inferred":
+            said = inputs.said(node)
+            if said is not None:
+                evidence, where = "annotation", said.where
+        return Found(name, node.expression, evidence, where)
+
+    def _ways(self, name: str, cls: type) -> Iterator[Way]:
+        """Ways to build a class, with what it is called with where that is known, the most credible first."""
+        candidates = self._candidates(name)
+        unclear = [candidate for candidate in candidates if candidate.constructor and not is_known(candidate, self.names)]
+        candidates = [candidate for candidate in candidates if candidate not in unclear]
+        for candidate in candidates:
+            if candidate.constructor:
+                yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), _given(candidate))
+        for candidate in candidates:
+            if candidate.constructor and candidate.arguments is not None:  # What it is called with did not fit.
+                yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), None)
+        inferred = constructions(cls, self.names, self.tree)
+        for construction in inferred:
+            for candidate in candidates:
+                if not candidate.constructor:
+                    yield Way(replace(construction, evidence=candidate.evidence, where=candidate.where), _given(candidate))
+            yield Way(construction, None)
+        for candidate in unclear:
+            yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), _given(candidate))
+
+    def _candidates(self, name: str) -> List[Candidate]:
+        """What the project says of a class, the strongest first."""
+        if self._evidence is None:
+            classes = [known for known in self._nodes if self._class(known) is not None]
+            self._evidence = usages(self.tree, classes)
+            for path in self.search.users:
+                text = self.job.finder.text_of(path) if os.path.exists(path) or path in self.job.finder.texts else ""
+                self._evidence += usages_elsewhere(text, path, classes, self.tree, self.job.run.file)
+            self._evidence += factories(self.tree, classes)
+        return [candidate for candidate in self._evidence if candidate.target == name]
+
+    def _built(self, construction: Construction, cls: type) -> Iterator[Tuple[Construction, Any]]:
+        """The model that a construction gives; where it cannot be built, those of constructions that mend what failed."""
+        left, seen = [construction], {construction.text()}
+        for _ in range(MOST_CONSTRUCTIONS):
+            if not left or self.bench.is_over:
+                return
+            made = left.pop(0)
+            model, trial = self.bench.build(made.text())
+            if trial.error is None:
+                if callable(model) and not isinstance(model, type):
+                    yield made, model  # Asked for another one, it takes too long to run.
+                left, trial.error = [], TooLong()
+            others = [other for other in self._adjusted(made, trial.error, cls) if other.text() not in seen]
+            seen.update(other.text() for other in others)
+            left[:0] = others
+
+    def _adjusted(self, construction: Construction, error: BaseException, cls: type) -> List[Construction]:
+        return adjusted(construction, error, cls, self.names, self.tree)
+
+    def _input_shapes(self, cls: type) -> Dict[str, InputShape]:
+        for base in cls.__mro__:
+            node = self._nodes.get(base.__name__)
+            forward = (
+                next((item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "forward"), None) if node else None
+            )
+            if forward is not None:
+                return input_shapes(forward, self._lines, node, self.tree)
+        return {}
+
+
+def _is_settled(known: Known) -> bool:
+    """Whether an example is not compared with others as long as it runs."""
+    return known.chosen or known.proven
+
+
+def _given(candidate: Candidate) -> Optional[str]:
+    return None if candidate.arguments is None else filled(candidate.arguments, candidate.sizes)

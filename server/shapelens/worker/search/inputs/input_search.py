@@ -1,0 +1,374 @@
+"""Finds out what a model can be called with: forms of its arguments, changed by what each failed attempt asks for.
+
+A best-first search. A node is a choice of forms and sizes that was tried and failed; its neighbours are what the failure asks for. The node
+that came furthest in the text is gone on from first, and less and less the more of its neighbours were tried in vain.
+"""
+
+from __future__ import annotations
+
+import heapq
+import inspect
+import itertools
+import re
+from dataclasses import replace
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+import torch
+
+from ...sandbox.confinement import TooLong
+from ..code.container_contents import Container, container_of
+from ..evidence import Construction, InputShape
+from ..text.shape_words import is_batch
+from ..trials.demands import demands
+from ..trials.doubts import lacks_own_attribute
+from ..trials.trial import Bench, Trial, parameters_of
+from . import forms
+from .batch_mixing import with_steps
+from .choices import Argument, Node, Sizes, node_of
+from .forms import Form
+from .name_priors import PICTURE, is_graph, is_state, number_for, words_of
+from .neighbours import MOST_FORMS, Adjusted, Neighbours
+from .optional_inputs import LeftOut
+
+MOST_ALIKE = 20  # attempts that end alike
+
+
+class Inputs:
+    """The search for the arguments of one model."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        shapes: Mapping[str, InputShape],
+        most: int,
+        adjusted: Adjusted,
+        failed: Callable[[Node], None] = lambda best: None,
+    ) -> None:
+        """failed: told after each attempt in vain of the choice that came furthest."""
+        self.bench = bench
+        self._failed = failed
+        self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
+        self.most = most  # attempts
+        self.best: Optional[Node] = None  # that came furthest, without coming to its end
+        self.too_long = False  # whether an attempt was cut off
+        self._hopeless = False  # whether what fails has nothing to do with inputs
+        self._alike: Dict[Tuple[Any, str], int] = {}  # attempts that failed at the same place with the same words
+        self._adjusted = adjusted
+        self._ran: List[Node] = []  # that ran to its end
+        self._parameters: List[inspect.Parameter] = []
+        self._from = Node(Construction(""), (), {})  # whose neighbours are tried
+        self._count = itertools.count()
+        self._tried: Set[Tuple[str, str]] = set()
+        self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
+        self._containers: Dict[str, Container] = {}
+        self._is_graph = False  # its rows are nodes rather than a batch
+
+    def search(self, construction: Construction, model: Any) -> Optional[Node]:
+        """The first choice with which the model runs to its end; None where none was found: then `best` came furthest."""
+        self._ran = []
+        self.too_long = self._hopeless = False
+        self._parameters = _called_with(model)
+        self._model, self._layer = model, forms.first_layer(model)
+        self._built_for = built_for(model, construction.sizes)
+        found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and not forms.scalars(each)}
+        self._containers = {name: container for name, container in found.items() if container is not None}
+        keys = [key for container in self._containers.values() for key in container.keys]
+        self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
+        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted)
+        heap: List[Tuple[float, int, Node]] = []
+        for start in self._starts(construction):
+            if start.key in self._tried:
+                continue
+            if self._attempt(start):
+                return start
+            self._push(heap, start)
+            if self._is_over():
+                return None
+        while heap and not self._is_over():
+            _, _, node = heapq.heappop(heap)
+            if self._is_exhausted(node):
+                continue
+            self._from = node
+            if node.neighbours is None:
+                node.neighbours = self._neighbours.of(node)
+            other = next(node.neighbours, None)
+            if self._ran:  # While sizes were solved for.
+                return self._ran[0]
+            if other is None:
+                continue
+            node.used += 1
+            self._push(heap, node)
+            if other.key in self._tried:
+                node.used -= 1
+                continue
+            if self._attempt(other):
+                return other
+            if _is_new(node, other):
+                self._push(heap, other)
+        return None
+
+    def completed(self, node: Node) -> Node:
+        """A choice that ran to its end, with the optional arguments with which more of the code runs, and with a batch that is one."""
+        model, _ = self.bench.build(node.constructor)
+        if not self._is_graph:
+            node = with_steps(self.bench, model, node) or node
+        return LeftOut(self.bench, self._parameters, self.shapes, self.forms_of).given(node)
+
+    def said(self, node: Node) -> Optional[InputShape]:
+        """What the text says of an input that a node follows."""
+        for argument in node.arguments:
+            said = self.shapes.get(argument.name)
+            if said is None or said.dims is None or said.source == "body" or argument.form is None:
+                continue
+            if argument.form.rank == len(said.dims):
+                return said
+        return None
+
+    def _is_over(self) -> bool:
+        return self.too_long or self._hopeless or len(self._tried) >= self.most or self.bench.is_over
+
+    def _is_exhausted(self, node: Node) -> bool:
+        """Whether so many other choices ended as this one did that it depends on none of them."""
+        return node.trial is not None and self._alike.get(_words_of(node.trial), 0) >= MOST_ALIKE
+
+    def _push(self, heap: List[Tuple[float, int, Node]], node: Node) -> None:
+        heapq.heappush(heap, (-node.worth, next(self._count), node))
+
+    def _attempt(self, node: Node) -> bool:
+        """Try a node; whether it ran to its end."""
+        self._tried.add(node.key)
+        model, built = self.bench.build(node.constructor)
+        if built.error is not None:
+            node.trial = built
+            node.trial.reached = 0
+            return False
+        trial = node.trial = self.bench.call(model, node.given)
+        if trial.error is None:
+            self._ran.append(node)
+            return True
+        self.too_long = self.too_long or isinstance(trial.error, TooLong)
+        self._hopeless = self._hopeless or lacks_own_attribute(self.bench, trial)
+        words = _words_of(trial)
+        self._alike[words] = self._alike.get(words, 0) + 1
+        if self.best is None or self.best.trial is None or trial.reached > self.best.trial.reached:
+            self.best = node
+        self._failed(self.best)
+        return False
+
+    def _reach(self, node: Node) -> Optional[Trial]:
+        if self._is_over() or self._is_exhausted(self._from):
+            return None
+        self._attempt(node)
+        return node.trial
+
+    # --- where it starts ---
+
+    def forms_of(self, parameter: inspect.Parameter) -> List[Form]:
+        """The forms that a parameter may have, the likelier first."""
+        name = parameter.name
+        said = self.shapes.get(name)
+        of_text = forms.of_shape(name, said) if said is not None else []
+        plain = forms.scalars(parameter)
+        if plain:
+            return plain
+        if words_of(name) == "device":
+            return [Form('"cpu"')]
+        named = (forms.of_state(self._model, name) if is_state(name) else []) + forms.by_name(name)
+        first = self._is_first(parameter)
+        layer = forms.of_layer(self._layer, name) if self._layer is not None else []
+        rest = forms.general(name)
+        if self._is_graph and not _speaks_for_itself(named):
+            layer = forms.of_nodes(self._model, self._layer, name) + layer
+        likely = layer + named if first and not _speaks_for_itself(named) else named + layer
+        if named and isinstance(self._layer, torch.nn.Embedding) and named[0].dtype != "i64" and self._has_other_indices(name):
+            likely = named + layer  # In `forward(self, z, labels)` the table that comes first is that of the labels.
+        # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
+        if said is None or said.dims is None:
+            found = likely + of_text + rest
+        else:
+            found = of_text + likely + rest if any(said.dims) else likely + rest + of_text
+        if said is not None and said.min_rank:
+            found.sort(key=lambda form: form.rank < said.min_rank)
+        if said is not None and said.dims is not None:
+            found.sort(key=lambda form: form.rank != len(said.dims or ()))
+        if said is not None and said.dtype:
+            found.sort(key=lambda form: form.dtype != said.dtype)
+        number = number_for(name)
+        if number is not None and not first and said is None:
+            found.insert(0 if not named else 3, Form(str(number)))
+        return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct(found, name)]
+
+    def _has_other_indices(self, name: str) -> bool:
+        """Whether the name of another required parameter speaks for indices."""
+        others = [forms.by_name(each.name) for each in self._parameters if each.name != name and _is_required(each)]
+        return any(found and found[0].dtype == "i64" for found in others)
+
+    def options(self, argument: Argument) -> List[Form]:
+        """The forms that an argument may have, or a part of a container, the likelier first."""
+        parameter = next((each for each in self._parameters if each.name == argument.name), None)
+        own = self.forms_of(parameter) if parameter is not None and (not argument.container or argument.key.isdigit()) else []
+        if not argument.container:
+            return own[:MOST_FORMS]
+        named = forms.by_name(argument.key) if not argument.key.isdigit() else []
+        number = number_for(argument.key)
+        if number is not None and not named:
+            named = [Form(str(number))]
+        elif self._is_graph and not _speaks_for_itself(named):
+            named = forms.of_nodes(self._model, self._layer, argument.path) + named
+        general = forms.entries(argument.path) if argument.container == "{" else forms.general(argument.path)
+        return forms.distinct([*named, *own, *general], argument.path)[:MOST_FORMS]
+
+    def _is_first(self, parameter: inspect.Parameter) -> bool:
+        return bool(self._parameters) and parameter.name == self._parameters[0].name
+
+    def _starts(self, construction: Construction) -> Iterator[Node]:
+        required = [parameter for parameter in self._parameters if _is_required(parameter)]
+        if not required and self._parameters:
+            tensors = [each for each in self._parameters if not forms.scalars(each)]
+            # Everything is optional, as in transformers: the first one is what it is about.
+            required = tensors[:1]
+        chosen: List[Tuple[Argument, ...]] = [self._arguments({each.name: self.forms_of(each)[0] for each in required})]
+        main = required[0] if required else None
+        if main is not None:
+            others = {each.name: self.forms_of(each)[0] for each in required[1:]}
+            chosen += [self._arguments({**others, main.name: form}) for form in self.forms_of(main)[1:3]]
+            ranks = {form.rank for form in self.forms_of(main)[:3]}
+            for form in self.forms_of(main)[3:]:
+                if form.rank not in ranks and not (
+                    self._is_graph and form.rank > 2
+                ):  # One of each rank: which of them comes furthest tells most.
+                    ranks.add(form.rank)
+                    chosen.append(self._arguments({**others, main.name: form}))
+        if any(argument.container for argument in chosen[0]):
+            chosen[1:1] = [self._arguments({each.name: self.forms_of(each)[0] for each in required}, count) for count in (4, 3, 1)]
+        for arguments in chosen:
+            sizes: Sizes = {}
+            for argument in arguments:
+                sizes.update(self._sizes(argument.form) if argument.form is not None else {})
+            yield node_of(construction, arguments, sizes)
+
+    def _sizes(self, form: Form) -> Sizes:
+        """The sizes of pictures and sequences that the model remembers to have been built for."""
+        picture, steps = self._built_for
+        found: Sizes = {}
+        for name in form.sizes:
+            role = name.rpartition(".")[2]
+            if picture and (role in _HEIGHT or role in _WIDTH or (form.rank == 4 and role in ("U2", "U3"))):
+                found[name] = picture[1 if role in _WIDTH or role == "U3" else 0]
+            elif role == "#T" and steps:
+                found[name] = steps
+        return found
+
+    def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[Argument, ...]:
+        """An argument for each parameter, in one of the chosen forms. count: of tensors in what the text calls a list of them."""
+        arguments: List[Argument] = []
+        for each in self._parameters:
+            form = chosen.get(each.name)
+            argument = Argument(each.name, form, each.kind is inspect.Parameter.KEYWORD_ONLY)
+            if form is not None:
+                arguments += self._parts(argument, form, count) or [argument]
+            elif each.kind is not inspect.Parameter.VAR_POSITIONAL:
+                arguments.append(argument)
+        return tuple(arguments)
+
+    def _parts(self, argument: Argument, form: Form, count: int) -> List[Argument]:
+        """The tensors of a list or tuple, if the text says that the parameter is one; of a tuple of different ones what it says of each."""
+        container = self._containers.get(argument.name)
+        if container is not None and (container.opening not in "[(" or argument.name not in self.shapes):
+            return self._contained(argument, container)
+        said = self.shapes.get(argument.name)
+        if said is None or said.container not in ("list", "tuple") or form.rank == -1:
+            return []
+        found = []
+        for number in range(len(said.parts) or count):
+            part = argument._replace(container="[" if said.container == "list" else "(", key=str(number))
+            own = forms.of_shape(argument.name, said.parts[number]) if said.parts else []
+            found.append(part._replace(form=forms.distinct(own[:1] or [form], part.path)[0]))
+        return found
+
+    def _contained(self, argument: Argument, container: Container) -> List[Argument]:
+        """The parts that the text of `forward` reads, each in its likeliest form."""
+        found = []
+        for number, key in enumerate(container.keys):
+            part = argument._replace(container=container.opening, key=key, form=None)
+            layer = forms.first_layer(container.layers[number]) if number < len(container.layers) else None
+            of_layer = forms.distinct(forms.of_layer(layer, key), part.path) if layer is not None else []
+            form = (of_layer or self.options(part))[0]
+            picture = "%s.P" % part.path
+            if picture in form.sizes:  # Feature maps, each half as large as the one before.
+                form = replace(form, sizes={**form.sizes, picture: max(form.sizes[picture] >> number, 4)})
+            found.append(part._replace(form=form))
+        return found
+
+
+_HEIGHT, _WIDTH = {"P", "H", "@h", "@H", "@height"}, {"W", "@w", "@W", "@width"}  # what a picture's dims are called
+_STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window_len|input_len(gth)?|n_?frames|num_frames|chunk_size)")
+MOST_MODULES = 16  # that are looked at, the outermost ones
+
+
+def built_for(model: Any, given: Mapping[str, int]) -> Tuple[Optional[Tuple[int, int]], int]:
+    """(height and width of pictures, steps of sequences) that a model was given or keeps in an attribute or config: None, 0 for neither."""
+    picture: Optional[Tuple[int, int]] = None
+    steps = 0
+    modules = itertools.islice(model.modules(), MOST_MODULES) if isinstance(model, torch.nn.Module) else ()
+    for known in itertools.chain([given], map(_kept_in, modules)):
+        for name, value in known.items():
+            if type(name) is not str:
+                continue
+            size = (value, value) if type(value) is int else value
+            if picture is None and PICTURE.fullmatch(name) and isinstance(size, (tuple, list)) and len(size) in (2, 3):
+                height, width = size[-2:]
+                if type(height) is int and type(width) is int and 8 <= height <= 2048 and 8 <= width <= 2048:
+                    picture = height, width
+            elif not steps and _STEPS.fullmatch(name) and type(value) is int and 1 < value <= 1 << 16:
+                steps = value
+    return picture, steps
+
+
+def _kept_in(module: torch.nn.Module) -> Mapping[str, Any]:
+    """The attributes of a module, and those of its config."""
+    known = dict(vars(module))
+    config = known.get("config", known.get("cfg"))
+    known.update(vars(config) if hasattr(config, "__dict__") else config if isinstance(config, dict) else {})
+    return known
+
+
+def with_one_batch(shapes: Mapping[str, InputShape]) -> Dict[str, InputShape]:
+    """What the text says of inputs, with "B" for the batch: a name such as N is one where it comes first of three dims or more."""
+    batches = {shape.dims[0] for shape in shapes.values() if shape.dims and len(shape.dims) > 2 and is_batch(str(shape.dims[0]))}
+
+    def renamed(shape: InputShape) -> InputShape:
+        if shape.dims is None:
+            return shape
+        return replace(shape, dims=tuple("B" if dim in batches and type(dim) is str else dim for dim in shape.dims))
+
+    return {name: renamed(shape) for name, shape in shapes.items()}
+
+
+def _words_of(trial: Trial) -> Tuple[Any, str]:
+    """Where an attempt failed, and what was said there."""
+    return trial.place, trial.found.message if trial.found is not None else str(trial.error)
+
+
+def _is_new(node: Node, other: Node) -> bool:
+    """Whether a node says something that the one that it came from did not: other sizes that change nothing lead nowhere."""
+    if node.trial is None or other.trial is None or [each.form for each in node.arguments] != [each.form for each in other.arguments]:
+        return True
+    if other.trial.reached != node.trial.reached or other.trial.place != node.trial.place:
+        return other.trial.reached >= node.trial.reached
+    return len(demands(other.trial)) < len(demands(node.trial))
+
+
+def _called_with(model: Any) -> List[inspect.Parameter]:
+    forward = getattr(model, "forward", None)
+    found = parameters_of(forward) if forward is not None else parameters_of(model)
+    return [each for each in found if each.kind is not inspect.Parameter.VAR_KEYWORD]
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is inspect.Parameter.empty and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+
+
+def _speaks_for_itself(named: Sequence[Form]) -> bool:
+    """Whether a name is telling enough to count more than the first layer: indices, graphs."""
+    return bool(named) and (named[0].dtype == "i64" or named[0].template.startswith("f32[⟨N⟩"))

@@ -1,0 +1,226 @@
+"""What to try after an attempt failed: other ranks and dtypes, parts of containers, sizes, arguments that were left out."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+from dataclasses import replace
+from typing import Callable, Iterator, List, Optional, Sequence
+
+from ..evidence import Construction
+from ..trials.demands import Demand, demands
+from ..trials.solving import sizes_for
+from ..trials.trial import Refused, Trial
+from .choices import Argument, Node, Sizes, node_of
+from .forms import Form
+from .name_priors import number_for
+
+MOST_FORMS = 14  # of one parameter
+_EXTENT = {"P", "H", "W", "V"}  # roles of dims of pictures and volumes
+
+
+# (construction, what a call of its model raised) -> what to build instead
+Adjusted = Callable[[Construction, BaseException], List[Construction]]
+
+
+class Neighbours:
+    """Of the nodes of one model.
+
+    `options` gives the forms of an argument or of a part of one; `reach` makes an attempt, None where that is not to be made.
+    """
+
+    def __init__(
+        self,
+        parameters: List[inspect.Parameter],
+        options: Callable[[Argument], List[Form]],
+        reach: Callable[[Node], Optional[Trial]],
+        adjusted: Adjusted,
+    ) -> None:
+        self._adjusted = adjusted
+        self._parameters = parameters
+        self._options = options
+        self._reach = reach
+
+    def of(self, node: Node) -> Iterator[Node]:
+        """What to try after a node failed, the most promising first."""
+        if node.trial is None:
+            return
+        wanted = demands(node.trial)
+        for wave in (self._spoken_of(node), self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
+            yield from wave
+        yield from self._by_construction(node)
+        yield from self._by_forms(node)
+
+    def _spoken_of(self, node: Node) -> Iterator[Node]:
+        """An argument that was left out, where what the author raises names it, or what it is called inside: `decoder_input_ids`."""
+        error = node.trial.error if node.trial is not None else None
+        if not isinstance(error, (ValueError, AssertionError)):
+            return
+        named = re.findall(r"[a-z]+(?:_[a-z]+)+", str(error))
+        for argument in node.arguments:
+            if argument.form is None and any(argument.name == name or argument.name.endswith("_" + name) for name in named):
+                yield self._with(node, argument, self._options(argument)[0])
+
+    def _by_construction(self, node: Node) -> Iterator[Node]:
+        error = node.trial.error if node.trial is not None else None
+        if error is None or isinstance(error, Refused):
+            return
+        own = {name: node.sizes[name] for name in node.construction.sizes}
+        for made in self._adjusted(replace(node.construction, sizes=own), error)[:4]:
+            yield node_of(made, node.arguments, {name: size for name, size in node.sizes.items() if name not in made.sizes})
+
+    def _by_rank(self, node: Node, wanted: Sequence[Demand]) -> Iterator[Node]:
+        for demand in wanted:
+            if demand.kind == "rank":
+                yield from self._ranked(node, demand)
+            elif demand.kind == "number":
+                for argument in self._tensors(node):
+                    if argument.is_in(_line(node.trial)) and not argument.container:
+                        number = number_for(argument.name)
+                        yield self._with(node, argument, Form(str(4 if number is None else number)))
+            elif demand.kind == "dtype":
+                for argument in self._tensors(node):
+                    if argument.form is not None and argument.form.dtype != demand.text:
+                        for form in self._options(argument):
+                            if form.dtype == demand.text:
+                                yield self._with(node, argument, form)
+                                break
+                        else:
+                            template = demand.text + argument.form.template[argument.form.template.index("[") :]
+                            yield self._with(node, argument, Form(template, argument.form.sizes, argument.form.rank, demand.text))
+
+    def _ranked(self, node: Node, demand: Demand) -> Iterator[Node]:
+        tensors = self._tensors(node)
+        tensors.sort(key=lambda argument: argument.form is None or argument.form.rank != demand.got)
+        for argument in tensors:
+            form = argument.form
+            if form is None or (form.rank >= demand.need if demand.least else form.rank == demand.need):
+                continue
+            fitting = [
+                other for other in self._options(argument) if (other.rank >= demand.need if demand.least else other.rank == demand.need)
+            ]
+            fitting.sort(key=lambda other: other.dtype != form.dtype)
+            for other in fitting[:4]:
+                yield self._with(node, argument, other)
+
+    def _by_parts(self, node: Node, wanted: Sequence[Demand]) -> Iterator[Node]:
+        for demand in wanted:
+            if demand.kind == "missing":
+                yield from self._missing(node, demand)
+            elif demand.kind == "parts":
+                yield from self._in_parts(node)
+
+    def _missing(self, node: Node, demand: Demand) -> Iterator[Node]:
+        line = _line(node.trial)
+        if demand.need in (0, 3):  # An argument, or something that is None.
+            absent = [argument for argument in node.arguments if argument.form is None]
+            absent.sort(key=lambda argument: argument.name != demand.text and not argument.is_in(line))
+            for argument in absent:
+                for form in self._options(argument)[: 4 if argument.is_in(line) or argument.name == demand.text else 2]:
+                    yield self._with(node, argument, form)
+            return
+        container = "SimpleNamespace(" if demand.need == 1 else "{"
+        named = [argument.name for argument in node.arguments if argument.container == container]
+        if demand.need in (1, 2) and demand.text.isprintable() and '"' not in demand.text:
+            for name in dict.fromkeys(named):
+                yield from self._with_part(node, name, container, demand.text)
+        if demand.need == 1 and not named and demand.text.isidentifier():
+            for argument in self._tensors(node):
+                if argument.is_in(line) and not argument.container:
+                    yield from self._with_part(node, argument.name, container, demand.text)
+        if demand.need == 4:
+            key = re.search(r"\[[\"'](\w+)[\"']\]", line)
+            for argument in self._tensors(node):
+                if not argument.container:
+                    yield from self._with_part(node, argument.name, container, key[1] if key else "x")
+
+    def _with_part(self, node: Node, name: str, container: str, key: str) -> Iterator[Node]:
+        """A container for a parameter, or the one that it has, with a further part."""
+        before = [argument for argument in node.arguments if argument.name == name]
+        part = before[0]._replace(container=container, key=key, form=None)
+        kept = [argument for argument in before if argument.container == container and argument.key != key]
+        for form in self._options(part)[:6]:
+            arguments: List[Argument] = []
+            for argument in node.arguments:
+                if argument.name != name:
+                    arguments.append(argument)
+                elif argument is before[0]:
+                    arguments += [*kept, part._replace(form=form)]
+            yield node_of(node.construction, tuple(arguments), node.sizes)
+
+    def _in_parts(self, node: Node) -> Iterator[Node]:
+        for argument in self._tensors(node):
+            if argument.container:
+                continue
+            for container, count in (("[", 2), ("(", 2), ("[", 1), ("[", 4), ("[", 3)):
+                arguments: List[Argument] = []
+                for each in node.arguments:
+                    if each is argument:
+                        parts = [argument._replace(container=container, key=str(number)) for number in range(count)]
+                        arguments += [part._replace(form=self._options(part._replace(form=None))[0]) for part in parts]
+                    else:
+                        arguments.append(each)
+                yield node_of(node.construction, tuple(arguments), node.sizes)
+
+    def _by_sizes(self, node: Node, wanted: Sequence[Demand]) -> Iterator[Node]:
+        def reaches(sizes: Sizes) -> Optional[Trial]:
+            """How an attempt with other sizes goes; None where it is not to be made."""
+            other = node_of(node.construction, node.arguments, sizes)
+            return self._reach(other)
+
+        free = _free(node)
+        for sizes in sizes_for(node.trial, wanted, {name: node.sizes[name] for name in free}, set(node.construction.sizes), reaches):
+            yield node_of(node.construction, node.arguments, {**node.sizes, **sizes})
+
+    def _by_forms(self, node: Node) -> Iterator[Node]:
+        """Another form for one of the arguments: those named in the line that failed first."""
+        line = _line(node.trial)
+        given = [argument for argument in node.arguments if argument.form is not None]
+        given.sort(key=lambda argument: not argument.is_in(line))
+        options = [(argument, [form for form in self._options(argument) if form != argument.form]) for argument in given]
+        for index in range(MOST_FORMS):
+            for argument, others in options:
+                if index < len(others):
+                    yield self._with(node, argument, others[index])
+        # What is optional may be what is missing: user code says so in words of its own.
+        for argument in node.arguments:
+            parameter = self._parameter(argument.name)
+            if (
+                argument.form is None
+                and parameter is not None
+                and (parameter.default is None or parameter.default is inspect.Parameter.empty)
+            ):
+                yield self._with(node, argument, self._options(argument)[0])
+
+    def _parameter(self, name: str) -> Optional[inspect.Parameter]:
+        return next((each for each in self._parameters if each.name == name), None)
+
+    def _tensors(self, node: Node) -> List[Argument]:
+        """The arguments that are tensors, those that the failed line names first."""
+        line = _line(node.trial)
+        found = [argument for argument in node.arguments if argument.form is not None and argument.form.rank >= 0]
+        found.sort(key=lambda argument: not argument.is_in(line))
+        return found
+
+    def _with(self, node: Node, changed: Argument, form: Form) -> Node:
+        arguments = tuple([argument._replace(form=form) if argument == changed else argument for argument in node.arguments])
+        kept = {size: value for size, value in node.sizes.items() if not size.startswith(changed.path + ".")}
+        before = changed.form.sizes if changed.form is not None else {}
+        found = [node.sizes[name] for name in before if name.rpartition(".")[2] in _EXTENT and node.sizes[name] != before[name]]
+        if found:  # How large a picture has to be does not depend on what else it has.
+            kept.update((name, found[-1]) for name in form.sizes if name.rpartition(".")[2] in _EXTENT)
+        return node_of(node.construction, arguments, kept)
+
+
+def _free(node: Node) -> List[str]:
+    """The sizes that may be changed: those of the arguments first, then the guessed ones of the constructor."""
+    of_arguments = [name for argument in node.arguments if argument.form is not None for name in argument.form.sizes]
+    return list(dict.fromkeys([*of_arguments, *node.construction.sizes]))
+
+
+def _line(trial: Optional[Trial]) -> str:
+    """The text of the line that failed."""
+    if trial is None or trial.found is None or trial.found.span is None:
+        return ""
+    return linecache.getline(trial.found.span.file, trial.found.span.line)

@@ -1,0 +1,190 @@
+"""What comments and docstrings say of the shapes of a function's parameters.
+
+Only what is tied to a parameter counts: the entry that describes it in a docstring, a comment that names it or stands behind it in the
+signature.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from ..evidence import InputShape
+from .shape_words import Stated, first_stated, is_open, opening_shape
+from .type_hints import shaped, tensor_dtype
+
+_ENDING = re.compile(
+    r"^\s*[#*=-]*\s*:?(?:returns?|yields?|outputs?|raises|examples?|output shapes?|references?|notes?|warnings?|todo)\b\s*(?:values?|s)?"
+    r"\s*(?:\([^)]*\))?\s*(?::|$|-*$)|^\s*:(?:return|rtype|raises)|^\s*>>>|^\s*```",
+    re.IGNORECASE,
+)
+_STARTING = re.compile(
+    r"^\s*[#*]*\s*(?:args?|arguments?|param(?:eter)?s?|inputs?|shapes?|input shapes?|keyword args?)\s*:?\s*$", re.IGNORECASE
+)
+_INPUT_HEADING = re.compile(r"^\s*[-*#]*\s*\**(?:input(?:_?s?)?(?:\s?shapes?)?|expects?)\**\s*(?::|$)", re.IGNORECASE)
+_NOT_A_TENSOR = re.compile(
+    r"\(\s*`{0,2}\**(?:int|float|bool|str|string|callable|tuple[\[(]?\s?(?:of\s)?int\w*|list[\[(]?\s?(?:of\s)?(?:int|str)\w*)\b"
+    r"|\(\s*`?(?:tuple|list|dict)`?\s*[,)]",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"\b(list|tuple|sequence|dict)\w*\b[\s`]*(?:\[|\(|of\b)[\s`]*(?:str,\s*)?(?:torch\.)?\w*[Tt]ensors?", re.IGNORECASE)
+# A ByteTensor is left out: it dates from when masks were made of bytes.
+_TENSOR_TYPE = re.compile(r"\b(?:torch\.)?((?:Long|Float|Bool|Int|Double|Half|BFloat16)Tensor)\b")
+
+
+def from_docstring(text: str, parameters: Sequence[str], where: str, first: Optional[str]) -> Dict[str, InputShape]:
+    """The shapes that a docstring gives. first: the parameter that it calls the input, if there is just one.
+
+    where: how to say where it stands.
+    """
+    found: Dict[str, InputShape] = {}
+    for name, entry in _entries(text, parameters, first):
+        if name not in found:
+            shape = _described(entry, where)
+            if shape is not None:
+                found[name] = shape
+    return found
+
+
+def _entries(text: str, parameters: Sequence[str], first: Optional[str]) -> List[Tuple[str, str]]:
+    """The parameters that a docstring describes, each with what it says."""
+    names = "|".join(re.escape(name) for name in parameters)
+    if not names:
+        return []
+    start = re.compile(
+        rf"^(\s*)(?:[-*+•]\s+)?(?::(?:param|parameter|arg|argument|type)\s+(?:[^:]*\s)?)?[`*\"']{{0,3}}({names})[`*\"']{{0,3}}(?:\.shape)?(?=\s*(?::|\(|\[|=|--|–|—|\s-\s|has\b|is\b|of\b|shape\b))(.*)$"
+    )
+    other = re.compile(
+        r"^(\s*)(?:[-*+•]\s+)?(?::\w+[^:]*:|[`*]{0,3}\w+[`*]{0,3}\s*(?:\([^)]*(?:\([^)]*\)[^)]*)*\))?\s*:(?!:)|\w+\s+[-–—]{1,2}\s)"
+    )
+    entries: List[Tuple[str, str]] = []
+    reading, skipping, depth = False, False, 0
+    for raw in text.expandtabs().splitlines():
+        indent = len(raw) - len(raw.lstrip())
+        if _ENDING.match(raw):
+            reading, skipping = False, True
+            continue
+        if _INPUT_HEADING.match(raw) and first is not None and not (start.match(raw) and start.match(raw)[2] != first):  # type: ignore[index]
+            reading, skipping, depth = True, False, indent
+            entries.append((first, _INPUT_HEADING.sub("", raw, count=1)))
+            continue
+        if _STARTING.match(raw):
+            reading, skipping = False, False
+            continue
+        match = start.match(raw)
+        if match is not None and not skipping:
+            reading, depth = True, indent
+            entries.append((match[2], match[3]))
+        elif reading and raw.strip():
+            if indent <= depth and (other.match(raw) or match is not None or indent < depth):
+                reading = False
+            else:
+                entries[-1] = (entries[-1][0], entries[-1][1] + " " + raw.strip())
+        elif not raw.strip():
+            reading = reading and not entries[-1][1].strip(" :")
+    return entries
+
+
+def _described(entry: str, where: str) -> Optional[InputShape]:
+    entry = entry[:600]
+    if _NOT_A_TENSOR.match(entry.lstrip(" :")):
+        return None
+    shape = first_stated(entry)
+    kind = _TENSOR_TYPE.search(entry)
+    dtype = (tensor_dtype(kind[1]) or "") if kind is not None and kind.start() < 60 else ""
+    if shape is None:
+        return InputShape(dtype=dtype, where=where, source="docstring") if dtype else None
+    listed = _LISTED.search(entry[: max(shape.start, 60)])
+    container = "" if listed is None else {"tuple": "tuple", "dict": "dict"}.get(listed[1].lower(), "list")
+    return _input_shape(shape, where, "docstring", dtype, container)
+
+
+def _input_shape(shape: Stated, where: str, source: str, dtype: str = "", container: str = "") -> InputShape:
+    base = shaped(shape.dims, dtype)
+    alternatives = tuple(other for other in shape.alternatives if not is_open(other))
+    return InputShape(base.dims, dtype, where, base.pattern, base.min_rank, alternatives, container, source=source)
+
+
+def comments_of(function: ast.FunctionDef, lines: Sequence[str]) -> Dict[int, Tuple[str, bool]]:
+    """The comments from a function's first line to its last, by line: the text, and whether it has the line for itself."""
+    last = function.end_lineno or function.lineno
+    if not any("#" in line for line in lines[function.lineno - 1 : last]):
+        return {}
+    text = "\n".join(lines[function.lineno - 1 : last]) + "\n"
+    found: Dict[int, Tuple[str, bool]] = {}
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                found[function.lineno - 1 + token.start[0]] = (token.string.lstrip("#").strip(), not token.line[: token.start[1]].strip())
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        pass  # what was read until then holds: a method's text alone ends in the middle of an indented block
+    return found
+
+
+def from_comments(
+    function: ast.FunctionDef, lines: Sequence[str], parameters: Sequence[str], required: Sequence[str]
+) -> Tuple[Dict[str, InputShape], Dict[str, InputShape]]:
+    """The shapes that comments give: those in the signature and at the head of the body, and those further down, which may mean less.
+
+    required: the parameters that have no default.
+    """
+    comments = comments_of(function, lines)
+    head: Dict[str, InputShape] = {}
+    within: Dict[str, InputShape] = {}
+    if not comments:
+        return head, within
+    body = function.body[1:] if _is_docstring(function.body[0]) and len(function.body) > 1 else function.body
+    arguments = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
+    reassigned = _reassigned(function)
+    for line, (text, alone) in sorted(comments.items()):
+        in_signature, at_head = line < function.body[0].lineno, alone and line < body[0].lineno
+        here = [argument.arg for argument in arguments if argument.lineno == line and argument.arg in parameters]
+        for name in parameters:
+            if name in head or name in within or not (in_signature or at_head or (alone and line < reassigned.get(name, line + 2) - 1)):
+                continue
+            shape = _named(text, name, required)
+            if shape is None and in_signature:
+                if here == [name] or (not here and len(parameters) == 1 and not alone):
+                    shape = opening_shape(text) or _introduced(text)
+                elif not alone and here[:1] == [name] and required == [name]:
+                    shape = opening_shape(text)
+            if shape is not None:
+                (head if in_signature or at_head else within)[name] = _input_shape(shape, f"line {line}", "comment")
+    return head, within
+
+
+def _introduced(text: str) -> Optional[Stated]:
+    return first_stated(text) if re.search(r"\bshape|\bsize|tensor", text) else None
+
+
+def _named(text: str, name: str, required: Sequence[str]) -> Optional[Stated]:
+    """The shape that a comment gives the parameter: `x: (B, C)`, `x.shape = [B, C]`, `q (b, n, c), k (b, m, c)`, `input: (B, C)`."""
+    names = [re.escape(name)]
+    if list(required) == [name]:
+        names += ["[Ii]nputs?", "INPUTS?", "[Ii]nput shapes?"]
+    pattern = (
+        rf"(?:^|[,;|(]|\band|\b[Ii]nput|\bthe|\bshape of|\bsize of)\s*[`'\"]?(?:{'|'.join(names)})[`'\"]?(?:\.shape|\.size\(\)|'s shape)?"
+        r"(?![\w.(])(?:\s(?:is|has|have|are|of|with|the|a|in))*\s*"
+    )
+    for match in re.finditer(pattern, text):
+        rest = text[match.end() :]
+        shape = opening_shape(rest) if rest[:1] in ":=-~[(∈" or re.match(r"(?:shape|size|dim|tensor|B\b|b\b|N\b|[bB]x)", rest) else None
+        if shape is not None:
+            return shape
+    return None
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
+
+
+def _reassigned(function: ast.FunctionDef) -> Dict[str, int]:
+    """The first line that assigns each name."""
+    found: Dict[str, int] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found[node.id] = min(node.lineno, found.get(node.id, node.lineno))
+    return found

@@ -1,0 +1,224 @@
+"""Whether what fails under an example is a mistake of the code, or only of the example: a mismatch counts if no other choice avoids it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Dict, List, Optional, Sequence, Set, Tuple
+
+import torch
+
+from ....protocol import Mismatch, Span
+from ..evidence import filled
+from .demands import demands
+from .solving import Sizes, are_even, difference_to, sizes_for, sizes_that_matter, step_of
+from .trial import Bench, Trial
+
+MOST_TRIES = 40
+# Of an example that ran before an edit: the edit is to blame, unless a size that has to do with what failed avoids it.
+MOST_TRIES_AFTER_EDIT = 16
+LARGEST_COMMON = 1024  # size of a picture or sequence
+NOT_OF_TENSORS = ("exception", "data-dependent", "definition", "missing-import", "missing-file")
+_NUMBER = re.compile(r"(?<![\w.\"'⟨])\d+(?![\w.\"'⟩])")
+_NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute")
+_SQUARE = re.compile(r"\b([1-9]\d{1,3}|[89])(?:, \1)+(?=\])")  # the last sizes of a tensor
+_BATCH = re.compile(r"\bB:⟨(\d+)⟩")
+# Ways to call a model that its author wrote to be run, and not to see it fail.
+_OWN = re.compile(r"__main__|main\(\)|get_inputs\(\)|line \d+")
+
+
+def is_given(evidence: str, where: str) -> bool:
+    """Whether an example is the file's own, so that a mismatch under it is one in any case."""
+    return evidence == "usage" and _OWN.match(where) is not None and "inferred" not in where
+
+
+def is_mismatch(trial: Trial) -> bool:
+    """Whether an attempt failed as tensors did not fit, in the file's own code."""
+    return trial.found is not None and trial.found.code not in NOT_OF_TENSORS and bool(trial.found.trail)
+
+
+def places_of(bench: Bench, trial: Trial) -> List[Span]:
+    """Where the last attempt failed: the expression, and the places where the layer and the module were made that this happened in."""
+    found, made = trial.found, bench.job.calls.spans
+    if found is None or found.span is None:
+        return []
+    running = [index for index in [found.layer, *found.inside[:1]] if index is not None and index < len(made)]
+    return [found.span] + [place for place in (made[index] for index in running) if place is not None]
+
+
+def comes_by(bench: Bench, expression: str, places: Sequence[Span]) -> bool:
+    """Whether an example that runs does what another one failed at. One that takes another way says nothing of what failed."""
+    if bench.is_over or attempt(bench, expression).error is not None or bench.seen is None:
+        return True  # It ran before, so that this is no ground to think otherwise.
+    left = {(place.file, place.line, place.column, place.end_line, place.end_column) for place in places}
+    recorder = bench.job.recorder
+    for number in bench.seen:
+        site, file = recorder.sites[number], recorder.file_of(number)
+        left.discard((file, *site.place))
+        if site.statement is not None:
+            left.discard((file, *site.statement))
+        if not left:
+            return True
+    return not left
+
+
+def is_one_mistake(mismatches: Sequence[Mismatch], error: Optional[str]) -> bool:
+    """Whether all that failed in an example did so at one place, and all the rest fits: more than chance if the example were wrong."""
+    sized = [found for found in mismatches if found.got is not None and found.need is not None]
+    return error is None and bool(sized) and len({(str(found.span), found.argument) for found in mismatches}) == 1
+
+
+def asks_for_another_form(bench: Bench, trial: Trial) -> bool:
+    """Whether an attempt failed in a way that other sizes cannot mend, but another kind of input might."""
+    if trial.found is None or not trial.found.trail:
+        return True
+    if lacks_own_attribute(bench, trial):
+        return False
+    return any(demand.kind in ("rank", "dtype", "missing", "parts") for demand in demands(trial))
+
+
+def lacks_own_attribute(bench: Bench, trial: Trial) -> bool:
+    """Whether an attempt failed as a module of the file lacks an attribute: no input has it."""
+    owner = _NO_ATTRIBUTE.match(trial.found.message) if trial.found is not None else None
+    return owner is not None and _is_module_class(bench, owner[1])
+
+
+def _is_module_class(bench: Bench, name: str) -> bool:
+    try:
+        cls = bench.names[name]
+    except KeyError:
+        return False
+    return isinstance(cls, type) and issubclass(cls, torch.nn.Module)
+
+
+def attempt(bench: Bench, expression: str) -> Trial:
+    """Try an example, its model and its arguments apart where it is the call of a call."""
+    parts = _parts(expression)
+    return bench.whole(expression) if parts is None else bench.parted(*parts)
+
+
+def with_other_sizes(bench: Bench, expression: str, trial: Optional[Trial], *, ran_before: bool = False) -> Optional[str]:
+    """The example with other numbers in it, with which it runs to its end; None where none was found. Squares stay squares if they can.
+
+    ran_before: an earlier version of the text ran with it. Then only those numbers are changed on which the mismatch depends.
+    """
+    if trial is None:
+        return None
+    found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, square=True)
+    if found is None and _SQUARE.search(expression):
+        found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, square=False)
+    return found
+
+
+def _with_other_sizes(bench: Bench, expression: str, trial: Trial, *, ran_before: bool, square: bool) -> Optional[str]:
+    template, sizes, guessed = _template(expression, square=square)
+    worked: Dict[str, str] = {}
+    most = MOST_TRIES_AFTER_EDIT if ran_before else MOST_TRIES
+    tries = 0
+
+    def reaches(changed: Dict[str, int]) -> Optional[Trial]:
+        nonlocal tries
+        tries += 1
+        if tries > most or bench.is_over:
+            return None
+        text = filled(template, {**sizes, **changed})
+        tried = attempt(bench, text)
+        if tried.error is None:
+            worked.setdefault("", text)
+        return tried
+
+    free = dict(sizes)
+    if not square:  # What else there is was tried with the square.
+        free = {name: size for name, size in free.items() if name not in guessed}
+    batch = _BATCH.search(template)
+    if ran_before and batch is not None and sizes[batch[1]] == 2:
+        # Where two samples went through before, a batch of another size mends nothing that is not wrong.
+        free.pop(batch[1], None)
+    for changed in (sizes_that_matter if ran_before else sizes_for)(trial, demands(trial), free, guessed, reaches):
+        if worked or tries > most or bench.is_over:
+            break
+        reaches(changed)
+    return worked.get("")
+
+
+def is_strange(expression: str, known: str) -> bool:
+    """Whether an example needs far larger numbers than the one that was known, or pictures that no longer are square."""
+    largest, before = (max(map(int, _NUMBER.findall(text)), default=0) for text in (expression, known))
+    return largest > max(LARGEST_COMMON, 4 * before) or len(_SQUARE.findall(expression)) < len(_SQUARE.findall(known))
+
+
+def depends_on_choice(bench: Bench, expression: str, trial: Trial) -> bool:
+    """Whether other numbers in an example change by how much something does not fit: then there may be some with which it does.
+
+    A number of the constructor that it follows evenly would have been solved for. The sizes of an input count in any case, as several of
+    them together may do what none does alone.
+    """
+    demand = next((each for each in demands(trial) if each.kind == "equal"), None)
+    if demand is None:
+        return True
+    template, sizes, guessed = _template(expression)
+    for name in sorted(sizes, key=lambda name: name in guessed):
+        points = [(sizes[name], demand.got - demand.need)]
+        while len(points) < 3:
+            other = points[-1][0] + step_of(sizes[name])
+            if bench.is_over:
+                return True
+            tried = attempt(bench, filled(template, {**sizes, name: other}))
+            if tried.error is None or (tried.place != trial.place and tried.reached > trial.reached):
+                return True
+            difference = difference_to(trial, tried, demand)
+            if difference is None or difference == points[-1][1]:
+                break
+            if name not in guessed:
+                return True
+            points.append((other, difference))
+        if len(points) == 3 and not are_even(points):
+            return True
+    return False
+
+
+def _template(expression: str, *, square: bool = True) -> Tuple[str, Sizes, Set[str]]:
+    """The expression with a name in the place of each number, the numbers by these names, and the names of those of the constructor.
+
+    square: the sides of a square picture have one name.
+    """
+    sizes: Sizes = {}
+    sides = {at for match in _SQUARE.finditer(expression) for at in _starts_of_sides(match)} if square else set()
+
+    def place(match: "re.Match[str]") -> str:
+        name = "%d" % (len(sizes) - 1 if match.start() in sides else len(sizes))
+        sizes[name] = int(match[0])
+        return "⟨%s⟩" % name
+
+    template = _NUMBER.sub(place, expression)
+    first_input = template.rfind(")(")
+    return template, sizes, {name for name in sizes if template.index("⟨%s⟩" % name) < first_input}
+
+
+def _starts_of_sides(match: "re.Match[str]") -> List[int]:
+    """Where the sides of a square or a cube begin, but for the first one."""
+    width = len(match[1]) + 2
+    return list(range(match.start() + width, match.end(), width))
+
+
+def _parts(expression: str) -> Optional[Tuple[str, str]]:
+    """The constructor and the arguments of `Net(10)(f32[2, 3])`, as text; None for any other expression."""
+    at = expression.rfind(")(") + 1
+    if at == 0 or not expression.endswith(")"):
+        return None
+    constructor, arguments = expression[:at], expression[at + 1 : -1]
+    return (constructor, arguments) if _is_expression(constructor) and _is_expression("f(%s)" % arguments) else None
+
+
+def constructor_of(expression: str) -> str:
+    """`Net(10)` of `Net(10)(f32[2, 3])`; "" of any other expression."""
+    parts = _parts(expression)
+    return "" if parts is None else parts[0]
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        return False
+    return True

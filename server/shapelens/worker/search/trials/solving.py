@@ -1,0 +1,260 @@
+"""Sizes that meet a demand: by the sizes that are equal to what arrived, then by trying how what arrived follows them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+from .demands import Demand, demands
+from .trial import Trial
+
+Sizes = Dict[str, int]
+Group = Tuple[str, ...]  # names of sizes that change together
+Reaches = Callable[[Sizes], Optional[Trial]]
+
+LARGEST = 1 << 22
+LARGEST_BATCH = 16
+# Sizes that are common for pictures, signals and sequences, for what no equation tells.
+LADDER = (224, 128, 256, 96, 32, 28, 299, 512, 48, 112, 16, 160, 192, 227, 384, 331, 320, 84, 40, 1024, 8, 2048, 16000)
+MOST_GROWTH = 8  # of a size that is large already
+
+
+def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
+    """Changes of the free sizes that may meet what a failed attempt asks for, the most promising first.
+
+    `guessed`: those of the constructor, which are changed after those of the input. `reaches(sizes)` makes an attempt.
+    """
+    if trial is None:
+        return
+    given: Set[Tuple[Tuple[str, int], ...]] = set()
+    for change in _changes(trial, wanted, free, guessed, reaches):
+        key = tuple(sorted(change.items()))
+        if key not in given and all(0 < size <= LARGEST for size in change.values()):
+            given.add(key)
+            yield change
+
+
+def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
+    inputs = [name for name in free if name not in guessed and name != "#B"]
+    equal = [demand for demand in wanted if demand.kind == "equal"]
+    together: Sizes = {}
+    for demand in equal:
+        for name in [name for name in inputs if free[name] == demand.got and name not in together][:1]:
+            together[name] = demand.need
+    if len(together) > 1:
+        yield together
+    for demand in equal:
+        yield from _same(demand, free, inputs)
+    squares = _squares(free, inputs)
+    for demand in wanted:
+        if demand.kind == "multiple" and demand.need > 1:
+            for group in squares:
+                for change in _multiples(demand, {group[0]: free[group[0]]}, [group[0]]):
+                    yield dict.fromkeys(group, change[group[0]])
+            yield from _multiples(demand, free, inputs)
+    for group in squares:
+        yield from (dict.fromkeys(group, size) for size in LADDER[:3] if size != free[group[0]])
+    if any(demand.kind == "larger" for demand in wanted):
+        for name in sorted(inputs, key=lambda name: _role(name) not in _SPATIAL):
+            if free[name] >= 8:
+                for factor in (2, 4, 8):
+                    yield {name: free[name] * factor}
+    for demand in equal[:2]:
+        yield from _solved(trial, demand, free, [(name,) for name in inputs], reaches)
+        yield from _solved(trial, demand, free, _groups(free, guessed), reaches)
+    for demand in equal[:4]:
+        yield from _in_proportion(demand, free, inputs)
+        if free.get("#B") == demand.got and demand.need <= LARGEST_BATCH:  # A larger one is features that were taken for a batch.
+            yield {"#B": demand.need}
+    for group in squares:
+        yield from (dict.fromkeys(group, size) for size in LADDER if size != free[group[0]])
+    for name in inputs:
+        if _role(name) in _SPATIAL:
+            for size in LADDER:
+                if size != free[name]:
+                    yield {name: size}
+    rest = [name for name in free if name in guessed]
+    for demand in equal[:2]:
+        yield from _same(demand, free, rest)
+        yield from _solved(trial, demand, free, [(name,) for name in rest], reaches)
+        yield from _in_proportion(demand, free, rest)
+
+
+def sizes_that_matter(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
+    """Like `sizes_for`, for an example that ran before an edit: only changes that follow from what the mismatch says."""
+    inputs = [name for name in free if name not in guessed]
+    equal = [demand for demand in wanted if demand.kind == "equal"]
+    for names in (inputs, [name for name in free if name in guessed]):
+        for demand in equal[:2]:
+            yield from _same(demand, free, names)
+            yield from _same(Demand("equal", demand.need, demand.got), free, names)
+        if names == inputs and equal and _depend_on_none(trial, equal[0], free, inputs, reaches):
+            continue
+        for demand in equal[:1]:
+            yield from _solved(trial, demand, free, [(name,) for name in names if free[name] > 1], reaches)
+    for demand in equal[:1]:
+        yield from _solved(trial, demand, free, _groups(free, guessed), reaches)
+    for demand in wanted:
+        if demand.kind == "multiple" and demand.need > 1:
+            yield from _multiples(demand, free, inputs)
+    if any(demand.kind == "larger" for demand in wanted):
+        for factor in (2, 4, 8):
+            yield {name: free[name] * factor for name in inputs if free[name] >= 8}
+
+
+def _depend_on_none(trial: Trial, demand: Demand, free: Sizes, names: List[str], reaches: Reaches) -> bool:
+    """Whether a mismatch stays as it is when all large sizes change at once."""
+    changed = {name: 2 * free[name] for name in names if free[name] >= 8}
+    tried = reaches({**free, **changed}) if changed else None
+    if tried is None:
+        return False
+    return tried.error is not None and tried.place == trial.place and demand in demands(tried) and demands(tried)[0] == demands(trial)[0]
+
+
+def _role(name: str) -> str:
+    return name.rpartition(".")[2].lstrip("#")
+
+
+_PLANE = {"H", "W", "U2", "U3", "@h", "@w", "@H", "@W", "@height", "@width"}
+_SPATIAL = {"P", "H", "W", "L", "V", "T", "S", "F"}
+
+
+def _same(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]:
+    """A size that is the one that arrived."""
+    same = [name for name in names if free[name] == demand.got]
+    for name in same:
+        yield {name: demand.need}
+    if len(same) > 1:
+        yield dict.fromkeys(same, demand.need)
+
+
+def _in_proportion(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]:
+    """A size that what arrived is a small multiple of, or differs little from."""
+    got, need = demand.got, demand.need
+    for name in names:
+        size = free[name]
+        if size in (0, 1, got) or got <= 0 or (size >= 16 and need > MOST_GROWTH * got):
+            continue
+        if got % size == 0 and got // size <= 64 and need % (got // size) == 0:
+            yield {name: need // (got // size)}
+        elif size % got == 0 and size // got <= 64:
+            yield {name: need * (size // got)}
+        elif abs(size - got) <= 2 and need - got + size > 0:
+            yield {name: size + need - got}
+
+
+def _multiples(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]:
+    need = demand.need
+    order = sorted(names, key=lambda name: free[name] != demand.got)
+    for name in order:
+        size = free[name]
+        scale = 1 << max(0, round(math.log2(size / demand.got))) if 1 < demand.got < size else 1
+        if scale > 1 and demand.got % need:  # What arrived was halved some times.
+            yield {name: -(-size // (need * scale)) * need * scale}
+        if size % need and (demand.got == -1 or size == demand.got or demand.got % size == 0 or len(order) == 1 or size > 4):
+            up = -(-size // need) * need
+            yield {name: up}
+            if need < size:
+                yield {name: size // need * need}
+            yield {name: 2 * up}
+
+
+def _squares(free: Sizes, names: List[str]) -> List[Group]:
+    """Height and width, where they are free each for itself: most networks take squares only, or fit them best."""
+    by_size: Dict[int, List[str]] = {}
+    for name in names:
+        if _role(name) in _PLANE and free[name] >= 8:
+            by_size.setdefault(free[name], []).append(name)
+    return [tuple(group) for group in by_size.values() if len(group) > 1]
+
+
+def _groups(free: Sizes, guessed: Set[str]) -> List[Group]:
+    """Sizes of the constructor and of the input that are the same number, as one that goes into both is: `Net(dim=64)(f32[2, 64])`."""
+    by_size: Dict[int, List[str]] = {}
+    for name, size in free.items():
+        if size > 2 and name != "#B":
+            by_size.setdefault(size, []).append(name)
+    return [tuple(names) for names in by_size.values() if 0 < len(set(names) & guessed) < len(names)]
+
+
+def _solved(trial: Trial, demand: Demand, free: Sizes, groups: Sequence[Group], reaches: Reaches) -> Iterator[Sizes]:
+    """Change one size at a time and see how the difference of what arrived and what is needed follows it; then go to where it is zero."""
+    here = demand.got - demand.need
+    for group in groups:
+        size = free[group[0]]
+        step = step_of(size)
+        points = [(size, here)]
+        for other in (size + step, size + 2 * step):
+            difference = difference_to(trial, reaches({**free, **dict.fromkeys(group, other)}), demand)
+            if difference is None or difference == here:
+                break
+            points.append((other, difference))
+        if len(points) < 2:
+            continue
+        yield from _zeros(group, points)
+        if not are_even(points):  # Else that was the only zero.
+            yield from _bracketed(trial, demand, free, group, points, reaches)
+
+
+def step_of(size: int) -> int:
+    """By how much to change a size to see what depends on it, so that it divides as before."""
+    return max(1, size // 4) if size < 16 else 16 if size % 16 == 0 else 8 if size % 8 == 0 else 4
+
+
+def _zeros(group: Group, points: List[Tuple[int, int]]) -> Iterator[Sizes]:
+    (x0, y0), (x1, y1) = points[:2]
+    if y1 != y0:
+        zero = x0 - y0 * (x1 - x0) / (y1 - y0)
+        if zero > 0 and abs(zero - round(zero)) < 1e-9:
+            yield dict.fromkeys(group, round(zero))
+
+
+def are_even(points: List[Tuple[int, int]]) -> bool:
+    """Whether three points lie on a line."""
+    if len(points) < 3:
+        return False
+    (x0, y0), (x1, y1), (x2, y2) = points
+    return (y1 - y0) * (x2 - x1) == (y2 - y1) * (x1 - x0)
+
+
+def _bracketed(trial: Trial, demand: Demand, free: Sizes, group: Group, points: List[Tuple[int, int]], reaches: Reaches) -> Iterator[Sizes]:
+    """Bisection: the difference grows with the size, not always evenly (a flattened picture's with its square)."""
+    grows = (points[1][1] - points[0][1]) * (1 if points[1][0] > points[0][0] else -1) > 0
+    size, here = points[0]
+    too_large = (here > 0) is grows
+    low, high = (1, size) if too_large else (size, 0)
+    for _ in range(14):
+        middle = (low + high) // 2 if high else low * 2
+        if middle in (low, high) or middle > LARGEST:
+            return
+        tried = reaches({**free, **dict.fromkeys(group, middle)})
+        if tried is None:
+            return
+        difference = difference_to(trial, tried, demand)
+        if tried.error is None or (difference is None and tried.place != trial.place and tried.reached >= trial.reached):
+            yield dict.fromkeys(group, middle)
+            return
+        if difference is None:
+            low = middle  # It fails earlier: too small for what comes before.
+            if not high:
+                return
+        elif difference == 0:
+            yield dict.fromkeys(group, middle)
+            return
+        elif (difference > 0) is grows:
+            high = middle
+        else:
+            low = middle
+
+
+def difference_to(trial: Trial, other: Optional[Trial], demand: Demand) -> Optional[int]:
+    """What is left of a demand in another attempt; None where that failed elsewhere, or not at all."""
+    if other is None or other.error is None or other.place != trial.place:
+        return None
+    index = [each.kind for each in demands(trial) if each == demand]
+    same = [each for each in demands(other) if each.kind == "equal"]
+    before = [each for each in demands(trial) if each.kind == "equal"]
+    if not index or demand not in before or len(same) != len(before):
+        return same[0].got - same[0].need if same else None
+    found: Any = same[before.index(demand)]
+    return int(found.got - found.need)

@@ -1,0 +1,230 @@
+"""Tries: builds a model and calls it as an example would, but ends at the first thing that does not fit, and tells how far that was."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
+
+import torch
+
+from ....protocol import ExampleRun, Mismatch
+from ...calls.mismatches import mismatch_of
+from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
+from ...meta import op_cache
+from ...sandbox.confinement import MOST_WAITING, DeadlineReached, within
+from ...trace.frames import EXAMPLE_FILE
+from ...trace.recorder import Seen
+from ...unknown import stand_ins, unknown_sizes
+from ...unknown.conditions import branches, gave_up
+
+if TYPE_CHECKING:
+    from ...run import Job
+
+MODEL = "__shapelens_model__"
+_GIVEN = "__shapelens_given__"
+_CALL = compile("%s(*%s[0], **%s[1])" % (MODEL, _GIVEN, _GIVEN), EXAMPLE_FILE, "eval")
+LONGEST = 0.5  # seconds that an attempt may take in any case
+_STOPS = (DeadlineReached, MemoryError, KeyboardInterrupt)
+
+
+class Refused(BaseException):
+    """A layer got what it cannot take, or an operation failed. No `Exception`: what user code catches does not come here."""
+
+    def __init__(self, found: Mismatch) -> None:
+        super().__init__(found.message)
+        self.found = found
+
+
+class Trial:
+    """What became of one attempt."""
+
+    def __init__(self, reached: int, error: Optional[BaseException], found: Optional[Mismatch]) -> None:
+        self.reached = reached  # places of the text that it came to
+        self.error = error  # None: it ran to its end
+        self.found = found  # what did not fit, where that is known
+        self.classes: FrozenSet[type] = frozenset()  # of the modules that gave a result
+        self.result: Any = None
+
+    @property
+    def place(self) -> Any:
+        """Where it failed; equal for two attempts that failed at the same place of the text."""
+        return (
+            None if self.found is None or self.found.span is None else (self.found.span.file, self.found.span.line, self.found.span.column)
+        )
+
+
+class Bench:
+    """Where attempts are made: the environment of a run, with the document loaded."""
+
+    def __init__(self, job: "Job", names: Mapping[str, Any], seconds: float) -> None:
+        self.job = job
+        self.names = names
+        self._started = time.perf_counter(), time.process_time()
+        self._imported = 0.0  # seconds that imports took
+        self.until = seconds  # `clock()` at which the search has to have ended
+        self.most_seconds = max(LONGEST, seconds / 3)  # that one attempt may take
+        self.tried = 0
+        self._built_of_unknown = False  # whether there was an unknown size when the model was built that is called now
+        self.target = ""  # the class that an example is looked for
+        self.seen: Optional[Dict[int, Seen]] = None  # what the last attempt saw, where it was a call that ran to its end
+        self._models: Dict[str, Any] = {}
+        self._built: Dict[int, Seen] = {}  # what was seen while the last model was built
+        self._before: Dict[int, Seen] = {}  # the same, where that was not part of the last attempt
+
+    @property
+    def seen_so_far(self) -> Dict[int, Seen]:
+        """What the last attempt saw, be it to its end or not, with what was seen while its model was built."""
+        return {**self._before, **self.job.recorder.seen}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the search is up."""
+        return self.clock() > self.until
+
+    def clock(self) -> float:
+        """Seconds of work since the search began, but for imports: on a busy machine the same is found as on an idle one, if later."""
+        wall, worked = self._started
+        return max(time.process_time() - worked, (time.perf_counter() - wall) / MOST_WAITING) - self._imported
+
+    # --- building ---
+
+    def build(self, constructor: str) -> Tuple[Any, Trial]:
+        """The model that an expression gives, and how that went."""
+        if constructor in self._models:
+            return self._models[constructor], Trial(0, None, None)
+        self.tried += 1
+        self._before = {}
+        trial = self._evaluated(lambda namespace: eval(compile_expression(constructor), namespace))
+        if trial.error is None:
+            self._models = {constructor: trial.result}  # Only the last one: they may be large.
+            self._built = self.job.recorder.seen
+        return trial.result, trial
+
+    def whole(self, expression: str) -> Trial:
+        """Evaluate a whole example."""
+        self.tried += 1
+        self._before = {}
+        trial = self._evaluated(lambda namespace: eval(compile_expression(expression), namespace))
+        self.seen = self.job.recorder.seen if trial.error is None else None
+        return trial
+
+    def parted(self, constructor: str, arguments: str) -> Trial:
+        """Evaluate an example whose model and arguments are known apart: the same model is built once."""
+        model, built = self.build(constructor)
+        if built.error is not None:
+            built.reached = 0
+            return built
+        return self.call(model, arguments)
+
+    def namespace(self) -> Namespace:
+        """The globals of an expression."""
+        namespace = Namespace(self.names)
+        namespace[MAKE] = Maker(namespace, {}, {})
+        namespace["__builtins__"] = __builtins__
+        return namespace
+
+    # --- calling ---
+
+    def call(self, model: Any, arguments: str) -> Trial:
+        """Call a model with arguments, written as in a call: `f32[B:2, 3], mask=None`."""
+        self.tried += 1
+        trial = self._call(model, arguments, frozenset())
+        turned = branches.last(self.job.frames.is_user_file)
+        if turned and trial.error is not None and self._gave_up(trial):
+            # A condition on data led into a path that ends, as it does in a run.
+            other = self._call(model, arguments, turned)
+            trial = other if other.error is None or other.reached > trial.reached else trial
+        return trial
+
+    def _gave_up(self, trial: Trial) -> bool:
+        found = [trial.found] if trial.found is not None and isinstance(trial.error, Refused) else []
+        return gave_up(None if isinstance(trial.error, Refused) else trial.error, found, self.job.frames.is_user_file)
+
+    def _call(self, model: Any, arguments: str, turned: Any) -> Trial:
+        def evaluate(namespace: Namespace) -> Any:
+            namespace[_GIVEN] = eval(compile_expression("(lambda *args, **kwargs: (args, kwargs))(%s)" % arguments), namespace)
+            namespace[MODEL] = model
+            return eval(_CALL, namespace)
+
+        self._before = self._built
+        job = self.job
+        if not job.trace.observations:  # A forward that takes long shows what it has come to.
+            expression = "%s(%s)" % (next(iter(self._models), ""), arguments)
+            job.attempts = [ExampleRun(self.target, expression, evidence="inferred", doubtful=True)]
+            job.progress.begin()
+        try:
+            trial = self._evaluated(evaluate, turned, keep=True)
+        finally:
+            job.progress.end()
+        self.seen = self.seen_so_far if trial.error is None else None
+        return trial
+
+    # --- both ---
+
+    def _evaluated(self, evaluate: Callable[[Namespace], Any], turned: Any = frozenset(), keep: bool = False) -> Trial:
+        self._start(turned, keep)
+        error: Optional[BaseException] = None
+        result: Any = None
+        try:
+            with within(self.most_seconds) as limit:
+                result = evaluate(self.namespace())
+        except _STOPS:
+            raise
+        except op_cache.NeedsGraph:  # From now on nothing is looked up, so that it does not come again.
+            return self._evaluated(evaluate, turned, keep)
+        except BaseException as raised:
+            error = raised
+        self._imported += limit.importing
+        trial = self._ended(error)
+        trial.result = result
+        return trial
+
+    def _start(self, turned: Any = frozenset(), keep: bool = False) -> None:
+        job = self.job
+        self.seen = None
+        if keep:
+            job.recorder.start_example()
+            stand_ins.called.clear()
+            branches.start(turned)
+            unknown_sizes.start()
+            unknown_sizes.state.met |= self._built_of_unknown
+            op_cache.start()
+            job.calls.start_attempt()
+            job.meta.failure, job.meta.inside_layer, job.meta.vague = None, 0, False
+        else:
+            job.calls = job.next_calls()
+            job.start(0, turned)
+        job.calls.refuse = Refused
+        job.meta.recover = job.calls.recovery.unable
+
+    def _ended(self, error: Optional[BaseException]) -> Trial:
+        job = self.job
+        job.meta.inside_layer = 0
+        self._built_of_unknown = unknown_sizes.state.met
+        found: Optional[Mismatch] = None
+        if isinstance(error, Refused):
+            found = error.found
+        elif error is not None:
+            found = mismatch_of(error, 0, job.frames, job.meta, job.calls)
+        trial = Trial(len(job.recorder.seen), error, found)
+        trial.classes = job.calls.called_classes()
+        return trial
+
+
+def sources_first(bench: Bench, where: str) -> str:
+    """What to evaluate for an example, with %s for its expression: before it the functions that say what it is called with, as far as they
+    run, so that what they hold shows as well."""
+    if where != "get_inputs()":
+        return "%s"
+    calls = [call for call in ("get_init_inputs()", "get_inputs()") if bench.whole(call).error is None]
+    return "(%s, %%s)[-1]" % ", ".join(calls) if calls else "%s"
+
+
+def parameters_of(function: Any) -> "list[inspect.Parameter]":
+    """The parameters of a bound method or class, as a caller sees them; [] where Python cannot tell."""
+    try:
+        with torch._C.DisableTorchFunction():
+            return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []

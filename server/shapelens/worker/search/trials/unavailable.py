@@ -1,0 +1,38 @@
+"""What an example says that needs what cannot be had: a package that is not installed, a file that is not there."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Mapping, Optional
+
+from ...unknown import stand_ins, unknown_sizes
+from ..evidence import Candidate, filled
+from .trial import Trial
+
+
+def is_known(candidate: Candidate, names: Mapping[str, Any]) -> bool:
+    """Whether all that a call names is there: not so for what is read from a file, or made by a missing package."""
+    arguments = filled(candidate.arguments, candidate.sizes) if candidate.arguments is not None else ""
+    expression = "%s(%s)" % (filled(candidate.constructor, candidate.sizes), arguments)
+    try:
+        named = {node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)}
+    except SyntaxError:
+        return True
+    for name in sorted(named):
+        try:
+            value = names[name]
+        except Exception:  # No name of the file, or one whose definition fails: building tells.
+            continue
+        if stand_ins.is_absent(value) or (unknown_sizes.state.lasting and unknown_sizes.is_unknown(value)):
+            return False
+    return True
+
+
+def lacks_parts(trial: Trial, node: Optional[ast.ClassDef], file: str) -> bool:
+    """Whether an attempt failed as the `forward` of a class of the file needs what is missing, whatever it is called with."""
+    body = node.body if node is not None else []
+    forward = next((item for item in body if isinstance(item, ast.FunctionDef) and item.name == "forward"), None)
+    if trial.found is None or trial.found.code not in ("missing-import", "missing-file") or forward is None:
+        return False
+    lines = range(forward.lineno, (forward.end_lineno or forward.lineno) + 1)
+    return any(span.file == file and span.line in lines for span in trial.found.trail)

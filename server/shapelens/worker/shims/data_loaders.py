@@ -1,0 +1,69 @@
+"""Datasets and loaders: in this process, in order, and no more than a few batches, as all have the same shapes."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, List
+
+import torch.utils.data
+from torch.utils.data import dataloader, dataset, sampler
+
+from .compilers import Replacement
+
+MOST_BATCHES = 2  # that a loop over a loader takes
+
+
+def _batches(loader: Any) -> Iterator[Any]:
+    """DataLoader.__iter__ without worker processes."""
+    if not hasattr(loader.dataset, "__getitem__") and not hasattr(loader.dataset, "__iter__"):
+        return
+    fetcher = dataloader._DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
+        loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+    )
+    for number, index in enumerate(loader._index_sampler):
+        if number >= MOST_BATCHES:
+            return
+        try:
+            batch = fetcher.fetch(index)
+        except StopIteration:  # The end of an iterable dataset.
+            return
+        yield batch
+
+
+def _in_order(sampler_: Any) -> Iterator[int]:
+    """RandomSampler, WeightedRandomSampler: some order, with replacement where more are asked for than there are."""
+    population = getattr(sampler_, "data_source", None) or getattr(sampler_, "weights", None)
+    size = len(population) if population is not None else int(sampler_.num_samples)
+    return iter([number % max(size, 1) for number in range(int(sampler_.num_samples))])
+
+
+def _subset_in_order(sampler_: Any) -> Iterator[Any]:
+    return iter(list(sampler_.indices))
+
+
+def _split(data: Any, lengths: Any, generator: Any = None) -> List[Any]:
+    """torch.utils.data.random_split, in order."""
+    size = len(data)
+    if lengths and sum(lengths) <= 1 and any(isinstance(length, float) for length in lengths):
+        counts = [int(size * length) for length in lengths]
+        for number in range(size - sum(counts)):
+            counts[number % len(counts)] += 1
+        lengths = counts
+    if sum(lengths) != size:
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    parts, start = [], 0
+    for length in lengths:
+        parts.append(dataset.Subset(data, range(start, start + length)))
+        start += length
+    return parts
+
+
+def replacements() -> List[Replacement]:
+    """What takes the place of torch's functions for the time of a run."""
+    return [
+        (torch.utils.data.DataLoader, "__iter__", _batches),
+        (sampler.RandomSampler, "__iter__", _in_order),
+        (sampler.WeightedRandomSampler, "__iter__", _in_order),
+        (sampler.SubsetRandomSampler, "__iter__", _subset_in_order),
+        (torch.utils.data, "random_split", _split),
+        (dataset, "random_split", _split),
+    ]

@@ -1,0 +1,118 @@
+"""Replacements in modules that are imported while a run is under way, or were before it: made as soon as the module is there."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import sys
+from types import ModuleType
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence
+
+import torch
+
+from . import checkpoints, command_line, compilers, distributed, flex_attention, trackers
+from .compilers import Replacement
+
+# By name of the module: what takes the place of what in it.
+IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
+    "torch._dynamo": compilers.dynamo,
+    "torch.export": compilers.export,
+    "torch.onnx": compilers.onnx,
+    "torch.ao.quantization": compilers.quantization,
+    "torch.quantization": compilers.quantization,
+    "torch.nn.attention.flex_attention": flex_attention.attention,
+    "torch.distributed.fsdp": distributed.sharded,
+    "torch.utils.tensorboard": trackers.tensorboard,
+    "tensorboardX": trackers.tensorboard,
+    "wandb": trackers.tracker,
+    "mlflow": trackers.tracker,
+    "absl.flags": command_line.absl,
+    "torch.utils.model_zoo": checkpoints.model_zoo,
+}
+
+_NOT_THERE = object()  # of a name that its owner inherits, or gets when it is first asked for
+
+
+# What has to find torch as it is while it is loaded.
+UNTOUCHED = "torch._dynamo"
+
+
+class _After(importlib.abc.MetaPathFinder):
+    """Finds what the other finders find, and replaces when it has been executed."""
+
+    def __init__(self, replace: Callable[[ModuleType], None], untouched: Callable[[], ContextManager[None]]) -> None:
+        self._replace = replace
+        self._untouched = untouched
+
+    def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
+        if fullname not in IN_MODULE:
+            return None
+        for finder in sys.meta_path:
+            found = None if finder is self or not hasattr(finder, "find_spec") else finder.find_spec(fullname, path, target)
+            if found is not None:
+                if found.loader is not None and hasattr(found.loader, "exec_module"):
+                    untouched = self._untouched if fullname == UNTOUCHED else contextlib.nullcontext
+                    found.loader = _Loader(found.loader, self._replace, untouched)
+                return found
+        return None
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, loader: Any, replace: Callable[[ModuleType], None], untouched: Callable[[], ContextManager[None]]) -> None:
+        self._loader = loader
+        self._replace = replace
+        self._untouched = untouched
+
+    def create_module(self, spec: Any) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        with self._untouched():
+            self._loader.exec_module(module)
+        self._replace(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+@contextlib.contextmanager
+def replaced(replacements: List[Replacement]) -> Iterator[None]:
+    """Put replacements in place, now and in modules that are imported later, and take all of them back at the end."""
+    before: List[Replacement] = []
+
+    def replace(found: List[Replacement]) -> None:
+        for owner, name, value in found:
+            before.append((owner, name, owner.__dict__.get(name, _NOT_THERE)))
+            setattr(owner, name, value)
+
+    @contextlib.contextmanager
+    def untouched() -> Iterator[None]:
+        held = [(owner, name, owner.__dict__.get(name, _NOT_THERE)) for owner, name, _ in before]
+        put_back(before[::-1])
+        try:
+            with torch._C.DisableTorchFunction():
+                yield
+        finally:
+            put_back(held)
+
+    finder = _After(lambda module: replace(IN_MODULE[module.__name__](module)), untouched)
+    replace(replacements)
+    for name, in_module in IN_MODULE.items():
+        module = sys.modules.get(name)
+        if isinstance(module, ModuleType) and type(module).__name__ != "StandInModule":
+            replace(in_module(module))
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        put_back(before[::-1])
+
+
+def put_back(values: List[Replacement]) -> None:
+    """Give names the values that they had."""
+    for owner, name, value in values:
+        if value is not _NOT_THERE:
+            setattr(owner, name, value)
+        elif name in owner.__dict__:
+            delattr(owner, name)

@@ -1,0 +1,78 @@
+"""Makes harmless, for the time of a run, what compiles, loads weights, parses arguments, or asks for accelerators and other processes."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator, List
+
+import torch
+import torch.utils.checkpoint
+
+from ..meta import legacy_constructors
+from ..meta.mode import META
+from ..trace import autocast
+from . import accelerators, checkpoints, command_line, compilers, data_loaders, distributed, file_access
+from .compilers import Replacement, unchanged
+from .patch_on_import import replaced
+
+
+def _direct(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Checkpointing without the checkpoints."""
+    for name in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"):
+        kwargs.pop(name, None)
+    return function(*args, **kwargs)
+
+
+def _module_to(module: Any, *args: Any, **kwargs: Any) -> Any:
+    """Module.to less the device: only a floating dtype is of interest."""
+    dtype = kwargs.get("dtype")
+    for argument in args:
+        if isinstance(argument, (torch.Tensor, torch.dtype)):
+            dtype = argument.dtype if isinstance(argument, torch.Tensor) else argument
+    if dtype is None:
+        return module
+    return module._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() or tensor.is_complex() else tensor)
+
+
+def _own() -> List[Replacement]:
+    make = torch.nn.Parameter.__new__
+
+    def parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        """Parameters are data, even those that begin as zeros."""
+        if data is not None:
+            with torch._C.DisableTorchFunction():
+                data = data if data.is_meta else data.detach().to(META)
+        return make(cls, data, requires_grad)
+
+    return [
+        (torch.nn.Parameter, "__new__", staticmethod(parameter)),
+        (torch.utils.checkpoint, "checkpoint", _direct),
+        (torch.nn.Module, "cuda", unchanged),
+        (torch.nn.Module, "cpu", unchanged),
+        (torch.nn.Module, "xpu", unchanged),
+        (torch.nn.Module, "to", _module_to),
+        (torch.distributions.Distribution, "_validate_args", False),  # Whether parameters are in range depends on data.
+    ]
+
+
+@contextlib.contextmanager
+def harmless(mode: Any) -> Iterator[None]:
+    """Put the replacements in place for a run under this mode, and take them back at the end."""
+    dtype = torch.get_default_dtype()
+    everything = (
+        _own()
+        + legacy_constructors.replacements()
+        + autocast.replacements()
+        + compilers.replacements()
+        + accelerators.replacements()
+        + distributed.replacements(mode)
+        + data_loaders.replacements()
+        + checkpoints.replacements()
+        + command_line.replacements()
+        + file_access.replacements()
+    )
+    with replaced(everything), distributed.launched():
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)

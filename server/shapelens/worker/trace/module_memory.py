@@ -1,0 +1,96 @@
+"""What modules hold: their own parameters and buffers, and how much that is together with their children's."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
+
+from ...protocol import ParameterSeen
+from .value_summary import dtype_name
+
+Amount = Tuple[int, int]  # the number of parameters, and the bytes of parameters and buffers
+
+
+def own_tensors(module: Any) -> List[ParameterSeen]:
+    """A module's own parameters and buffers."""
+    seen = []
+    with torch._C.DisableTorchFunction():
+        for held, buffer in ((module._parameters, False), (module._buffers, True)):
+            for name, tensor in held.items():
+                if _counts(tensor):
+                    size = tensor.numel() * tensor.element_size()
+                    seen.append(ParameterSeen(name, list(tensor.shape), dtype_name(tensor.dtype), size, tensor.requires_grad, buffer))
+    return seen
+
+
+class Holdings:
+    """The amounts of many modules, which are parts of each other: each tensor is counted once, unless some are shared."""
+
+    def __init__(self, modules: Sequence[Any]) -> None:
+        self._known: Dict[int, Amount] = {}
+        self._plain = _shares_nothing(modules)
+
+    def of(self, module: Any) -> Amount:
+        """How much a module and its children hold; what they share counts once."""
+        with torch._C.DisableTorchFunction():  # The mode of the run has nothing to say here.
+            return self._sum(module) if self._plain else _counted(module)
+
+    def _sum(self, module: Any) -> Amount:
+        known = self._known.get(id(module))
+        if known is None:
+            count, size = _own(module)
+            for child in module._modules.values():
+                if child is not None:
+                    more, bytes_ = self._sum(child)
+                    count, size = count + more, size + bytes_
+            known = self._known[id(module)] = count, size
+        return known
+
+
+def _counts(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and not isinstance(tensor, UninitializedTensorMixin)
+
+
+def _own(module: Any) -> Amount:
+    count = size = 0
+    for tensor in module._parameters.values():
+        if _counts(tensor):
+            count += tensor.numel()
+            size += tensor.numel() * tensor.element_size()
+    for tensor in module._buffers.values():
+        if _counts(tensor):
+            count += tensor.numel() if isinstance(tensor, torch.nn.Parameter) else 0
+            size += tensor.numel() * tensor.element_size()
+    return count, size
+
+
+def _shares_nothing(modules: Sequence[Any]) -> bool:
+    """Whether no tensor and no child has two owners, and no class has a list of parameters of its own."""
+    seen = set()
+    Module = torch.nn.Module
+    for module in modules:
+        cls = type(module)
+        if cls.named_parameters is not Module.named_parameters or cls.parameters is not Module.parameters:
+            return False
+        for held in (module._parameters, module._buffers, module._modules):
+            for part in held.values():
+                if part is None:
+                    continue
+                if id(part) in seen:
+                    return False
+                seen.add(id(part))
+    return True
+
+
+def _counted(module: Any) -> Amount:
+    count = size = 0
+    done = set()
+    for tensors in (module.parameters(), module.buffers()):
+        for tensor in tensors:
+            if id(tensor) not in done and _counts(tensor):
+                done.add(id(tensor))
+                count += tensor.numel() if isinstance(tensor, torch.nn.Parameter) else 0
+                size += tensor.numel() * tensor.element_size()
+    return count, size

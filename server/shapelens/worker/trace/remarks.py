@@ -1,0 +1,300 @@
+"""Operations that run, but hardly do what their author meant: a broadcast that makes a matrix out of two vectors, say.
+
+`WATCHED` maps torch functions to checks of what they were given; it is asked once an operation, and a check returns at once where nothing
+is odd. What is found goes to the server as a `Remark`, with shapes and places; whether it is said is decided there.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from types import FrameType
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+import torch
+
+from ...protocol import Remark
+from . import provenance
+from .dim_names import Sizes, name_shape
+from .frames import Frames
+from .layer_inputs import is_torch_layer, size_setter
+from .recorder import Recorder
+from .value_summary import LAYER, ORIGIN, key_of, value_of
+
+Tensor = torch.Tensor
+Args = Tuple[Any, ...]
+Kwargs = Dict[str, Any]
+_plainly = torch._C.DisableTorchFunction
+_functional = torch.nn.functional
+
+MOST_NODES = 400  # of the graph of origins that are looked at for one question
+MOST_REMARKS = 50
+
+
+class Odd(NamedTuple):
+    """What a check found: the tensors that it is about, and the dim of the first one, where one matters."""
+
+    code: str
+    tensors: Sequence[Tensor]
+    dim: Optional[int] = None
+
+
+Check = Callable[[Args, Kwargs, Any], Optional[Odd]]
+
+
+def _argument(args: Args, kwargs: Kwargs, index: int, name: str) -> Any:
+    return args[index] if len(args) > index else kwargs.get(name)
+
+
+# --- where a tensor came from ---
+
+
+def _node(tensor: Tensor) -> Optional[provenance.Node]:
+    return tensor.__dict__.get(ORIGIN)
+
+
+def _is_data(tensor: Tensor) -> bool:
+    """Whether a tensor follows from an input of the example, rather than from constants and parameters alone."""
+    todo, done = [_node(tensor)], 0
+    seen: Set[int] = set()
+    while todo and done < MOST_NODES:
+        node = todo.pop()
+        done += 1
+        if node is provenance.INPUT:
+            return True
+        if node is not None and id(node) not in seen:
+            seen.add(id(node))
+            if not node.parents and node.operation in _RANDOM:
+                return True
+            todo += [parent for parent, _ in node.parents]
+    return False
+
+
+_RANDOM = {"rand", "randn", "randint", "empty", "normal", "rand_like", "randn_like", "randint_like", "bernoulli"}
+_REARRANGES = {
+    "view", "reshape", "flatten", "unflatten", "permute", "transpose", "movedim", "squeeze", "unsqueeze", "__getitem__",
+    "contiguous", "clone", "detach", "float", "to", "clamp",
+}  # fmt: skip
+
+
+def _single_by_itself(tensor: Tensor) -> bool:
+    """Whether the last dim of a tensor, of size 1, is that of an input or of a layer's output, so that nobody asked for it here.
+
+    A dim made by `unsqueeze`, `keepdim=True`, `[:, None]` or a view is there for the sake of a broadcast.
+    """
+    node = _node(tensor)
+    for _ in range(MOST_NODES):
+        if node is None:
+            return False
+        if node is provenance.INPUT or node.operation in ("linear", "gather", "matmul", "__matmul__", "mm", "bilinear"):
+            return True
+        last = len(node.result) - 1
+        if node.module is not None and size_setter(node.module, last, len(node.result)):
+            return True
+        if node.operation in _REARRANGES:
+            return False
+        same = [parent for parent, shape in node.parents if shape == node.result]
+        if not same:
+            return False
+        node = same[0]
+    return False
+
+
+def _made_by(tensor: Tensor, operations: Set[str]) -> bool:
+    """Whether a tensor is the result of one of these operations, but for its arrangement."""
+    node = _node(tensor)
+    for _ in range(MOST_NODES):
+        if node is None or node.operation in operations:
+            return node is not None
+        if node.operation not in _REARRANGES or not node.parents:
+            return False
+        node = node.parents[0][0]
+    return False
+
+
+# --- the checks ---
+
+
+def _outer_product(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    """`[N, 1] - [N]`: the vector is put along the other's last dim, and the result is `[N, N]`."""
+    first, second = args[0] if args else kwargs.get("input"), args[1] if len(args) > 1 else kwargs.get("other")
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return None
+    with _plainly():
+        return _outer(first, second) if first.dim() != second.dim() else None
+
+
+def _outer(first: Tensor, second: Tensor) -> Optional[Odd]:
+    high, low = (first, second) if first.dim() > second.dim() else (second, first)
+    if high.dim() != low.dim() + 1 or low.dim() == 0 or not (high.is_meta and low.is_meta):
+        return None
+    shape = tuple(high.shape)
+    if shape[-1] != 1 or shape[:-1] != tuple(low.shape) or type(shape[-2]) is not int or shape[-2] <= 1:
+        return None
+    return Odd("outer-product", (first, second), 0 if high is first else 1) if _is_data(low) and _single_by_itself(high) else None
+
+
+def _outer_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    """A loss of `[N, 1]` and `[N]` compares each with each, which no loss wants."""
+    first, second = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "target")
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return None
+    with _plainly():
+        if first.dim() == second.dim() or not first.dim() or not second.dim():
+            return None
+        high, low = (first, second) if first.dim() > second.dim() else (second, first)
+        shape = tuple(high.shape)
+        odd = shape[-1] == 1 and shape[:-1] == tuple(low.shape) and shape[-2] != 1
+        return Odd("outer-product", (first, second), 0 if high is first else 1) if odd else None
+
+
+def _squeeze(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    """`squeeze()` takes away every dim of size 1, the batch's too."""
+    if len(args) != 1 or kwargs:
+        return None
+    tensor = args[0]
+    with _plainly():
+        odd = isinstance(tensor, Tensor) and tensor.is_meta and tensor.dim() > 0 and _is_data(tensor)
+        return Odd("squeeze-batch", (tensor,)) if odd else None
+
+
+def _batch_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    tensor = _argument(args, kwargs, 0, "input")
+    with _plainly():
+        if isinstance(tensor, Tensor) and tensor.dim() > 1 and tensor.numel() == tensor.shape[1]:
+            return Odd("norm-single-value", (tensor,))
+    return None
+
+
+def _layer_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    tensor, shape = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "normalized_shape")
+    single = isinstance(shape, (tuple, list)) and len(shape) > 0 and all(size == 1 for size in shape)
+    return Odd("norm-single-value", (tensor,)) if single and isinstance(tensor, Tensor) else None
+
+
+def _group_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    tensor, groups = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "num_groups")
+    with _plainly():
+        single = isinstance(tensor, Tensor) and tensor.dim() > 1 and tensor.numel() == tensor.shape[0] * groups
+    return Odd("norm-single-value", (tensor,)) if single else None
+
+
+def _softmax(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    tensor, dim = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "dim")
+    if not isinstance(tensor, Tensor):
+        return None
+    if dim is None:
+        return Odd("softmax-dim", (tensor,))
+    with _plainly():
+        if not tensor.dim() or tensor.shape[dim] != 1:
+            return None
+        node, dim = _node(tensor), dim % tensor.dim()
+        setter = node is not None and node.module is not None and size_setter(node.module, dim, tensor.dim())
+        return Odd("softmax-single-value", (tensor,), dim) if setter else None
+
+
+def _cross_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    return _loss_of(args, kwargs, {"softmax", "Softmax", "Softmax2d"})
+
+
+def _logits_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    return _loss_of(args, kwargs, {"sigmoid", "sigmoid_", "Sigmoid", "softmax", "Softmax"})
+
+
+def _nll(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    return _loss_of(args, kwargs, {"softmax", "Softmax", "Softmax2d", "sigmoid", "Sigmoid"})
+
+
+def _loss_of(args: Args, kwargs: Kwargs, operations: Set[str]) -> Optional[Odd]:
+    tensor = _argument(args, kwargs, 0, "input")
+    if not isinstance(tensor, Tensor):
+        return None
+    with _plainly():
+        return Odd("loss-input", (tensor,)) if _made_by(tensor, operations) else None
+
+
+def _functions(owner: Any, names: str) -> List[Any]:
+    return [getattr(owner, name) for name in names.split() if hasattr(owner, name)]
+
+
+_BINARY = "add sub subtract mul multiply div divide true_divide pow eq ne lt le gt ge maximum minimum"
+_OPERATORS = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__"
+
+WATCHED: Dict[Any, Check] = {}
+for _check, _watched in (
+    (_outer_product, _functions(torch, _BINARY) + _functions(Tensor, _BINARY + " " + _OPERATORS)),
+    (
+        _outer_loss,
+        _functions(_functional, "mse_loss l1_loss smooth_l1_loss huber_loss poisson_nll_loss gaussian_nll_loss soft_margin_loss"),
+    ),
+    (_squeeze, [torch.squeeze, Tensor.squeeze]),
+    (_batch_norm, [_functional.batch_norm]),
+    (_layer_norm, [_functional.layer_norm]),
+    (_group_norm, [_functional.group_norm]),
+    (_softmax, [owner for place in (_functional, torch, Tensor) for owner in _functions(place, "softmax log_softmax")]),
+    (_cross_entropy, [_functional.cross_entropy]),
+    (_logits_entropy, _functions(_functional, "binary_cross_entropy_with_logits")),
+    (_nll, [_functional.nll_loss]),
+):
+    WATCHED.update(dict.fromkeys(_watched, _check))
+
+
+class Remarks:
+    """What was odd in an example, each place once."""
+
+    def __init__(self, frames: Frames, recorder: Recorder) -> None:
+        self._frames = frames
+        self._recorder = recorder
+        self.start_example(0)
+
+    def start_example(self, example: int) -> None:
+        """Forget the remarks of the last example."""
+        self._example = example
+        self._seen: Set[Any] = set()
+        self.found: List[Remark] = []
+
+    def add(self, func: Callable[..., Any], odd: Odd) -> None:
+        """Note what a check found, at the expression that is running."""
+        trail = self._frames.trail()
+        if not trail or len(self.found) >= MOST_REMARKS:
+            return
+        span = trail[-1]
+        key = odd.code, span.file, span.line, span.column
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        found = Remark(odd.code, getattr(func, "__name__", ""), span, self._example, dim=odd.dim)
+        with _plainly():
+            found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
+            if odd.code == "softmax-single-value" and odd.dim is not None:
+                found.origins = provenance.trace_back(odd.tensors[0], odd.dim, self._recorder)
+        found.layer = _running_layer()
+        self.found.append(found)
+
+
+def name_remarks(remarks: List[Remark], probes: Sequence[List[Remark]], sizes: Sequence[Sizes]) -> None:
+    """Name the dims of what the remarks are about, where the probes came to the same remark. sizes[0] is the run's, then one a probe.
+
+    An outer product that other sizes do not repeat is taken out of the list: two dims of different meaning happened to have one size.
+    """
+    for remark in list(remarks) if probes else ():
+        same = [[other for other in probe if (other.code, other.span) == (remark.code, remark.span)] for probe in probes]
+        if not all(same) and remark.code == "outer-product":
+            remarks.remove(remark)
+        elif all(same):
+            for number, value in enumerate(remark.inputs):
+                shapes = [found.inputs[number].shape for found in [remark] + [others[0] for others in same]]
+                if all(shape is not None and len(shape) == len(shapes[0] or []) for shape in shapes):
+                    remark.inputs[number] = replace(value, named=list(name_shape(shapes, sizes)))
+
+
+def _running_layer() -> Optional[int]:
+    """The index of the torch layer whose forward is running; None where user code called the function itself."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "forward":
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, torch.nn.Module):
+                return owner.__dict__.get(LAYER) if is_torch_layer(owner) else None
+        frame = frame.f_back
+    return None

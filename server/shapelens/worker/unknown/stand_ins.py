@@ -1,0 +1,203 @@
+"""What takes the place of what cannot be had: a package that is not installed, a file that is not there.
+
+It can be called, subclassed, decorated with, iterated over (it is empty) and asked for any attribute or item; as a number or size it is an
+unknown one, and a tensor it is not, so that nothing wrong is shown for what comes out of it.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+
+from . import unknown_sizes
+
+called: List[Any] = []  # the stand-ins that were used since this list was cleared: what comes out of them is unknown
+
+
+STAND_IN_TYPE = "_Meta"  # as messages of torch call what a stand-in is
+
+
+class _Meta(type):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return absent("%s.%s" % (cls.__name__, name), cls._shapelens_code)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if not _is_absent(cls):
+            return super().__call__(*args, **kwargs)
+        known = BEHAVIOURS.get(cls.__name__.rpartition(".")[2])
+        if known is not None and cls._shapelens_code == "missing-import":
+            return known(*args, **kwargs)
+        called.append(cls)
+        # As a decorator it hands back what it decorates.
+        return args[0] if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], torch.nn.Module) else cls
+
+    def _unknown(cls, *args: Any) -> Any:
+        called.append(cls)
+        return cls
+
+    __getitem__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __enter__ = _unknown
+    __neg__ = __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __and__ = __rand__ = _unknown
+
+    def __exit__(cls, *args: Any) -> None:
+        """Nothing to end."""
+
+    def __setitem__(cls, key: Any, value: Any) -> None:
+        """Forgotten."""
+
+    def __iter__(cls) -> Any:
+        called.append(cls)
+        return iter(())
+
+    def __len__(cls) -> int:
+        called.append(cls)
+        return unknown_sizes.size(lasting=True)
+
+    __index__ = __int__ = __len__
+
+    def __float__(cls) -> float:
+        called.append(cls)
+        return 0.5
+
+    def __contains__(cls, item: Any) -> bool:
+        return False
+
+    def __bool__(cls) -> bool:
+        return not _is_absent(cls)
+
+    def __lt__(cls, other: Any) -> bool:
+        return False
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+    def __or__(cls, other: Any) -> Any:
+        return cls
+
+    __ror__ = __or__
+
+    @classmethod
+    def __torch_function__(meta, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
+        """A tensor that is filled with it stays what it is; what else an operation makes of it is unknown."""
+        given = [argument for argument in (*args, *(kwargs or {}).values()) if isinstance(argument, meta)]
+        called.extend(given)
+        name = getattr(func, "__name__", "")
+        if args and isinstance(args[0], torch.Tensor) and (name in ("__setitem__", "__set__") or (name.endswith("_") and name[0] != "_")):
+            return args[0]
+        raise TypeError("%s is not known" % (given[0].__name__ if given else "an argument"))
+
+
+def _is_absent(cls: Any) -> bool:
+    return bool(cls.__dict__.get("_shapelens_absent"))
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a value is a stand-in itself, and no class of the file that derives from one."""
+    return isinstance(value, _Meta) and _is_absent(value)
+
+
+class _Absent(metaclass=_Meta):
+    """The base of all stand-ins: what a class of the file that derives from one inherits."""
+
+    _shapelens_code = "missing-import"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().__init__(*args, **kwargs)
+        except TypeError:
+            super().__init__()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Takes whatever keywords the real class takes."""
+
+    def __getattr__(self, name: str) -> Any:
+        inherited = getattr(super(), "__getattr__", None)
+        if inherited is not None:
+            try:
+                return inherited(name)
+            except AttributeError:
+                pass
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return absent("%s.%s" % (type(self).__name__, name))
+
+
+class _AbsentModule(_Absent, torch.nn.Module):
+    """The base of stand-ins for what derives from torch.nn.Module: a `LightningModule`, a `PreTrainedModel`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        torch.nn.Module.__init__(self)
+        if args and not isinstance(args[0], torch.nn.Module):
+            self.config = args[0]  # As transformers does.
+
+
+MODULES = {
+    "LightningModule",
+    "PreTrainedModel",
+    "PretrainedModel",
+    "PeftModel",
+    "ModelMixin",
+    "BaseModule",
+    "BaseModel3D",
+    "MessagePassing",
+}
+
+
+def absent(name: str, code: str = "missing-import") -> Any:
+    """A stand-in for what is called `name`; `code` is that of the finding if the run ends because of it."""
+    base: Any = _AbsentModule if name.rpartition(".")[2] in MODULES and code == "missing-import" else _Absent
+    return _Meta(name, (base,), {"_shapelens_absent": True, "_shapelens_code": code})
+
+
+def cause_of(error: BaseException) -> Optional[Tuple[str, str]]:
+    """(code, message) where what ended an example or a definition is no mistake in it: a file is not there, or a stand-in was used."""
+    if isinstance(error, FileNotFoundError):
+        return "missing-file", "%s is not there, or cannot be read while a model is looked at" % (error.filename or "a file")
+    if not called:
+        return None
+    first = called[0]
+    if first._shapelens_code == "missing-import":
+        return "missing-import", "this needs %s, which could not be imported" % first.__name__
+    return first._shapelens_code, "this needs %s, which is not known" % first.__name__
+
+
+class StandInModule(ModuleType):
+    """A module that could not be imported."""
+
+    __version__ = "0"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return absent("%s.%s" % (self.__name__, name))
+
+
+def _bar(items: Any = (), *args: Any, **kwargs: Any) -> Any:
+    """tqdm and its like: the items, with methods that show nothing."""
+    return _Bar(items)
+
+
+class _Bar:
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+    def __iter__(self) -> Any:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __enter__(self) -> "_Bar":
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        """Nothing to end."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: None
+
+
+# By the last part of their name: stand-ins of which it is known what they do.
+BEHAVIOURS: Dict[str, Any] = {"tqdm": _bar, "track": _bar, "trange": lambda *args, **kwargs: _Bar(range(*args))}
