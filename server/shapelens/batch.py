@@ -18,7 +18,7 @@ from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, failure, findings
 from shapelens.analysis.traces.views import constructed, merged, reaches, see_all, seen_from, with_evidence
 from shapelens.examples.choose import Choice, choose, without_example
-from shapelens.examples.importing_files import ENOUGH, Users
+from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.settings import Settings
 from shapelens.repair import search
 from shapelens.runner import Worker, interpreter
@@ -93,13 +93,13 @@ def project_root(path: Path) -> Path:
 class Batch:
     """One worker for any number of texts. Used as `async with Batch(...) as batch`."""
 
-    def __init__(self, python: str | None = None, *, root: Path, fork: bool | None = None, users: Users | None = None) -> None:
+    def __init__(self, python: str | None = None, *, root: Path, fork: bool | None = None, users: ImportingFiles | None = None) -> None:
         """`python`: the interpreter that has torch, None to find it; `root`: the folder that it is found for; `users`: may be shared."""
         self.root = root
         self.output: list[str] = []  # what user code printed and the worker logged
         self.interpreter = interpreter.find(str(root), python or Settings.from_pyproject(str(root)).interpreter)
         self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
-        self._users = users or Users(unchanging=True)
+        self._users = users or ImportingFiles(unchanging=True)
         self._read: set[str] = set()
         self._complete = True
         self._run_ids = itertools.count(1)

@@ -12,7 +12,7 @@ from shapelens.batch import Analysed, Batch, Unreadable, project_root, read
 from shapelens.cache.inputs import Inputs, digest, version
 from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
-from shapelens.examples.importing_files import Users
+from shapelens.examples.importing_files import ImportingFiles
 from shapelens.examples.settings import Settings
 from shapelens.plain import build, plain
 from shapelens.runner import interpreter
@@ -59,7 +59,7 @@ class Checker:
         self._python = python
         self._cache = RunCache(store) if store is not None else None
         self._inputs = self._cache.inputs if self._cache is not None else Inputs()
-        self._users = Users(unchanging=True)
+        self._users = ImportingFiles(unchanging=True)
         self._roots: dict[Path, Path] = {}  # by folder
         self._interpreters: dict[Path, str] = {}  # by root
 

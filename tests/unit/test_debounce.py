@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shapelens.lsp.documents.document import Document
-from shapelens.lsp.runs.schedule import LONGEST_DEBOUNCE, debounce
+from shapelens.lsp.runs.schedule import LONGEST_DEBOUNCE, seconds_to_wait
 
 
 @pytest.mark.parametrize(
@@ -19,6 +18,4 @@ from shapelens.lsp.runs.schedule import LONGEST_DEBOUNCE, debounce
     ],
 )
 def test_a_keystroke_waits_in_proportion_to_the_last_run(run: float, since_the_last: float, waits: float) -> None:
-    document = Document("file:///net.py", 1, "")
-    document.seconds_to_findings, document.seconds_between_edits = run, since_the_last
-    assert debounce(document) == pytest.approx(waits)
+    assert seconds_to_wait(run, since_the_last) == pytest.approx(waits)

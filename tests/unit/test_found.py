@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shapelens.examples.choose import choose, without_example
-from shapelens.examples.found_examples import Found
+from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Alternative, ExampleRun, Known, Mismatch, Trace
 from shapelens.source.module import parse
@@ -44,12 +44,12 @@ USED = ExampleRun("Net", "Net()(f32[B:2, 8])", evidence="usage", where="line 18"
 STATES = {"/blocks.py": 1}
 
 
-def known(found: Found, text: str, surroundings: object = None) -> list[Known]:
+def known(found: FoundExamples, text: str, surroundings: object = None) -> list[Known]:
     return found.known(FILE, parse(text), ["Net", "Other"], surroundings)
 
 
-def kept(run: ExampleRun, text: str = TEXT, *, whole: bool = True) -> Found:
-    found = Found(STATES.get)
+def kept(run: ExampleRun, text: str = TEXT, *, whole: bool = True) -> FoundExamples:
+    found = FoundExamples(STATES.get)
     found.keep(FILE, parse(text), Trace(FILE, examples=[run]), whole=whole)
     return found
 
@@ -91,7 +91,7 @@ def test_an_edit_of_how_the_class_is_used_asks_for_a_new_search(old: str, new: s
 
 def test_new_evidence_asks_for_a_new_search() -> None:
     assert not known(kept(INFERRED), TEXT + "\n\ndef get_inputs():\n    return [torch.randn(7, 8)]\n")
-    found = Found(STATES.get)
+    found = FoundExamples(STATES.get)
     found.keep(FILE, parse(TEXT), Trace(FILE, examples=[INFERRED]), "train.py at 10:00")
     assert known(found, TEXT, "train.py at 10:00") and not known(found, TEXT, "train.py at 10:01")
 
@@ -157,7 +157,7 @@ def test_what_failed_is_not_searched_for_again_for_an_edit_that_it_does_not_come
 
 def test_what_failed_is_searched_for_again_when_a_file_that_it_imports_changes() -> None:
     states = dict(STATES)
-    found = Found(states.get)
+    found = FoundExamples(states.get)
     failed = replace(INFERRED, error="RuntimeError: no", error_kind="exception", doubtful=True)
     found.keep(FILE, parse(TEXT), Trace(FILE, examples=[failed], files=["/blocks.py"]))
     assert known(found, TEXT)[0].chosen

@@ -14,8 +14,8 @@ import pytest
 from shapelens.cache.environments import Environments
 from shapelens.cache.inputs import Inputs
 from shapelens.cache.store import Store
-from shapelens.lsp.startup.display_cache import Display, Displays
-from shapelens.lsp.startup.startup_proxy import Front, Splitter
+from shapelens.lsp.startup.display_cache import Display, DisplayCache
+from shapelens.lsp.startup.startup_proxy import Splitter, StartupProxy
 from shapelens.protocol import Hello
 
 CLIENT: dict[str, Any] = {"processId": 1, "rootUri": "file:///w", "capabilities": {"workspace": {"inlayHint": {"refreshSupport": True}}}}
@@ -58,7 +58,7 @@ async def test_a_client_that_is_a_file_is_read_to_its_end(tmp_path: Path) -> Non
     messages = [message("initialize", CLIENT, 1), opened(1)]
     (tmp_path / "session").write_bytes(b"".join(messages))
     with (tmp_path / "session").open("rb") as stdin:
-        front = Front(stdin.fileno(), io.BytesIO(), None, None)
+        front = StartupProxy(stdin.fileno(), io.BytesIO(), None, None)
         passed_on = []
         while header := await front.readline():
             assert await front.readline() == b"\r\n"
@@ -73,13 +73,13 @@ async def test_a_terminal_that_hangs_up_has_ended() -> None:
     try:
         with pytest.raises(OSError):
             os.read(stdin, 1)
-        assert await asyncio.wait_for(Front(stdin, io.BytesIO(), None, None).readline(), 5) == b""
+        assert await asyncio.wait_for(StartupProxy(stdin, io.BytesIO(), None, None).readline(), 5) == b""
     finally:
         os.close(stdin)
 
 
-def displays(folder: Path, **other: Any) -> Displays:
-    return Displays(Store(folder / "cache"), None, {**CLIENT, **other})
+def displays(folder: Path, **other: Any) -> DisplayCache:
+    return DisplayCache(Store(folder / "cache"), None, {**CLIENT, **other})
 
 
 def keep(folder: Path) -> None:
@@ -100,7 +100,7 @@ async def answers(folder: Path, *messages: bytes) -> tuple[list[dict[str, Any]],
     """What is said to a client, and what the server gets to read."""
     read, write = os.pipe()
     out = io.BytesIO()
-    front = Front(read, out, Store(folder / "cache"), None)
+    front = StartupProxy(read, out, Store(folder / "cache"), None)
     os.write(write, b"".join(messages))
     os.close(write)
     passed_on = []

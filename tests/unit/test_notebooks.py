@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shapelens import notebooks
-from shapelens.examples.importing_files import Users
+from shapelens.examples.importing_files import ImportingFiles
 from shapelens.examples.settings import Settings
 from shapelens.worker.search.usages.importing_files import usages_elsewhere
 
@@ -58,5 +58,5 @@ def test_a_notebook_that_imports_a_file_is_found_and_never_run(tmp_path: Path) -
     (tmp_path / "net.py").write_text("")
     (tmp_path / "explore.ipynb").write_text(notebook("import net  # shapelens: Net()(f32[1])"))
     (tmp_path / "other.ipynb").write_text(notebook("import nothing"))
-    (user,) = Users().of(str(tmp_path / "net.py"), str(tmp_path), Settings(), {})
+    (user,) = ImportingFiles().of(str(tmp_path / "net.py"), str(tmp_path), Settings(), {})
     assert user.path == str(tmp_path / "explore.ipynb") and not user.has_example

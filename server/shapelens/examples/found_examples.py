@@ -34,7 +34,7 @@ _DEFINITION = re.compile(r"(?:@.*\n)*(?:async\s+)?(?:def|class)\s+(\w+)")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundExample:
     """What is known of one class. evidence_text and text: what its choice and its failure depend on; line: what its `where` points to."""
 
     run: ExampleRun
@@ -48,14 +48,14 @@ class _Found:
 
 
 @dataclass
-class Found:
+class FoundExamples:
     """What was found for the classes of files, by path and qualified name. It lasts as long as the process, be a file open or not.
 
     state_of: gives for a path what changes whenever the text of that file does.
     """
 
     state_of: Callable[[str], object]
-    _by_class: dict[tuple[str, str], _Found] = field(default_factory=dict)
+    _by_class: dict[tuple[str, str], _FoundExample] = field(default_factory=dict)
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
         """What was found for these classes of a file, as far as the text that speaks for it still is the same.
@@ -105,7 +105,7 @@ class Found:
                     failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
                     line = _line_of(module, run.where)
-                    self._by_class[path, run.target] = _Found(run, evidence, text, line, files, failed, chosen, proven)
+                    self._by_class[path, run.target] = _FoundExample(run, evidence, text, line, files, failed, chosen, proven)
             examples.append(run)
         return replace(trace, examples=examples)
 

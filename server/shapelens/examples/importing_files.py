@@ -41,7 +41,7 @@ class _Scanned:
 
 
 @dataclass(frozen=True)
-class User:
+class ImportingFile:
     """A file that imports another. state: changes whenever its text does."""
 
     path: str
@@ -49,7 +49,7 @@ class User:
     state: tuple[int, int]
 
 
-class Users:
+class ImportingFiles:
     """Looks for them by words, without parsing: a file that only seems to import another costs a run and does no harm."""
 
     def __init__(self, *, unchanging: bool = False) -> None:
@@ -59,7 +59,7 @@ class Users:
         self._scanning = threading.Lock()  # Whoever comes second finds it done.
         self._of_root: dict[str, dict[str, _Scanned]] = {}
 
-    def of(self, path: str, root: str, settings: Settings, texts: Mapping[str, str], classes: Collection[str] = ()) -> list[User]:
+    def of(self, path: str, root: str, settings: Settings, texts: Mapping[str, str], classes: Collection[str] = ()) -> list[ImportingFile]:
         """At most MOST_USERS files below `root` that import the file at `path`, directly or not.
 
         The nearest come first, and of those equally near the ones whose imports name one of `classes`. `texts`: those of open documents by
@@ -75,7 +75,7 @@ class Users:
             names = {name for file in importers for name in _names_of(file)}
         scripts = [file for file in users if not file.endswith(notebooks.SUFFIX)]
         runs = {file for file in scripts if scanned[file].has_directive or settings.examples_for(file)}
-        found = [User(file, file in runs, scanned[file].state) for file in users]
+        found = [ImportingFile(file, file in runs, scanned[file].state) for file in users]
         run = [user for user in found if user.has_example][:MOST_RUN]
         return run + [user for user in found if not user.has_example][: MOST_USERS - len(run)]
 

@@ -15,11 +15,12 @@ from shapelens.cache.inputs import ReadState
 from shapelens.cache.store import Store
 from shapelens.examples import expression as expressions
 from shapelens.lsp.documents.annotated_text import annotated
-from shapelens.lsp.documents.document import Change, Document, on_disk
+from shapelens.lsp.documents.document import Change, Document
 from shapelens.lsp.documents.moved_findings import moved_lenses
-from shapelens.lsp.runs.cached_runs import Reopened
+from shapelens.lsp.documents.paths import on_disk
+from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
-from shapelens.lsp.runs.pipeline import Runs
+from shapelens.lsp.runs.pipeline import Pipeline
 from shapelens.lsp.runs.schedule import Schedule, debounce
 from shapelens.lsp.workspace.configuration import Configuration
 from shapelens.lsp.workspace.parsed_files import depends_on
@@ -46,14 +47,14 @@ class Session:
         self._interpreter: str | None = None  # what the editor found, for projects that don't say which
         self._configuration = Configuration(self.root)
         self._workers = workers
-        self._reopened = Reopened(store)
-        self._runs = Runs(self.documents, self._configuration, self._workers, client, self._reopened, self._place)
-        self._schedule = Schedule(self._runs.run, self._runs.cancel, self._runs.repairs)
+        self._cached_runs = CachedRuns(store)
+        self._pipeline = Pipeline(self.documents, self._configuration, self._workers, client, self._cached_runs, self._place)
+        self._schedule = Schedule(self._pipeline.run, self._pipeline.runner.cancel, self._pipeline.fix_search)
 
     def greet(self) -> None:
         """The client has said hello: tell it of what has happened until now, too."""
         self._configuration.greeted()
-        self._runs.importers.look_around(list(self.folders))
+        self._pipeline.importers.look_around(list(self.folders))
         self._workers.listen(self._tell_state)
         asyncio.get_running_loop().call_later(WARM_UP_AFTER, warm_up)
 
@@ -64,7 +65,7 @@ class Session:
         if uri in self.documents:
             self.close(uri)
         document = self.documents[uri] = Document(uri, version, text)
-        self._forget_users()
+        self._forget_importers()
         self._schedule.want(document)
         self._run_dependents(document, outdated=True)
 
@@ -82,14 +83,14 @@ class Session:
         """The document is on disk as it is in the editor. What it imports and the settings may have changed there, too."""
         document = self.documents.get(uri)
         if document is not None:
-            document.saved = True
+            document.save()
             self.project_changed()
             self._want_anew(document)
             self._run_dependents(document, outdated=True)
             for other in self.documents.values():
                 if other is not document and other.learns_from(document.path):
                     self._want_anew(other, urgent=False)
-            self._forget_users()
+            self._forget_importers()
 
     def close(self, uri: str) -> None:
         """The document disappears, its findings with it. A run of it is cancelled."""
@@ -98,14 +99,14 @@ class Session:
             self._schedule.forget(document)
             self._client.clear(uri)
             self._run_dependents(document, outdated=True)
-            self._forget_users()
+            self._forget_importers()
             for other in self.documents.values():
-                if other.visits.drop(document.path):
+                if other.importer_traces.drop(document.path):
                     self._want_anew(other, urgent=False)
 
     def _want_anew(self, document: Document, *, urgent: bool = True) -> None:
         """Run a document whose last run says nothing any more, be its text the same."""
-        document.outdated = True
+        document.mark_outdated()
         self._schedule.want(document, urgent=urgent)
 
     def _run_dependents(self, changed: Document, *, outdated: bool = False) -> None:
@@ -116,13 +117,14 @@ class Session:
         alone = changed.analysis is None or not changed.analysis.runs_by_itself
         for document in self.documents.values():
             if document is not changed and depends_on(document, changed.path):
-                document.outdated = document.outdated or outdated
+                if outdated:
+                    document.mark_outdated()
                 self._schedule.want(document, debounce(document) + debounce(changed), urgent=alone)
 
-    def _forget_users(self) -> None:
+    def _forget_importers(self) -> None:
         """Which files import a document is looked up again when it next runs."""
         for document in self.documents.values():
-            document.users = None
+            document.forget_importers()
 
     # --- what the editor asks ---
 
@@ -130,7 +132,7 @@ class Session:
         """Wait until it is known which fixes of a document's findings work, or `enough` is known, though not for long."""
         document = self.documents.get(uri)
         if document is not None:
-            await self._runs.repairs.tried(document, enough)
+            await self._pipeline.fix_search.tried(document, enough)
 
     def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
         """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""
@@ -175,7 +177,7 @@ class Session:
         document = self.documents.get(uri)
         if document is None or expressions.check(expression) is not None:
             return None
-        return await self._runs.try_example(document, class_name, expression)
+        return await self._pipeline.runner.try_example(document, class_name, expression)
 
     def example_edit(self, uri: str, class_name: str, expression: str) -> TextEdit | str:
         """The edit that makes this the example of a class, or why there is none."""
@@ -203,7 +205,7 @@ class Session:
         document = self.documents.get(uri)
         if document is None:
             return f"{uri} is not open"
-        if not self._runs.use_example(document, class_name, expression):
+        if not self._pipeline.use_example(document, class_name, expression):
             return f"{expression} is none of the examples that were found for {class_name}"
         self._want_anew(document)
         self._run_dependents(document, outdated=True)
@@ -230,12 +232,12 @@ class Session:
         """The interpreter that the editor has found; None: find one. A setting that names one wins. Its worker is started at once."""
         if path != self._interpreter:
             self._interpreter = path
-            self._runs.forget_found()
+            self._pipeline.found.forget()
             self.run_all()
 
     def _settings_changed(self) -> None:
         for document in self.documents.values():
-            self._runs.settings_changed(document)
+            self._pipeline.presenter.show_settings(document)
         self.run_all()
 
     def run_all(self) -> None:
@@ -264,31 +266,31 @@ class Session:
     def settled(self, document: Document) -> tuple[str, str, list[ReadState]] | None:
         """Interpreter, environment and what was read behind what is shown of a document; None unless a new server would show the same."""
         analysis, worker = document.analysis, self._worker(document)
-        if analysis is None or analysis.version != document.version or not document.saved or document in self._runs.under_way:
+        if analysis is None or analysis.version != document.version or not document.saved or self._pipeline.runner.is_running(document):
             return None
         if (
             analysis.own is not None
-            and document.ran is not None
+            and document.last_run is not None
             and analysis.named
             and analysis.settings.cache
-            and document.ran.run.text == document.text
+            and document.last_run.run.text == document.text
         ):
             requests = [ExampleRequest(example.target, example.expression) for example in analysis.examples]
-            self._reopened.keep_shown(document.ran.run, requests, analysis.own, worker.interpreter)
-        runs = [*([document.ran] if analysis.own is not None and document.ran is not None else []), *document.visits.runs()]
-        read = [self._reopened.read_by(ran.run) for ran in runs]
-        environment = self._reopened.identity(worker.interpreter)
+            self._cached_runs.keep_shown(document.last_run.run, requests, analysis.own, worker.interpreter)
+        runs = document.runs_behind(analysis)
+        read = [self._cached_runs.read_by(ran.run) for ran in runs]
+        environment = self._cached_runs.identity(worker.interpreter)
         if not runs or environment is None or not self._configuration.is_as_at_first(document):
             return None
         known = [each for each in read if each is not None]
         others = {ran.run.file: ran.run.text for ran in runs if ran.run.file != document.path}
         if len(known) < len(runs) or any(on_disk(path) != text for path, text in others.items()):
             return None
-        return worker.interpreter, environment, [*known, self._reopened.now(others)]
+        return worker.interpreter, environment, [*known, self._cached_runs.now(others)]
 
     def _tell_state(self, worker: Worker, state: State) -> None:
         if state.name in ("ready", "running"):
-            self._reopened.learn(worker)
+            self._cached_runs.learn(worker)
         if state.name == "starting":
             self._client.status("starting", "Loading PyTorch", worker.interpreter)
             self._client.progress("Loading PyTorch")
@@ -303,7 +305,7 @@ class Session:
     async def restart(self) -> None:
         """End all workers, start them anew and run every document again."""
         await self._workers.restart()
-        self._runs.forget_found()
+        self._pipeline.found.forget()
         self.run_all()
 
     async def stop(self) -> None:
@@ -311,7 +313,7 @@ class Session:
         for document in self.documents.values():
             self._schedule.forget(document)
         await self._workers.stop()
-        await self._reopened.written()
+        await self._cached_runs.written()
 
     def kill(self) -> None:
         """The server ends, and so does every process that it has started."""

@@ -1,7 +1,7 @@
 """How the language server begins: the worker first, then the answers that are known, then all the rest.
 
 PyTorch takes longest to load, so the worker is started before anything else is imported that takes time; it loads in its own process while
-pygls and libcst load in this one. Meanwhile `Front` answers what it can.
+pygls and libcst load in this one. Meanwhile `StartupProxy` answers what it can.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlparse
 
 from shapelens.cache import location
-from shapelens.lsp.startup.startup_proxy import Front
+from shapelens.lsp.startup.startup_proxy import StartupProxy
 from shapelens.lsp.workspace.workers import Workers
 from shapelens.runner import interpreter as interpreters
 
@@ -50,7 +50,7 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
 
 
 async def _serve_stdio(workers: Workers, interpreter: str | None, stdout: BinaryIO, served: list[Server]) -> None:
-    front = Front(sys.stdin.fileno(), stdout, location.opened(), interpreter)
+    front = StartupProxy(sys.stdin.fileno(), stdout, location.opened(), interpreter)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     loading = asyncio.create_task(asyncio.to_thread(_load))

@@ -1,171 +1,193 @@
-"""An open file: its text as the editor has it, and what the newest run saw in an older version of it."""
+"""An open file: its text as the editor has it, what its runs have told, and what the editor shows of it."""
 
 from __future__ import annotations
 
-import re
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from pygls import uris
-
-from shapelens import protocol
-from shapelens.analysis.display.hints import Hint, hints
+from shapelens.analysis.display.hints import Hint
 from shapelens.analysis.findings.findings import Finding
-from shapelens.examples.choose import Example
-from shapelens.examples.importing_files import User
-from shapelens.examples.settings import Settings
-from shapelens.lsp.documents.importer_traces import Ran, Visits
-from shapelens.source.edits import PositionMap
+from shapelens.examples.importing_files import ImportingFile
+from shapelens.lsp.documents.analysis import Analysis
+from shapelens.lsp.documents.importer_traces import ImporterTraces
+from shapelens.lsp.documents.moved_findings import moved_findings
+from shapelens.lsp.documents.paths import on_disk, path_of
+from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.module import Module, parse
+from shapelens.source.position_map import PositionMap
 from shapelens.source.positions import Lines, Position, Span
 
 # One change of the editor: (first line, character, last line, character), 0-based in the client's encoding, or None for the whole text.
 Change = tuple[tuple[int, int, int, int] | None, str]
 
 
-@dataclass
-class Kept:
-    """What an older trace saw of the examples that don't run `again`, these by number. `find` gives it at the positions of the newest text,
-    or None where one of them is not known; it is called once, as it takes its time."""
+@dataclass(frozen=True)
+class Published:
+    """The findings that the editor shows, and the version and text that their positions are of."""
 
-    find: Callable[[], protocol.Trace | None]
-    again: Sequence[int]
-
-    @cached_property
-    def trace(self) -> protocol.Trace | None:
-        return self.find()
-
-    def prepare(self) -> None:
-        """Find it now."""
-        _ = self.trace
-
-
-@dataclass
-class Analysis:
-    """What is known of one version of a document. Without a trace nothing has run yet."""
-
-    version: int
-    module: Module
-    settings: Settings
-    examples: Sequence[Example] = ()
-    trace: protocol.Trace | None = None  # what its own run saw, and the runs of other files
-    own: protocol.Trace | None = None
-    named: bool = False  # the trace holds the names of the dims
-    unfinished: bool = False  # a run was ended before all dims had their names
-    others: Mapping[str, Module] = field(default_factory=dict)  # the texts of other open files that its own run went through, by path
-    ran: Ran | None = None  # its own run, once that has come to its end
-    kept: Kept | None = None  # where only some of the examples run
-    findings: Sequence[Finding] = field(default_factory=list)
-
-    @property
-    def runs_by_itself(self) -> bool:
-        """Whether the document has examples of its own, given or found."""
-        return bool(self.examples) or (self.own is not None and bool(self.own.examples))
-
-    @cached_property
-    def hints(self) -> list[Hint]:
-        return hints(self.module, self.trace, self.settings) if self.trace is not None else []
+    findings: Sequence[Finding] = ()
+    version: int = -1
+    text: str = ""
 
 
 class Document:
-    """The text follows the editor's changes; `analysis` stays behind until the next run has ended, and positions in it are mapped."""
+    """All state of one open file. From outside it is read; it changes by these methods only, each of which is one event in its life:
+
+    - the editor speaks: `change`, `save`;
+    - a run of the document goes its way: `begin_run`, `findings_took`, `run_has_told`, `given_examples_have_run`, then `end_run` or
+      `cancel_run`;
+    - a text of which nothing has to run follows its edit: `follow_edit`;
+    - something is shown: `show`, `add_fixes`, `note_published`;
+    - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`.
+
+    The text is always the newest. `analysis` stays behind until the next run has ended, and its positions are mapped.
+    """
 
     def __init__(self, uri: str, version: int, text: str) -> None:
         self.uri = uri
         self.path = path_of(uri)
-        self.version = version
-        self.text = text
-        self.saved = on_disk(self.path) == text
-        self.analysis: Analysis | None = None
-        self.complete: Analysis | None = None  # the last one whose examples have all run
-        self.published: Sequence[Finding] = ()  # what the editor shows, at positions of `published_version` and `published_text`
-        self.published_version = -1
-        self.published_text = ""
-        self.visits = Visits(self.path)
-        self.ran: Ran | None = None  # its own last run
-        self.users: list[User] | None = None  # files that import this one; None: not looked for yet
-        self.asked: set[tuple[Document, int]] = set()  # what was run to be seen from, with its version
-        self.failure: Sequence[Finding] = ()  # how its own run ended, where that was badly
-        self.outdated = True  # something else than its text may have changed since its own last run
-        self.seconds_to_findings = 0.0  # from the beginning of its last run
-        self.seconds_between_edits = float("inf")  # the last two
+        self.importer_traces = ImporterTraces(self.path)
+        # The text.
+        self._version = version
+        self._text = text
+        self._saved = on_disk(self.path) == text
         self._edited_at = float("-inf")
+        self._seconds_between_edits = float("inf")
         self._module: Module | None = None
-        self._runnable: Module | None = None
+        self._parsable: Module | None = None
         self._lines: Lines | None = None
+        # What is shown.
+        self._analysis: Analysis | None = None
         self._since = PositionMap()
+        self._published = Published()
+        # Its runs.
+        self._complete: Analysis | None = None
+        self._last_run: RepeatableRun | None = None
+        self._failure: Sequence[Finding] = ()
+        self._outdated = True
+        self._was_outdated = True
+        self._seconds_to_findings = 0.0
+        # The files that import it.
+        self._importers: list[ImportingFile] | None = None
+        self._consulted: set[tuple[Document, int]] = set()
+
+    # --- the text ---
+
+    @property
+    def version(self) -> int:
+        """The editor's number of the newest text."""
+        return self._version
+
+    @property
+    def text(self) -> str:
+        """The newest text."""
+        return self._text
+
+    @property
+    def saved(self) -> bool:
+        """Whether the text is on disk."""
+        return self._saved
+
+    @property
+    def seconds_between_edits(self) -> float:
+        """The time between the last two edits."""
+        return self._seconds_between_edits
 
     @property
     def module(self) -> Module:
         """The text parsed; only what has changed since the last call is parsed again."""
-        if self._module is None or self._module.text != self.text:
-            self._module = parse(self.text, self._module)
+        if self._module is None or self._module.text != self._text:
+            self._module = parse(self._text, self._module)
         if not self._module.errors:
-            self._runnable = self._module
+            self._parsable = self._module
         return self._module
 
     @property
-    def runnable(self) -> Module | None:
+    def parsable(self) -> Module | None:
         """The newest text that could be parsed: what other files run with while this one is being typed. None if there was none."""
-        return self.module if not self.module.errors else self._runnable
+        return self.module if not self.module.errors else self._parsable
 
     @property
     def lines(self) -> Lines:
         """The lines of the newest text; unlike `module` this needs no parse."""
-        if self._lines is None or self._lines.text != self.text:
-            self._lines = Lines(self.text)
+        if self._lines is None or self._lines.text != self._text:
+            self._lines = Lines(self._text)
         return self._lines
-
-    @property
-    def surroundings(self) -> object:
-        """What the search for its examples depends on besides its text. Changes when that does."""
-        return [(user.path, user.state) for user in self.users or []]
-
-    def learns_from(self, path: str) -> bool:
-        """Whether how a file uses this one is evidence for the examples that were found for it."""
-        own = self.analysis.own if self.analysis is not None else None
-        return own is not None and any(run.evidence for run in own.examples) and any(user.path == path for user in self.users or [])
 
     def change(self, version: int, changes: Sequence[Change], encoding: str) -> None:
         """Apply the editor's changes in their order."""
         for where, new_text in changes:
             if where is None:
-                moved, self.text = PositionMap.between(self.text, new_text), new_text
+                moved, self._text = PositionMap.between(self._text, new_text), new_text
             else:
                 span = Span.of(self.lines.from_lsp(where[0], where[1], encoding), self.lines.from_lsp(where[2], where[3], encoding))
                 start, end = self.lines.offset(span.start), max(self.lines.offset(span.start), self.lines.offset(span.end))
-                moved, self.text = PositionMap.edit(span, new_text), self.text[:start] + new_text + self.text[end:]
+                moved, self._text = PositionMap.edit(span, new_text), self._text[:start] + new_text + self._text[end:]
             self._since = self._since.then(moved)
         now = time.monotonic()
-        self.seconds_between_edits, self._edited_at = now - self._edited_at, now
-        self.version = version
-        self.saved = False
+        self._seconds_between_edits, self._edited_at = now - self._edited_at, now
+        self._version = version
+        self._saved = False
 
-    def adopt(self, analysis: Analysis) -> None:
-        """Show this from now on. It must be of the newest version, or of the same version as the one before."""
-        if self.analysis is None or analysis.module is not self.analysis.module:
-            self._since = PositionMap() if analysis.module.text == self.text else PositionMap.between(analysis.module.text, self.text)
-        self.analysis = analysis
+    def save(self) -> None:
+        """The text is on disk now."""
+        self._saved = True
+
+    # --- what is shown ---
+
+    @property
+    def analysis(self) -> Analysis | None:
+        """What hints, hovers and lenses are taken from; its positions are those of its own module."""
+        return self._analysis
 
     @property
     def since(self) -> PositionMap:
-        """From the positions of what is shown to those of the newest text."""
+        """From the positions of `analysis` to those of the newest text."""
         return self._since
 
+    @property
+    def published(self) -> Published:
+        """The findings that the editor shows."""
+        return self._published
+
+    def show(self, analysis: Analysis) -> None:
+        """Take hints, hovers and lenses from this analysis from now on.
+
+        It must be of the newest version, or of the same version as the analysis before.
+        """
+        if self._analysis is None or analysis.module is not self._analysis.module:
+            same = analysis.module.text == self._text
+            self._since = PositionMap() if same else PositionMap.between(analysis.module.text, self._text)
+        self._analysis = analysis
+
+    def add_fixes(self, analysis: Analysis, findings: Sequence[Finding]) -> Analysis:
+        """Fixes were found for the findings of an analysis: these are the same findings with them. Returns the analysis with these."""
+        fixed = analysis.with_findings(findings)
+        if self._complete is analysis:
+            self._complete = fixed
+        if self._analysis is analysis:
+            self._analysis = fixed
+        return fixed
+
+    def note_published(self, findings: Sequence[Finding]) -> None:
+        """The editor was told to show these findings, whose positions are of the newest text."""
+        self._published = Published(findings, self._version, self._text)
+
+    def published_now(self) -> list[Finding]:
+        """The findings that the editor shows, at their places in the newest text."""
+        return moved_findings(self._published.findings, PositionMap.between(self._published.text, self._text))
+
     def before(self, position: Position) -> Position | None:
-        """Where a position of the newest text was in the text that was analysed; None where that is not known."""
-        if self.analysis is None:
+        """Where a position of the newest text was in the text of `analysis`; None where that is not known."""
+        if self._analysis is None:
             return None
-        span = PositionMap.between(self.text, self.analysis.module.text).map(Span.of(position, position))
+        span = PositionMap.between(self._text, self._analysis.module.text).map(Span.of(position, position))
         return span.start if span is not None else None
 
     def hints(self) -> list[tuple[int, Hint, Position]]:
         """The newest hints, each with its number in the analysis and the place where it belongs in the text as it is now."""
-        analysis = self.analysis
+        analysis = self._analysis
         if analysis is None:
             return []
         found = []
@@ -180,21 +202,117 @@ class Document:
             found.append((number, hint, Position(place.line, column)))
         return found
 
+    # --- its runs ---
 
-def path_of(uri: str) -> str:
-    """The absolute path of a document. One without (unsaved, remote, of another system) gets one that no file has."""
-    path = uris.to_fs_path(uri)
-    if path is not None and Path(path).is_absolute():
-        return path
-    name = re.sub(r"[^\w.-]+", "_", uri)[-100:]
-    return str(Path(tempfile.gettempdir(), "shapelens-unsaved", name if name.endswith(".py") else name + ".py"))
+    @property
+    def complete(self) -> Analysis | None:
+        """The last analysis whose examples have all run: what an incremental run starts from."""
+        return self._complete
 
+    @property
+    def last_run(self) -> RepeatableRun | None:
+        """The last run of its own that was sent to a worker."""
+        return self._last_run
 
-def on_disk(path: str) -> str | None:
-    """The text of a file; None where it has none."""
-    try:
-        # newline="" keeps the line ends, as the editor does.
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError):
-        return None
+    @property
+    def failure(self) -> Sequence[Finding]:
+        """How its last run ended, where that was badly (a time limit, a crash)."""
+        return self._failure
+
+    @property
+    def outdated(self) -> bool:
+        """Whether something else than its text may have changed since its last run began: then all of it has to run."""
+        return self._outdated
+
+    @property
+    def seconds_to_findings(self) -> float:
+        """The time from the beginning of its last run to the first findings."""
+        return self._seconds_to_findings
+
+    def runs_behind(self, analysis: Analysis, own: RepeatableRun | None = None) -> list[RepeatableRun]:
+        """The runs that an analysis of the document is made of. own: its own one; None: the last."""
+        run = own or self._last_run
+        return [*([run] if analysis.own is not None and run is not None else []), *self.importer_traces.runs()]
+
+    def mark_outdated(self) -> None:
+        """What was seen says nothing any more, be the text the same."""
+        self._outdated = True
+
+    def leave_unfinished(self) -> None:
+        """What was seen holds, but all of it should run again when there is time for that."""
+        if self._complete is not None:
+            self._complete = replace(self._complete, unfinished=True)
+
+    def forget_failure(self) -> None:
+        """The document is about to run again, or cannot."""
+        self._failure = ()
+
+    def begin_run(self, run: RepeatableRun) -> None:
+        """A run of the document was sent. What changes from now on, a later run has to see."""
+        self._last_run = run
+        self._was_outdated, self._outdated = self._outdated, False
+
+    def findings_took(self, seconds: float) -> None:
+        """The run that is under way has shown its first findings after this time."""
+        self._seconds_to_findings = seconds
+
+    def run_has_told(self, run: RepeatableRun) -> None:
+        """The run that is under way has told of its examples."""
+        self._last_run = run
+
+    def given_examples_have_run(self, analysis: Analysis) -> None:
+        """All examples that were given or known have run; what the run still does may be cut short, and made up for after the next edit."""
+        self._complete = replace(analysis, unfinished=True)
+        self._was_outdated = False
+
+    def end_run(self, analysis: Analysis | None, failure: Sequence[Finding], *, ok: bool) -> None:
+        """The run has come to its end with this analysis; None where it has told nothing."""
+        self._outdated |= not ok
+        if analysis is not None:
+            self._complete = analysis
+        if failure:
+            self._failure = failure
+
+    def cancel_run(self) -> None:
+        """The run was cancelled, or its text has changed meanwhile."""
+        self._outdated |= self._was_outdated
+
+    def follow_edit(self, analysis: Analysis) -> Analysis:
+        """Nothing had to run for the newest text: this is what was seen, moved to it. Returns it with the run that it stands for."""
+        run = self._complete.run if self._complete is not None else None
+        self._last_run = run.with_text(analysis.module.text) if run is not None else None
+        self._complete = replace(analysis, run=self._last_run)
+        return self._complete
+
+    # --- the files that import it ---
+
+    @property
+    def importers(self) -> list[ImportingFile] | None:
+        """The files that import this one; None: not looked for yet."""
+        return self._importers
+
+    def found_importers(self, importers: list[ImportingFile]) -> None:
+        """These files import this one."""
+        self._importers = importers
+
+    def forget_importers(self) -> None:
+        """A file was opened, closed or saved: which files import this one is looked up again when it next runs."""
+        self._importers = None
+
+    def consult(self, importer: Document) -> bool:
+        """An open file that imports this one could be run to see this one from there. Returns False if this version of it was before."""
+        key = importer, importer.version
+        known = key in self._consulted
+        self._consulted.add(key)
+        return not known
+
+    @property
+    def evidence_around(self) -> object:
+        """What the search for its examples depends on besides its text. Changes when that does."""
+        return [(each.path, each.state) for each in self._importers or []]
+
+    def learns_from(self, path: str) -> bool:
+        """Whether how a file uses this one is evidence for the examples that were found for this one."""
+        own = self._analysis.own if self._analysis is not None else None
+        found = own is not None and any(run.evidence for run in own.examples)
+        return found and any(each.path == path for each in self._importers or [])

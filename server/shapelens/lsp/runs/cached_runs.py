@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 Complete = Callable[[protocol.Trace], protocol.Trace]
 
 
-class Reopened:
+class CachedRuns:
     """Stands before the workers. What is being typed is neither looked up nor kept, so that an edit costs nothing here."""
 
     def __init__(self, store: Store | None) -> None:

@@ -15,15 +15,16 @@ from weakref import WeakKeyDictionary
 from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.traces.views import merged, seen_from, with_evidence
-from shapelens.lsp.documents.document import Analysis, Document
-from shapelens.lsp.documents.importer_traces import Ran
+from shapelens.lsp.documents.analysis import Analysis
+from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_findings import moved_findings, with_known_fixes
-from shapelens.lsp.runs.cached_runs import Reopened
+from shapelens.lsp.documents.repeatable_run import RepeatableRun
+from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
-from shapelens.lsp.workspace.parsed_files import OtherModules
+from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.repair import search
 from shapelens.runner import Worker
-from shapelens.source.edits import PositionMap
+from shapelens.source.position_map import PositionMap
 
 LIMITS = search.Limits(seconds_per_finding=5.0, seconds=15.0, seconds_for_others=0.5)
 # A request for code actions waits no longer than this for fixes that are being tried.
@@ -35,19 +36,19 @@ class _Task:
     """What there is to try for a document: an analysis, and the runs that it is made of."""
 
     analysis: Analysis
-    runs: Sequence[Ran]
+    runs: Sequence[RepeatableRun]
     findings: list[Finding]  # as they were before any fix was known
     under_way: tuple[Worker, int] | None = None  # with the id of the run
     interrupted: bool = False
 
 
-class Repairs:
+class FixSearch:
     """At most one task a document, for its newest findings."""
 
-    def __init__(self, client: Client, reopened: Reopened, other_modules: OtherModules, run_ids: itertools.count[int]) -> None:
+    def __init__(self, client: Client, cached_runs: CachedRuns, parsed_files: ParsedFiles, run_ids: itertools.count[int]) -> None:
         self._client = client
-        self._reopened = reopened
-        self._other_modules = other_modules
+        self._cached_runs = cached_runs
+        self._parsed_files = parsed_files
         self._run_ids = run_ids
         self._tasks: dict[Document, _Task] = {}
         # What was run last, its findings, and these with fixes.
@@ -59,7 +60,7 @@ class Repairs:
         self.forget(document)
         self._expected[document] = asyncio.Event()
 
-    def want(self, document: Document, analysis: Analysis, runs: Sequence[Ran]) -> None:
+    def want(self, document: Document, analysis: Analysis, runs: Sequence[RepeatableRun]) -> None:
         """The findings of this analysis, which is what these runs saw, have been published and should get fixes."""
         if not analysis.findings or not runs or document.failure:
             self.forget(document)
@@ -74,13 +75,13 @@ class Repairs:
         self._tasks[document] = _Task(analysis, runs, list(analysis.findings))
         self._expected.setdefault(document, asyncio.Event())
 
-    def follow(
-        self, document: Document, before: tuple[Sequence[Ran], object], now: tuple[Sequence[Ran], list[Finding]], since: PositionMap
-    ) -> None:
-        """The text has changed, but nothing had to run: what was known of the runs and findings of before holds for those of now."""
+    def follow(self, document: Document, before: Analysis, now: Analysis) -> None:
+        """The text has changed, but nothing had to run: the fixes that were known before the edit hold after it."""
         known = self._known.get(document)
-        if known is not None and known[0] == _texts(before[0]) and before[1] in known[1:]:
-            self._known[document] = _texts(now[0]), now[1], with_known_fixes(now[1], moved_findings(known[2], since))
+        if known is not None and known[0] == _texts(document.runs_behind(before, before.run)) and before.findings in known[1:]:
+            found = list(now.findings)
+            moved = moved_findings(known[2], PositionMap.between(before.module.text, now.module.text))
+            self._known[document] = _texts(document.runs_behind(now, now.run)), found, with_known_fixes(found, moved)
 
     def forget(self, document: Document) -> None:
         """The text has changed, the document was closed, or its run brought nothing that could be mended."""
@@ -117,11 +118,10 @@ class Repairs:
         """Try the fixes of a document and publish those that work. What was interrupted stays wanted."""
         task = self._tasks[document]
         task.interrupted = False
-        analysis = task.analysis
-        found = list(task.findings)
+        analysis, found = task.analysis, list(task.findings)
         # Examples can be run by their number only where they all are of one run.
         examples = len(task.runs[0].run.examples) if len(task.runs) == 1 and task.runs[0].run.file == document.path else 0
-        tried = search.Document(document.path, analysis.module, analysis.settings, examples, found, self._other_modules)
+        tried = search.Document(document.path, analysis.module, analysis.settings, examples, found, self._parsed_files)
         searching = search.Search(tried, lambda texts, numbers: self._attempt(document.path, task, texts, numbers), LIMITS)
         try:
             for number, finding in enumerate(task.findings):
@@ -129,19 +129,21 @@ class Repairs:
                 if self._tasks.get(document) is not task or task.interrupted:
                     return
                 if found[number].fix is not None:
-                    self._publish(document, analysis, list(found))
+                    task.analysis = self._publish(document, task.analysis, list(found))
             self._known[document] = _texts(task.runs), task.findings, found
         except search.GivenUp:
             if self._tasks.get(document) is not task or task.interrupted:
                 return
         self.forget(document)
 
-    def _publish(self, document: Document, analysis: Analysis, found: list[Finding]) -> None:
-        if document.version == analysis.version and any(finding.fix is not None for finding in found):
-            analysis.findings = found
-            self._client.publish(document, found)
-            if document in self._expected:
-                self._expected[document].set()
+    def _publish(self, document: Document, analysis: Analysis, found: list[Finding]) -> Analysis:
+        if document.version != analysis.version or all(finding.fix is None for finding in found):
+            return analysis
+        fixed = document.add_fixes(analysis, found)
+        self._client.publish(document, found)
+        if document in self._expected:
+            self._expected[document].set()
+        return fixed
 
     async def _attempt(self, file: str, task: _Task, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
         views = []
@@ -152,22 +154,22 @@ class Repairs:
             views.append(trace if trace.file == file else seen_from(trace, file))
         return merged(file, views) if len(views) > 1 else views[0]
 
-    async def _run(self, task: _Task, ran: Ran, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+    async def _run(self, task: _Task, ran: RepeatableRun, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
         if task.interrupted:
             raise search.GivenUp
         newest: list[protocol.Trace] = []
         run, worker = ran.run, ran.worker
-        examples = ran.again(numbers)
+        examples = ran.trustworthy_examples(numbers)
         text, overlays = texts.get(run.file, run.text), {**run.overlays, **texts}
         run = replace(run, run_id=next(self._run_ids), text=text, examples=examples, overlays=overlays, named=False, background=True)
         task.under_way = worker, run.run_id
-        finished = await self._reopened.run(run, worker, lambda traced: newest.append(traced.trace), lasting=ran.lasting)
+        finished = await self._cached_runs.run(run, worker, lambda traced: newest.append(traced.trace), lasting=ran.lasting)
         task.under_way = None
         if finished.outcome in ("cancelled", "unavailable"):  # It says nothing about the fix.
             raise search.GivenUp
         return with_evidence(newest[-1], ran.examples) if newest and finished.outcome == "ok" else None
 
 
-def _texts(runs: Sequence[Ran]) -> object:
+def _texts(runs: Sequence[RepeatableRun]) -> object:
     """What makes runs the same: the texts and the examples."""
     return [(ran.run.file, ran.run.text, ran.run.overlays, ran.run.examples) for ran in runs]

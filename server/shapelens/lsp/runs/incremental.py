@@ -1,4 +1,4 @@
-"""What an edit leaves to be run: nothing where it changed no code that the last run came to, else the examples that do come to it."""
+"""The incremental run after an edit: which examples come to the code that the edit changed, and what the others saw."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from shapelens import protocol
 from shapelens.examples.affected import Affected, affected, same_given
-from shapelens.lsp.documents.document import Analysis, Document
-from shapelens.lsp.documents.importer_traces import moved_whole
+from shapelens.lsp.documents.analysis import Analysis
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.documents.moved_traces import moved_whole
 from shapelens.source.changes import changed_functions
 from shapelens.source.module import Module
 
@@ -24,7 +25,7 @@ def left_to_run(document: Document, analysis: Analysis, lacking: Sequence[str], 
     if not same_given(shown.own, [(example.target, example.expression) for example in analysis.examples]):
         return None
     functions = changed_functions(shown.module, analysis.module)
-    if functions is None or (functions and document.visits.runs()):
+    if functions is None or (functions and document.importer_traces.runs()):
         return None  # Of the functions of this file, what the runs of other files came to is not known.
     if not _others_hold(shown, analysis, anything=bool(functions) or bool(shown.own.mismatches)):
         return None

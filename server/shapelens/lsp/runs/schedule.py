@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from shapelens.lsp.documents.document import Document
-from shapelens.lsp.runs.fix_search import Repairs
+from shapelens.lsp.runs.fix_search import FixSearch
 
 logger = logging.getLogger(__name__)
 
@@ -20,18 +20,22 @@ BURST_SECONDS = 0.05
 
 def debounce(document: Document) -> float:
     """Seconds to wait for more keystrokes before this document runs. The first one after a pause does not wait."""
-    seconds = document.seconds_to_findings
-    return 0.0 if document.seconds_between_edits > max(seconds, BURST_SECONDS) else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * seconds)
+    return seconds_to_wait(document.seconds_to_findings, document.seconds_between_edits)
+
+
+def seconds_to_wait(to_findings: float, between_edits: float) -> float:
+    """For a document whose last run took so long until its first findings, and whose last two edits came so soon after each other."""
+    return 0.0 if between_edits > max(to_findings, BURST_SECONDS) else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * to_findings)
 
 
 class Schedule:
     """`run` is awaited for one document after the other; `cancel` makes it return early. Fixes are tried while there is nothing to run."""
 
-    def __init__(self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None], repairs: Repairs) -> None:
+    def __init__(self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None], fix_search: FixSearch) -> None:
         self._run = run
         self._cancel = cancel
-        self._repairs = repairs
-        self._repairing: Document | None = None
+        self._fix_search = fix_search
+        self._seeking_fixes_of: Document | None = None
         self._queue: list[Document] = []  # the last one is next
         self._timers: dict[Document, asyncio.TimerHandle] = {}
         self._running: Document | None = None
@@ -55,15 +59,15 @@ class Schedule:
             timer.cancel()
         if document in self._queue:
             self._queue.remove(document)
-        self._repairs.forget(document)
+        self._fix_search.forget(document)
         if self._running is document:
             self._cancel(document)
 
     def _enqueue(self, document: Document, urgent: bool) -> None:
         self._timers.pop(document, None)
         self._queue.insert(len(self._queue) if urgent else 0, document)
-        if self._repairing is not None:
-            self._repairs.interrupt(self._repairing)
+        if self._seeking_fixes_of is not None:
+            self._fix_search.interrupt(self._seeking_fixes_of)
         if urgent and self._running is not None and self._running is not document:
             interrupted = self._running
             self._cancel(interrupted)
@@ -75,10 +79,10 @@ class Schedule:
     async def _work(self) -> None:
         while True:
             if not self._queue:
-                repaired = self._repairs.next()
-                if repaired is None:
+                without_fixes = self._fix_search.next()
+                if without_fixes is None:
                     return
-                await self._repair(repaired)
+                await self._seek_fixes(without_fixes)
                 continue
             document = self._running = self._queue.pop()
             try:
@@ -88,12 +92,12 @@ class Schedule:
             finally:
                 self._running = None
 
-    async def _repair(self, document: Document) -> None:
-        self._repairing = document
+    async def _seek_fixes(self, document: Document) -> None:
+        self._seeking_fixes_of = document
         try:
-            await self._repairs.search(document)
+            await self._fix_search.search(document)
         except Exception:
             logger.exception("the search for fixes in %s failed", document.uri)
-            self._repairs.forget(document)
+            self._fix_search.forget(document)
         finally:
-            self._repairing = None
+            self._seeking_fixes_of = None

@@ -1,157 +1,138 @@
-"""What comes back from one run, and when the editor gets to see it."""
+"""One run from its start to its end: which of the stages that it tells of are shown, and when."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from shapelens import protocol
 from shapelens.analysis.findings.codes import is_lint
 from shapelens.analysis.findings.findings import Finding, failure
 from shapelens.analysis.traces.views import reaches
-from shapelens.lsp.documents.document import Analysis, Document
-from shapelens.lsp.documents.importer_traces import Ran
+from shapelens.lsp.documents.analysis import Analysis
+from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_findings import moved_findings
-from shapelens.source.edits import PositionMap
-from shapelens.source.module import Module
-
-# Other documents by URI: the version and the text that a run goes through.
-Others = Mapping[str, tuple[int, Module]]
+from shapelens.lsp.documents.repeatable_run import RepeatableRun
+from shapelens.lsp.runs.choose import Others
+from shapelens.lsp.runs.show import Presenter
 
 # Hints wait this long for the names of the dims, which are found after the run: else each edit would show numbers first.
 NAMES_WITHIN = 0.3
 
 
-class Display(Protocol):
-    """What an arrival needs of that which shows things; `runs.Runs` is it."""
+class ImporterRun:
+    """The run of a file that is not open: what it sees is shown in the open documents that it goes through."""
 
-    def is_current(self, document: Document, analysis: Analysis) -> bool:
-        """Whether the document is still open, and still has the text that was analysed."""
-
-    def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
-        """The analysis with what a run has seen."""
-
-    def visit(self, trace: protocol.Trace, others: Others, ran: Ran | None, *, hints: bool) -> None:
-        """Show what a run saw in the other documents that it went through."""
-
-    def publish(self, document: Document, found: Sequence[Finding]) -> None:
-        """Show findings whose positions are of the newest text."""
-
-    def adopt(self, document: Document, analysis: Analysis) -> None:
-        """Take hints, hovers and lenses from this analysis from now on."""
-
-
-class Visit:
-    """What comes back from the run of a file that is not open: it is shown in the open documents that it goes through."""
-
-    def __init__(self, display: Display, others: Others) -> None:
+    def __init__(self, presenter: Presenter, analysis: Analysis, others: Others) -> None:
+        self.analysis = analysis
         self.others = others
-        self.ran: Ran | None = None
+        self.run: RepeatableRun | None = None  # once it has been sent
         self.cancelled = False
-        self._display = display
+        self._presenter = presenter
         self._newest: protocol.Trace | None = None
 
     def take(self, traced: protocol.Traced) -> None:
-        """A trace."""
+        """The run has told of a stage."""
         if traced.stage != "partial":
             self._newest = traced.trace
-            self._display.visit(traced.trace, self.others, self.ran, hints=traced.stage == "named")
+            self._presenter.show_elsewhere(traced.trace, self.others, self.run, hints=traced.stage == "named")
 
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run."""
         self.cancelled = finished.outcome == "cancelled"
         if self._newest is not None and not self.cancelled:
-            self._display.visit(self._newest, self.others, self.ran, hints=True)
+            self._presenter.show_elsewhere(self._newest, self.others, self.run, hints=True)
 
     def reaches(self, document: Document) -> bool:
         """Whether the run went through a document."""
         return self._newest is not None and reaches(self._newest, document.path)
 
 
-class Arrival:
-    """What comes back from one run: findings are shown at once, hints when the names of the dims are there or take too long."""
+class OwnRun:
+    """The run of an open document: findings are shown at once, hints when the names of the dims are there or take too long."""
 
-    def __init__(self, display: Display, document: Document, analysis: Analysis, others: Others) -> None:
-        self.others = others
-        self.ran: Ran | None = None
-        self.cancelled = False
-        self._display = display
-        self._document = document
+    def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others) -> None:
         self.analysis = analysis
+        self.others = others
+        self.run: RepeatableRun | None = None  # once it has been sent
+        self.cancelled = False
+        self._presenter = presenter
+        self._document = document
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._began = time.monotonic()
-        # What changes from now on, a later run has to see.
-        self._was_outdated, document.outdated = document.outdated, False
         shown = document.analysis.trace if document.analysis is not None else None
         self._had_hints = shown is not None
-        self._shown = _seen_classes(shown)
+        self._shown_classes = _seen_classes(shown)
 
     def take(self, traced: protocol.Traced) -> None:
-        """A trace: it is dropped if the text has changed since."""
+        """The run has told of a stage. That is dropped if the text has changed since."""
         if not self._is_wanted():
             return
-        before = self._document.analysis
-        analysis = self._display.with_trace(self._document, self.analysis, traced)
-        seen = analysis.own or traced.trace
-        if traced.stage == "first":
-            self._publish(_with_others(analysis.findings, self._shown_now()))
-            return
-        if traced.stage == "findings":
+        analysis = self._presenter.with_trace(self._document, self.analysis, traced)
+        if traced.stage == "first":  # What has been mended goes when the run has come to it.
+            self._publish(_with_others(analysis.findings, self._document.published_now()))
+        elif traced.stage == "findings":
             self._publish(_with_others(analysis.findings, self._lints_before()))
-            return
-        if traced.stage == "partial":
-            # Those of a whole run say more, unless they are of fewer classes.
-            if not self._had_hints or _seen_classes(seen) > self._shown:
-                self._shown = _seen_classes(seen)
-                self._display.adopt(self._document, replace(analysis, findings=before.findings if before is not None else ()))
-            return
-        if self.ran is not None:
-            self.ran = self._document.ran = self.ran.of(seen)
-        self._newest = analysis
-        if traced.stage in ("given", "run") and self.analysis.kept is None and not _ended_early(traced.trace):
-            # Names and the search for examples may take long, and an edit until then need not run all of it again.
-            self._document.complete = replace(analysis, ran=self.ran, unfinished=True)
-            self._was_outdated = False
-        self._publish(analysis.findings)
-        self._display.visit(seen, self.others, self.ran, hints=analysis.named)
-        if self._had_hints and _ended_early(traced.trace):
-            return  # The hints of the last whole run say more than those of half a run.
-        if analysis.named:
-            self._adopt()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(NAMES_WITHIN, self._adopt)
+        elif traced.stage == "partial":
+            self._take_partial(analysis, traced.trace)
+        else:
+            self._take_whole(analysis, traced)
 
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run, however it came about."""
+        document = self._document
         self.cancelled = finished.outcome == "cancelled"
         if self.cancelled or not self._is_wanted():
-            self._document.outdated |= self._was_outdated
+            document.cancel_run()
             if self._timer is not None:
                 self._timer.cancel()
             return
-        self._document.outdated |= finished.outcome != "ok"
-        if self._newest is not None:
-            self._newest.ran = self.ran
-            self._document.complete = self._newest
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
+        failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
-            self._document.failure = self._failure(finished)
-            found[:0] = self._document.failure
-        self._publish(found)
+            failed = self._failure(finished)
+        document.end_run(self._newest, failed, ok=finished.outcome == "ok")
+        self._publish([*failed, *found])
         if self._newest is not None and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
-            self._adopt()
-        elif self._document.analysis is None:
-            self._display.adopt(self._document, self.analysis)
+            self._show_hints()
+        elif document.analysis is None:
+            self._presenter.show_hints(document, self.analysis)
+
+    def _take_partial(self, analysis: Analysis, trace: protocol.Trace) -> None:
+        """Some classes have run: their hints are shown, unless those of a whole run are there, which say more, of as many classes."""
+        before = self._document.analysis
+        seen = _seen_classes(analysis.own or trace)
+        if not self._had_hints or seen > self._shown_classes:
+            self._shown_classes = seen
+            self._presenter.show_hints(self._document, replace(analysis, findings=before.findings if before is not None else ()))
+
+    def _take_whole(self, analysis: Analysis, traced: protocol.Traced) -> None:
+        """All examples have run that were to; names of dims, or examples that are searched for, may be still to come."""
+        seen = analysis.own or traced.trace
+        if self.run is not None:
+            self.run = self.run.told(seen)
+            self._document.run_has_told(self.run)
+        analysis = self._newest = replace(analysis, run=self.run)
+        if traced.stage in ("given", "run") and self.analysis.kept is None and not _ended_early(traced.trace):
+            # Names and the search for examples may take long, and an edit until then need not run all of it again.
+            self._document.given_examples_have_run(analysis)
+        self._publish(analysis.findings)
+        self._presenter.show_elsewhere(seen, self.others, self.run, hints=analysis.named)
+        if self._had_hints and _ended_early(traced.trace):
+            return  # The hints of the last whole run say more than those of half a run.
+        if analysis.named:
+            self._show_hints()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(NAMES_WITHIN, self._show_hints)
 
     def _is_wanted(self) -> bool:
-        """Whether the text is still the one that ran; and where only some examples did, whether the rest is known."""
+        """Whether the text is still the one that ran; and where only some examples did, whether it is known what the others saw."""
         kept = self.analysis.kept
-        return self._display.is_current(self._document, self.analysis) and (kept is None or kept.trace is not None)
+        return self._presenter.is_current(self._document, self.analysis) and (kept is None or kept.trace is not None)
 
     def _failure(self, finished: protocol.Finished) -> list[Finding]:
         analysis = self.analysis
@@ -168,29 +149,21 @@ class Arrival:
         before = document.analysis.findings if document.analysis is not None else ()
         return moved_findings([found for found in before if is_lint(found.code)], document.since)
 
-    def _shown_now(self) -> list[Finding]:
-        """What the editor shows, at its places in the newest text: what has been mended goes when the run has come to it."""
-        document = self._document
-        return moved_findings(document.published, PositionMap.between(document.published_text, document.text))
-
     def _publish(self, found: Sequence[Finding]) -> None:
         if self._published is None:
-            self._document.seconds_to_findings = time.monotonic() - self._began
+            self._document.findings_took(time.monotonic() - self._began)
         if found != self._published:
             self._published = found
-            self._display.publish(self._document, found)
+            self._presenter.publish(self._document, found)
 
-    def _adopt(self) -> None:
+    def _show_hints(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if (
-            self._newest is not None
-            and self._document.analysis is not self._newest
-            and self._display.is_current(self._document, self.analysis)
-        ):
-            self._display.adopt(self._document, self._newest)
-            if self._newest.own is not None:
-                self._display.visit(self._newest.own, self.others, self.ran, hints=True)
+        newest = self._newest
+        if newest is not None and self._document.analysis is not newest and self._presenter.is_current(self._document, self.analysis):
+            self._presenter.show_hints(self._document, newest)
+            if newest.own is not None:
+                self._presenter.show_elsewhere(newest.own, self.others, self.run, hints=True)
 
 
 def _with_others(findings: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:

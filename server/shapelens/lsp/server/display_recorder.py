@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.server import to_lsp
-from shapelens.lsp.startup.display_cache import Display, Displays
+from shapelens.lsp.startup.display_cache import Display, DisplayCache
 
 if TYPE_CHECKING:
     from shapelens.lsp.server.language_server import Server
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 1.0
 
 
-class Shown:
+class DisplayRecorder:
     """Nothing is written while something runs, nor of what would look otherwise to a new server."""
 
-    def __init__(self, server: Server, displays: Displays) -> None:
+    def __init__(self, server: Server, displays: DisplayCache) -> None:
         self._server = server
         self._displays = displays
         self._timer: asyncio.TimerHandle | None = None
@@ -44,7 +44,7 @@ class Shown:
 
     def _display(self, document: Document) -> Display:
         editor, session, uri, version = self._server.editor, self._server.session, document.uri, document.version
-        findings = document.published if document.published_version == version else ()
+        findings = document.published.findings if document.published.version == version else ()
         diagnostics = [to_lsp.diagnostic(each, uri, version, document.lines, editor.lines_of, editor.encoding) for each in findings]
         hints = [to_lsp.inlay_hint(uri, version, *each, document.lines, editor.encoding) for each in document.hints()]
         lenses = [to_lsp.code_lens(uri, each, document.lines, editor.encoding) for each in session.lenses(uri)]

@@ -68,13 +68,13 @@ class Editor:
         ]
         params = types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=diagnostics)
         self._server.text_document_publish_diagnostics(params)
-        document.published, document.published_version, document.published_text = findings, document.version, document.text
+        document.note_published(findings)
         if self.on_shown is not None:
             self.on_shown()
 
     def newest(self, document: Document, diagnostic: types.Diagnostic) -> types.Diagnostic:
         """The diagnostic as it was last published, with fixes that were still being tried when the client got its own; else that one."""
-        for finding in document.published if document.published_version == document.version else ():
+        for finding in document.published.findings if document.published.version == document.version else ():
             if finding.code == diagnostic.code:
                 known = to_lsp.diagnostic(finding, document.uri, document.version, document.lines, self.lines_of, self.encoding)
                 if known.range == diagnostic.range:

@@ -20,14 +20,14 @@ from shapelens.cache import location
 from shapelens.lsp.server import log, to_lsp
 from shapelens.lsp.server.code_actions import code_actions, example_actions, lacks_fixes
 from shapelens.lsp.server.commands import register_commands
-from shapelens.lsp.server.display_recorder import Shown
+from shapelens.lsp.server.display_recorder import DisplayRecorder
 from shapelens.lsp.server.editor import Editor
 from shapelens.lsp.session import Session
 
 if TYPE_CHECKING:
     from pygls.io_ import AsyncReader, Writer
 
-    from shapelens.lsp.startup.startup_proxy import Front
+    from shapelens.lsp.startup.startup_proxy import StartupProxy
     from shapelens.lsp.workspace.workers import Workers
 
 logger = logging.getLogger(__name__)
@@ -69,13 +69,13 @@ class Protocol(LanguageServerProtocol):
 class Server(LanguageServer):
     """One server, one client, one session."""
 
-    def __init__(self, interpreter: str | None, workers: Workers, front: Front | None) -> None:
+    def __init__(self, interpreter: str | None, workers: Workers, front: StartupProxy | None) -> None:
         super().__init__("shapelens", __version__, protocol_cls=Protocol, converter_factory=default_converter)
         self.front = front
         self.editor = Editor(self)
         self.session = Session(self.editor, interpreter, workers, location.opened())
         self.editor.documents = self.session.documents
-        self.shown = Shown(self, front.displays) if front is not None and front.displays is not None else None
+        self.shown = DisplayRecorder(self, front.displays) if front is not None and front.displays is not None else None
         self.editor.on_shown = self.shown.changed if self.shown is not None else None
         self.said_goodbye = False
 
@@ -84,7 +84,7 @@ class Server(LanguageServer):
         logger.error("%s", error, exc_info=error)
 
 
-def make(interpreter: str | None, workers: Workers, front: Front | None = None) -> Server:
+def make(interpreter: str | None, workers: Workers, front: StartupProxy | None = None) -> Server:
     """A server with all its handlers, not yet connected to anything. `front` may have answered for it already."""
     server = Server(interpreter, workers, front)
     _handle_life(server)

@@ -35,7 +35,7 @@ class Display:
         return self
 
 
-class Displays:
+class DisplayCache:
     """Those of one client: another client, other settings or another workspace may see other things."""
 
     def __init__(self, store: Store, interpreter: str | None, params: dict[str, Any]) -> None:

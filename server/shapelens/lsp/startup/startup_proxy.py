@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from shapelens.cache.store import Store
-from shapelens.lsp.startup.display_cache import Display, Displays
+from shapelens.lsp.startup.display_cache import Display, DisplayCache
 
 logger = logging.getLogger(__name__)
 READ_SIZE = 1 << 16
 
 
-class Front:
+class StartupProxy:
     """Reads messages from a file descriptor, and answers on `stdout` until `step_aside`. To the server it is a reader of pygls' kind."""
 
     def __init__(self, stdin: int, stdout: BinaryIO, store: Store | None, interpreter: str | None) -> None:
         self.answered: set[Any] = set()  # ids of requests
-        self.displays: Displays | None = None
+        self.displays: DisplayCache | None = None
         self.greeted: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()  # the params of `initialize`
         self._stdout = stdout
         self._store = store
@@ -117,7 +117,7 @@ class Front:
             self.greeted.set_result(params)
         if self._store is None:
             return
-        self.displays = Displays(self._store, self._interpreter, params)
+        self.displays = DisplayCache(self._store, self._interpreter, params)
         greeting = self.displays.greeting()
         if greeting is not None:
             self._answer(number, greeting)

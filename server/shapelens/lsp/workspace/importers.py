@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from shapelens.examples.importing_files import User, Users
+from shapelens.examples.importing_files import ImportingFile, ImportingFiles
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.workspace.configuration import Configuration
 from shapelens.runner import Worker
@@ -19,7 +19,7 @@ LOOK_AROUND_AFTER = 0.5
 
 
 class Importers:
-    """Knows them of each document for as long as no file is opened, closed or saved."""
+    """Knows which files import a document, for as long as no file is opened, closed or saved."""
 
     def __init__(
         self, documents: Mapping[str, Document], configuration: Configuration, place: Callable[[Document], tuple[str, Worker]]
@@ -27,8 +27,8 @@ class Importers:
         self._documents = documents
         self._configuration = configuration
         self._place = place
-        self._users = Users()
-        self._looking: WeakKeyDictionary[Document, asyncio.Task[list[User]]] = WeakKeyDictionary()
+        self._importing_files = ImportingFiles()
+        self._looking: WeakKeyDictionary[Document, asyncio.Task[list[ImportingFile]]] = WeakKeyDictionary()
         self._looking_around: asyncio.Task[None] | None = None
 
     def look_around(self, folders: list[str]) -> None:
@@ -37,20 +37,20 @@ class Importers:
         async def look() -> None:
             await asyncio.sleep(LOOK_AROUND_AFTER)
             for folder in folders:
-                await asyncio.to_thread(self._users.look_around, folder)
+                await asyncio.to_thread(self._importing_files.look_around, folder)
 
         self._looking_around = asyncio.create_task(look())
 
-    async def of(self, document: Document, *, patient: bool = False) -> list[User]:
+    async def of(self, document: Document, *, patient: bool = False) -> list[ImportingFile]:
         """The files that import a document; none as yet if they are not found in time, unless one is `patient`."""
-        if document.users is None:
+        if document.importers is None:
             root, worker = self._place(document)
             looking = self._looking.get(document)
             if looking is None or looking.done():
                 texts = {each.path: each.text for each in self._documents.values() if not each.saved}
                 names = [cls.name for cls in document.module.classes]
                 settings, folder = self._configuration.of(document), root or str(Path(document.path).parent)
-                looking = asyncio.create_task(asyncio.to_thread(self._users.of, document.path, folder, settings, texts, names))
+                looking = asyncio.create_task(asyncio.to_thread(self._importing_files.of, document.path, folder, settings, texts, names))
                 self._looking[document] = looking
             if not patient:
                 ready = asyncio.ensure_future(worker.until_ready())
@@ -59,5 +59,5 @@ class Importers:
             await asyncio.wait({looking}, timeout=None if patient else LOOK_FOR_USERS)
             if looking.done():
                 self._looking.pop(document, None)
-                document.users = looking.result()
-        return document.users or []
+                document.found_importers(looking.result())
+        return document.importers or []

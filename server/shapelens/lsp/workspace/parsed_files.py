@@ -12,7 +12,7 @@ from shapelens.source.module import Module, parse
 LARGEST_FILE = 2 << 20  # bytes
 
 
-class OtherModules:
+class ParsedFiles:
     """The module of a file by its absolute path: as the editor has it, else from disk, parsed once for each state of it."""
 
     def __init__(self, documents: Mapping[str, Document]) -> None:

@@ -1,0 +1,28 @@
+"""Where documents lie on disk."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+from pygls import uris
+
+
+def path_of(uri: str) -> str:
+    """The absolute path of a document. One without a path (unsaved, remote, of another system) gets one that no file has."""
+    path = uris.to_fs_path(uri)
+    if path is not None and Path(path).is_absolute():
+        return path
+    name = re.sub(r"[^\w.-]+", "_", uri)[-100:]
+    return str(Path(tempfile.gettempdir(), "shapelens-unsaved", name if name.endswith(".py") else name + ".py"))
+
+
+def on_disk(path: str) -> str | None:
+    """The text of a file; None where it has none."""
+    try:
+        # newline="" keeps the line ends, as the editor does.
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return None

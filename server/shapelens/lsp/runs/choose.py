@@ -1,0 +1,84 @@
+"""The first step: with which examples a document runs, and for which of its classes examples are searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shapelens.analysis.findings.findings import Finding
+from shapelens.examples.choose import Choice, choose, without_example
+from shapelens.examples.found_examples import FoundExamples
+from shapelens.examples.settings import Settings
+from shapelens.lsp.documents.analysis import Analysis
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.workspace.configuration import Configuration
+from shapelens.protocol import Known, Search
+from shapelens.source.module import Module
+
+# Other documents by URI: the version and the text that a run goes through.
+Others = Mapping[str, tuple[int, Module]]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What one version of a document is to be run with.
+
+    analysis: nothing has run for it yet; it has the examples that were given. lacking: the classes without one, by qualified name.
+    """
+
+    analysis: Analysis
+    lacking: Sequence[str]
+
+
+class Chooser:
+    """Chooses for one document at a time. Starts nothing."""
+
+    def __init__(self, documents: Mapping[str, Document], configuration: Configuration, found: FoundExamples) -> None:
+        self._documents = documents
+        self._configuration = configuration
+        self._found = found
+
+    def choose(self, document: Document) -> Chosen:
+        """For the newest text of an open document."""
+        settings, module = self._configuration.of(document), document.module
+        choice = choose(module, document.path, settings)
+        analysis = Analysis(
+            document.version,
+            module,
+            settings,
+            choice.examples,
+            findings=problems(choice, document.path),
+            others={self._documents[uri].path: other for uri, (_, other) in self.others(document).items()},
+        )
+        return Chosen(analysis, [] if module.errors else without_example(module, choice))
+
+    def choose_given(self, document: Document, module: Module) -> Analysis | None:
+        """For a file that is not open, with its given examples only; None if it has none."""
+        settings: Settings = self._configuration.of(document)
+        choice = choose(module, document.path, settings)
+        return Analysis(0, module, settings, choice.examples) if choice.examples else None
+
+    def others(self, document: Document) -> Others:
+        """The documents that a run may go through, each with the text that it runs with."""
+        others = [each for each in self._documents.values() if each is not document]
+        return {each.uri: (each.version, module) for each in others if (module := each.parsable) is not None}
+
+    def known(self, document: Document, module: Module, classes: Sequence[str]) -> list[Known]:
+        """The examples that were found for these classes before, as far as the text that speaks for them is the same."""
+        return self._found.known(document.path, module, classes, document.evidence_around)
+
+    def unseen(self, document: Document, classes: Sequence[str]) -> list[str]:
+        """Those of the classes that no run of another file has constructed."""
+        seen = document.importer_traces.classes()
+        return [name for name in classes if name.rpartition(".")[2] not in seen]
+
+    def search(self, document: Document, module: Module, classes: Sequence[str]) -> Search | None:
+        """What a worker needs to look for examples of these classes; None where there are none."""
+        if not classes:
+            return None
+        return Search(self.known(document, module, classes), [each.path for each in document.importers or []], list(classes))
+
+
+def problems(choice: Choice, path: str) -> list[Finding]:
+    """What is wrong with the given examples of a file, as findings."""
+    return [Finding("example", "error", problem.message, problem.span, path) for problem in choice.problems]

@@ -1,0 +1,140 @@
+"""The third step: a run is sent to a worker, and what comes back is handed on while it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from shapelens import protocol
+from shapelens.examples.found_examples import FoundExamples
+from shapelens.lsp.documents.analysis import Analysis
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.documents.repeatable_run import RepeatableRun
+from shapelens.lsp.runs.cached_runs import CachedRuns
+from shapelens.lsp.runs.client import Client
+from shapelens.lsp.runs.fix_search import FixSearch
+from shapelens.lsp.runs.progress import tell_when_slow
+from shapelens.lsp.runs.stages import ImporterRun, OwnRun
+from shapelens.lsp.runs.trial import try_run
+from shapelens.lsp.workspace.workers import Workers
+from shapelens.runner import Worker
+from shapelens.runner.preload import third_party
+
+logger = logging.getLogger(__package__)
+
+KEEP_AFTER = 0.005  # seconds after which a run has been sent: then there is time to compute what is kept of the last one
+
+
+class Runner:
+    """Knows which run is under way for which document. Each run is waited for; `cancel` makes that end early."""
+
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        workers: Workers,
+        client: Client,
+        cached_runs: CachedRuns,
+        found: FoundExamples,
+        fix_search: FixSearch,
+        run_ids: itertools.count[int],
+        place: Callable[[Document], tuple[str, Worker]],
+    ) -> None:
+        """place: gives the workspace folder of a document, and the worker that runs it."""
+        self._documents = documents
+        self._workers = workers
+        self._client = client
+        self._cached_runs = cached_runs
+        self._found = found
+        self._fix_search = fix_search
+        self._run_ids = run_ids
+        self._place = place
+        self._under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
+
+    def is_running(self, document: Document) -> bool:
+        """Whether a run is under way for a document."""
+        return document in self._under_way
+
+    def cancel(self, document: Document) -> None:
+        """Stop the run of a document if one is under way."""
+        if document in self._under_way:
+            worker, run_id = self._under_way[document]
+            # After the messages that are there already: the worker will fork another process, which takes processors from the server.
+            asyncio.get_running_loop().call_soon(worker.cancel, run_id)
+
+    async def run(self, document: Document, results: OwnRun, search: protocol.Search | None) -> None:
+        """Run an open document: the examples of `results.analysis`, but for those that are kept, and those that the search finds."""
+        run = self._to_send(document, results, search)
+        document.begin_run(run)
+        if results.analysis.kept is not None:
+            asyncio.get_running_loop().call_later(KEEP_AFTER, results.analysis.kept.prepare)
+        await self._send(document, results, run, on_behalf_of=document)
+
+    async def run_importer(self, importer: Document, results: ImporterRun, document: Document) -> None:
+        """Run a file that is not open, for a document that it imports."""
+        await self._send(importer, results, self._to_send(importer, results, None), on_behalf_of=document)
+
+    async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:
+        """Whether an example runs, and what comes out of it or is wrong; None where there is no time to try it."""
+        root, worker = self._place(document)
+        if document.module.errors:
+            return None
+        request = protocol.ExampleRequest(class_name, expression)
+        run = protocol.Run(next(self._run_ids), document.path, document.module.text, root, [request], named=False)
+        run.overlays = {other.path: other.text for other in self._documents.values() if other is not document and not other.saved}
+        return await try_run(run, worker)
+
+    def _to_send(self, document: Document, results: OwnRun | ImporterRun, search: protocol.Search | None) -> RepeatableRun:
+        root, worker = self._place(document)
+        analysis = results.analysis
+        worker.preload(third_party(analysis.module.imports, root, document.path))
+        others = {self._documents[uri].path: (self._documents[uri], module) for uri, (_, module) in results.others.items()}
+        run = protocol.Run(
+            run_id=next(self._run_ids),
+            file=document.path,
+            text=analysis.module.text,
+            root=root,
+            examples=_requests(analysis),
+            overlays={path: module.text for path, (other, module) in others.items() if not other.saved or module.text != other.text},
+            observe=list(others),
+            deadline=analysis.settings.deadline,
+            memory_limit=analysis.settings.memory_limit,
+            search=search,
+            findings_first=isinstance(results, OwnRun),
+        )
+        lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
+        return RepeatableRun(run, worker, lasting=lasting)
+
+    async def _send(self, document: Document, results: OwnRun | ImporterRun, repeatable: RepeatableRun, on_behalf_of: Document) -> None:
+        run, worker = repeatable.run, repeatable.worker
+        wanted = [*(request.target for request in run.examples), *(run.search.classes if run.search is not None else ())]
+        logger.debug("run %d: %s of %s", run.run_id, ", ".join(wanted) or "nothing", document.path)
+        self._workers.new_run()
+        self._under_way[on_behalf_of] = (worker, run.run_id)
+        results.run = repeatable
+        self._fix_search.expect(on_behalf_of)
+        telling = asyncio.create_task(tell_when_slow(run, worker, self._client))
+        try:
+            finished = await self._cached_runs.run(
+                run,
+                worker,
+                results.take,
+                lasting=repeatable.lasting,
+                partial=results.analysis.kept is not None,
+                complete=partial(self._found.completed, document.path),
+            )
+        finally:
+            telling.cancel()
+            del self._under_way[on_behalf_of]
+        results.finish(finished)
+        logger.debug("run %d ended: %s", run.run_id, finished.outcome)
+
+
+def _requests(analysis: Analysis) -> list[protocol.ExampleRequest]:
+    return [
+        protocol.ExampleRequest(example.target, example.expression)
+        for number, example in enumerate(analysis.examples)
+        if analysis.kept is None or number in analysis.kept.again
+    ]

@@ -1,0 +1,157 @@
+"""The fourth step: what was seen becomes what the editor shows, of the document that ran and of those that its run went through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from shapelens import protocol
+from shapelens.analysis.findings.findings import Finding, findings
+from shapelens.analysis.traces.splicing import spliced, without_values
+from shapelens.analysis.traces.views import reaches
+from shapelens.examples.choose import choose
+from shapelens.examples.found_examples import FoundExamples
+from shapelens.lsp.documents.analysis import Analysis
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.documents.moved_findings import moved_findings
+from shapelens.lsp.documents.moved_traces import moved_trace
+from shapelens.lsp.documents.repeatable_run import RepeatableRun
+from shapelens.lsp.runs.choose import Others, problems
+from shapelens.lsp.runs.client import Client
+from shapelens.lsp.runs.fix_search import FixSearch
+from shapelens.lsp.workspace.configuration import Configuration
+from shapelens.lsp.workspace.parsed_files import ParsedFiles
+
+
+class Presenter:
+    """Turns traces into analyses, and shows these. When a stage of a run is shown is not decided here, but by `stages`."""
+
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        configuration: Configuration,
+        client: Client,
+        found: FoundExamples,
+        parsed_files: ParsedFiles,
+        fix_search: FixSearch,
+    ) -> None:
+        self._documents = documents
+        self._configuration = configuration
+        self._client = client
+        self._found = found
+        self._parsed_files = parsed_files
+        self._fix_search = fix_search
+
+    def is_current(self, document: Document, analysis: Analysis) -> bool:
+        """Whether the document is still open, and still has the text that was analysed."""
+        return self._documents.get(document.uri) is document and document.version == analysis.version
+
+    # --- from a trace to an analysis ---
+
+    def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
+        """The analysis with what a run of the document has seen."""
+        settings = self._configuration.of(document)
+        whole, more = traced.stage != "partial", traced.stage in protocol.WHAT_IS_WRONG
+        trace = self._found.keep(document.path, analysis.module, traced.trace, document.evidence_around, whole=whole, remember=not more)
+        if analysis.kept is not None:
+            own = analysis.kept.trace
+            assert own is not None
+            trace = spliced(without_values(own) if more else own, analysis.kept.again, trace)
+        # What was kept is in the trace now; it knows the analysis before, which knew the one before that.
+        seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named", kept=None)
+        if traced.stage == "partial":  # Nothing is said to be wrong before the run has come to its end.
+            return self._merged(document, seen)
+        return self.with_importers(document, seen)
+
+    def with_importers(self, document: Document, analysis: Analysis) -> Analysis:
+        """The analysis with what the runs of importing files saw in the document, and with the findings of all of it."""
+        seen = self._merged(document, analysis)
+        return replace(seen, findings=self._findings(document, seen))
+
+    def _merged(self, document: Document, analysis: Analysis) -> Analysis:
+        return replace(analysis, trace=document.importer_traces.merged_with(analysis.own, analysis.module))
+
+    def _findings(self, document: Document, analysis: Analysis) -> list[Finding]:
+        choice = choose(analysis.module, document.path, analysis.settings)
+        found = [*document.failure, *problems(choice, document.path)]
+        if analysis.trace is not None:
+            found += findings(analysis.module, analysis.trace, analysis.settings, self._parsed_files)
+        return found
+
+    # --- from an analysis to the editor ---
+
+    def publish(self, document: Document, found: Sequence[Finding]) -> None:
+        """Show findings whose positions are of the newest text."""
+        self._client.publish(document, found)
+
+    def publish_moved(self, document: Document, found: Sequence[Finding]) -> None:
+        """Show findings whose positions are those of the document's analysis, where they are in the newest text."""
+        self.publish(document, moved_findings(found, document.since))
+
+    def show_hints(self, document: Document, analysis: Analysis) -> None:
+        """Take hints, hovers and lenses from this analysis from now on."""
+        document.show(analysis)
+        # Now, so that they are there when they are asked for: Neovim shows none that come after it has drawn again since the refresh.
+        _ = analysis.hints
+        self._client.refresh()
+
+    def show(self, document: Document, analysis: Analysis) -> None:
+        """Show all of an analysis: findings, hints, hovers and lenses."""
+        had_something = document.analysis is not None
+        document.show(analysis)
+        self.publish_moved(document, analysis.findings)
+        if had_something or analysis.module.classes:
+            self._client.refresh()
+
+    def show_settings(self, document: Document) -> None:
+        """Show what was seen as the settings now want it, without running anything. Findings of an older text are left to the next run."""
+        shown = document.analysis
+        if shown is not None:
+            changed = replace(shown, settings=self._configuration.of(document))
+            if shown.trace is not None:
+                changed = replace(changed, findings=self._findings(document, changed))
+            if self.is_current(document, changed):
+                self.show(document, changed)
+            else:
+                self.show_hints(document, changed)
+
+    def show_moved(self, document: Document, analysis: Analysis) -> None:
+        """Show a text of which nothing had to run, with the fixes that are known. The analysis has what was seen, moved to that text."""
+        before = document.complete
+        seen = document.follow_edit(self.with_importers(document, analysis))
+        if before is not None:
+            self._fix_search.follow(document, before, seen)
+        self.publish(document, seen.findings)
+        self.show_hints(document, seen)
+        self.seek_fixes(document)
+
+    def show_elsewhere(self, trace: protocol.Trace, others: Others, run: RepeatableRun | None, *, hints: bool) -> None:
+        """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""
+        for uri, (version, module) in others.items():
+            document = self._documents.get(uri)
+            if document is None or document.version != version:
+                continue  # It has changed since, and what imports it runs again.
+            if run is not None and reaches(trace, document.path):
+                document.importer_traces.add(trace, module, run)
+            elif not document.importer_traces.drop(trace.file):
+                continue
+            if not document.module.errors and (document.analysis is None or document.analysis.version != version):
+                continue  # Its own run is still to come, and will show this as well: until then nothing is known of the newest text.
+            shown = document.analysis or Analysis(version, module, self._configuration.of(document))
+            own = moved_trace(shown.own, shown.module.lines, module.lines) if shown.own is not None else None
+            analysis = self.with_importers(document, replace(shown, version=version, module=module, own=own))
+            if not document.module.errors:
+                self.publish(document, analysis.findings)
+            if hints:
+                self.show_hints(document, analysis)
+                self.seek_fixes(document)
+            else:
+                self._fix_search.expect(document)
+
+    def seek_fixes(self, document: Document) -> None:
+        """Look for fixes of what is shown of a document now that a run of it has ended."""
+        analysis = document.analysis
+        if analysis is None or not self.is_current(document, analysis):
+            self._fix_search.forget(document)
+            return
+        self._fix_search.want(document, analysis, document.runs_behind(analysis))
