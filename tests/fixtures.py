@@ -31,8 +31,8 @@ from shapelens.analysis.display.hovers import hover
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.batch import Analysed, Batch
-from shapelens.source import edits
 from shapelens.source.module import Module
+from shapelens.source.position_map import apply
 from shapelens.source.positions import Position, Span
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
@@ -148,7 +148,7 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
         copy = Path(shutil.copytree(project, Path(folder) / project.name))
         fixed = copy / Path(fix.file).relative_to(project)
         before = text if fix.file == str(path) else fixed.read_bytes().decode()
-        fixed.write_bytes(edits.apply(before, fix.edits).encode())
+        fixed.write_bytes(apply(before, fix.edits).encode())
         changed = fixed.read_bytes().decode() if fix.file == str(path) else text
         left = await batch.analyse(copy / path.relative_to(project), changed, fixes=False)
     # The words of another finding may change with the sizes that the fix changes.

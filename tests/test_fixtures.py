@@ -14,7 +14,7 @@ from shapelens.analysis.display.lenses import lenses
 from shapelens.analysis.findings.findings import findings
 from shapelens.batch import Analysed, Batch
 from shapelens.examples.settings import Settings
-from shapelens.source import edits
+from shapelens.source.position_map import apply
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -102,5 +102,5 @@ async def test_three_fixes_mend_three_mistakes(batch: Batch) -> None:
     said = await batch.analyse(path, text)
     assert [finding.code for finding in said.findings] == ["conv-in-channels", "norm-num-features", "linear-in-features"]
     fixes = [finding.fix for finding in said.findings if finding.fix is not None]
-    mended = edits.apply(text, [edit for fix in fixes for edit in fix.edits])
+    mended = apply(text, [edit for fix in fixes for edit in fix.edits])
     assert (await batch.analyse(path, mended)).findings == []

@@ -6,8 +6,10 @@ import ast
 
 import pytest
 
-from shapelens.source.edits import apply, replace_argument, set_directive
-from shapelens.source.module import Call, Module, parse
+from shapelens.source.calls import Call
+from shapelens.source.edits import replace_argument, set_directive
+from shapelens.source.module import Module, parse
+from shapelens.source.position_map import apply
 
 
 def first_call(module: Module, function: str) -> Call:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shapelens.source import statements
-from shapelens.source.edits import TextEdit, apply
-from shapelens.source.module import Module, Parameter, parse
+from shapelens.source.classes import Parameter
+from shapelens.source.module import Module, parse
+from shapelens.source.position_map import TextEdit, apply
 from shapelens.source.positions import Position, Span
 
 NET = '''\

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from shapelens.source.edits import PositionMap, TextEdit, apply
+from shapelens.source.position_map import PositionMap, TextEdit, apply
 from shapelens.source.positions import Lines, Position, Span
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from shapelens.analysis.repairs.rearrangements import place, rewritings
 from shapelens.analysis.repairs.size_expressions import operands, replacement
-from shapelens.source.edits import apply
 from shapelens.source.module import parse
+from shapelens.source.position_map import apply
 from shapelens.source.positions import Span
 
 

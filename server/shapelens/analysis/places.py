@@ -9,7 +9,8 @@ from pathlib import PurePath
 from shapelens import protocol
 from shapelens.analysis.layer_arguments import index_of
 from shapelens.protocol import LayerSeen, Mismatch, Trace
-from shapelens.source.module import Argument, Call, Module
+from shapelens.source.calls import Argument, Call
+from shapelens.source.module import Module
 from shapelens.source.positions import Span
 
 OtherModules = Callable[[str], Module | None]  # the parsed text of another file by its absolute path; None where it cannot be had

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from shapelens.examples import expression as expressions
 from shapelens.examples.settings import Settings
-from shapelens.source.module import Directive, Module, ModuleClass
+from shapelens.source.comments import Directive
+from shapelens.source.module import Module, ModuleClass
 from shapelens.source.positions import Span
 
 _TOP = Span(1, 0, 1, 0)

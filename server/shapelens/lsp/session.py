@@ -27,8 +27,9 @@ from shapelens.lsp.workspace.parsed_files import depends_on
 from shapelens.lsp.workspace.workers import Workers
 from shapelens.protocol import Alternative, ExampleRequest
 from shapelens.runner import State, Worker, interpreter
-from shapelens.source.edits import TextEdit
-from shapelens.source.module import set_directive, warm_up
+from shapelens.source.edits import set_directive
+from shapelens.source.module import warm_up
+from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position, Span
 
 logger = logging.getLogger(__name__)

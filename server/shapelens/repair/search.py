@@ -16,8 +16,8 @@ from shapelens.analysis.places import OtherModules
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Trace
-from shapelens.source.edits import TextEdit, apply
 from shapelens.source.module import Module, parse
+from shapelens.source.position_map import TextEdit, apply
 from shapelens.source.positions import Lines, Span
 
 # Runs the document with these texts, by absolute path, in the place of those that it has, and these of its examples (None: all). Gives None

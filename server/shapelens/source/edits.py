@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from shapelens.source.calls import Argument, Call
 from shapelens.source.comments import between
-from shapelens.source.position_map import PositionMap, TextEdit, apply
+from shapelens.source.module import Module, parse
+from shapelens.source.position_map import TextEdit, apply
 from shapelens.source.positions import BYTE_ORDER_MARK, LINE_END, Lines, Position, Span
-
-__all__ = ["PositionMap", "TextEdit", "apply", "replace_argument", "set_directive"]
-
-if TYPE_CHECKING:
-    from shapelens.source.module import Module
 
 
 def replace_argument(module: Module, call: Call, argument: Argument | None, keyword: str, new_text: str) -> TextEdit:
@@ -71,8 +65,6 @@ def _added(lines: Lines, call: Call, argument: str) -> TextEdit:
 
 
 def _check(module: Module, edit: TextEdit) -> None:
-    from shapelens.source.module import parse
-
     after = parse(apply(module.text, [edit]), module)
     if len(after.errors) > len(module.errors):
         raise ValueError(f"the result would not parse: {edit.new_text}")

@@ -10,25 +10,10 @@ from functools import cached_property
 from shapelens.source.calls import Argument, Call, Expression, StatementReader
 from shapelens.source.classes import ClassStatement, Head, Parameter
 from shapelens.source.comments import Directive, read_comments
-from shapelens.source.edits import replace_argument, set_directive
 from shapelens.source.names import NameTable
 from shapelens.source.positions import Lines, Position, Span
 from shapelens.source.scanner import LogicalLine
 from shapelens.source.statements import Placed, Statements, split
-
-__all__ = [
-    "Argument",
-    "Call",
-    "Directive",
-    "Expression",
-    "Module",
-    "ModuleClass",
-    "Parameter",
-    "SyntaxProblem",
-    "parse",
-    "replace_argument",
-    "set_directive",
-]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from shapelens.analysis.places import layer_name
 from shapelens.analysis.shapes import has_tensor, is_size, memory_text, plural, shape_text, sizes_text
 from shapelens.examples.settings import Settings
 from shapelens.protocol import ExampleRun, LayerSeen, Observation, ParameterSeen, Trace, Value
-from shapelens.source.module import Expression, Module, ModuleClass
+from shapelens.source.calls import Expression
+from shapelens.source.module import Module, ModuleClass
 from shapelens.source.positions import Position, Span
 
 MOST_ROWS = 16

@@ -12,7 +12,8 @@ from shapelens.analysis.places import Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import Remark, Value
-from shapelens.source.edits import TextEdit, replace_argument
+from shapelens.source.edits import replace_argument
+from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
 
 _SIGNS = {

@@ -14,7 +14,8 @@ from shapelens.analysis.layer_arguments import fits, normalized_shape
 from shapelens.analysis.places import ArgumentPlace, Places, layer_name
 from shapelens.analysis.repairs.size_expressions import Sizes, replacement
 from shapelens.protocol import LayerSeen, Mismatch, Value
-from shapelens.source.edits import TextEdit, replace_argument
+from shapelens.source.edits import replace_argument
+from shapelens.source.position_map import TextEdit
 
 _COUNTED_FROM_THE_FRONT = ("num_features", "num_channels")  # dim 1, whatever the number of dims; all else counts from the back
 

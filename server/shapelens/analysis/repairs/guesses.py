@@ -19,7 +19,8 @@ from shapelens.analysis.repairs.rearrangements import rewritings
 from shapelens.analysis.repairs.size_expressions import operands
 from shapelens.analysis.shapes import sizes_text
 from shapelens.protocol import LayerSeen, Mismatch, Suspect
-from shapelens.source.edits import TextEdit, replace_argument
+from shapelens.source.edits import replace_argument
+from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
 
 MOST_SHOWN = 5  # suspects among the related places of a finding

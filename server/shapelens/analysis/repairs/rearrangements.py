@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from shapelens.source.edits import TextEdit
-from shapelens.source.module import Argument, Call, Module
+from shapelens.source.calls import Argument, Call
+from shapelens.source.module import Module
+from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
 
 # What these take besides dims comes first: the tensors or sizes that are no dims. A method has one argument less.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from shapelens.analysis.display.lenses import Lens
 from shapelens.analysis.findings.findings import Finding, Related
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.source.edits import PositionMap, TextEdit
+from shapelens.source.position_map import PositionMap, TextEdit
 
 
 def moved_findings(found: Iterable[Finding], since: PositionMap) -> list[Finding]:

@@ -12,7 +12,8 @@ from shapelens.analysis.display.lenses import Lens
 from shapelens.analysis.evidence import evidence_text
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.server import to_lsp
-from shapelens.source.edits import TextEdit, set_directive
+from shapelens.source.edits import set_directive
+from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
 
 _IGNORE = re.compile(r"#\s*shapelens:\s*ignore\[([^\]]*)\]")

@@ -14,7 +14,7 @@ from shapelens.analysis.findings.codes import CODES
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.lsp.documents.paths import path_of
-from shapelens.source.edits import TextEdit
+from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Lines, Position, Span
 
 SOURCE = "ShapeLens"
