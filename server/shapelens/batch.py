@@ -23,7 +23,7 @@ from shapelens.examples.settings import Settings
 from shapelens.repair import search
 from shapelens.runner import Worker, interpreter
 from shapelens.runner.preload import third_party
-from shapelens.runner.state import Failure
+from shapelens.runner.worker_state import Failure
 from shapelens.source.module import Module, parse
 
 # Nobody types meanwhile, so there is time to try what is less likely.
@@ -173,7 +173,7 @@ class Batch:
             found = findings(module, analysed.trace, settings, _parsed)
             if fixes and not analysed.findings:
                 # What other files' examples show cannot be run by their number.
-                document = search.Document(file, module, settings, 0 if views else len(own.examples), found, _parsed)
+                document = search.FileToMend(file, module, settings, 0 if views else len(own.examples), found, _parsed)
                 found = await search.with_fixes(document, self._attempts(analysed, own, from_users=bool(views)), LIMITS)
             analysed.findings += found
         return analysed

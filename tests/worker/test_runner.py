@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from shapelens import protocol
-from shapelens.runner import Failure, State, Worker, interpreter
+from shapelens.runner import Failure, Worker, WorkerState, interpreter
 from shapelens.runner import worker as worker_module
 
 NET = """\
@@ -34,7 +34,7 @@ class Runs:
 
     def __init__(self) -> None:
         self.worker = Worker(sys.executable, on_state=self._enter)
-        self.states: list[State] = []
+        self.states: list[WorkerState] = []
         self._changed = asyncio.Event()
         self.traces: list[protocol.Traced] = []
         self._ids = 0
@@ -51,7 +51,7 @@ class Runs:
             self._changed.clear()
             await asyncio.wait_for(self._changed.wait(), 60)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: WorkerState) -> None:
         self.states.append(state)
         self._changed.set()
 

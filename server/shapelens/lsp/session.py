@@ -26,7 +26,7 @@ from shapelens.lsp.workspace.configuration import Configuration
 from shapelens.lsp.workspace.parsed_files import depends_on
 from shapelens.lsp.workspace.workers import Workers
 from shapelens.protocol import Alternative, ExampleRequest
-from shapelens.runner import State, Worker, interpreter
+from shapelens.runner import Worker, WorkerState, interpreter
 from shapelens.source.edits import set_directive
 from shapelens.source.module import warm_up
 from shapelens.source.position_map import TextEdit
@@ -50,7 +50,7 @@ class Session:
         self._workers = workers
         self._cached_runs = CachedRuns(store)
         self._pipeline = Pipeline(self.documents, self._configuration, self._workers, client, self._cached_runs, self._place)
-        self._schedule = Schedule(self._pipeline.run, self._pipeline.runner.cancel, self._pipeline.fix_search)
+        self._schedule = Schedule(self._pipeline.run, self._pipeline.runner.cancel, self._pipeline.background_fixes)
 
     def greet(self) -> None:
         """The client has said hello: tell it of what has happened until now, too."""
@@ -133,7 +133,7 @@ class Session:
         """Wait until it is known which fixes of a document's findings work, or `enough` is known, though not for long."""
         document = self.documents.get(uri)
         if document is not None:
-            await self._pipeline.fix_search.tried(document, enough)
+            await self._pipeline.background_fixes.tried(document, enough)
 
     def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
         """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""
@@ -289,7 +289,7 @@ class Session:
             return None
         return worker.interpreter, environment, [*known, self._cached_runs.now(others)]
 
-    def _tell_state(self, worker: Worker, state: State) -> None:
+    def _tell_state(self, worker: Worker, state: WorkerState) -> None:
         if state.name in ("ready", "running"):
             self._cached_runs.learn(worker)
         if state.name == "starting":

@@ -36,7 +36,7 @@ class GivenUp(Exception):
 
 
 @dataclass(frozen=True)
-class Document:
+class FileToMend:
     """What was run: its text, settings, examples (their number) and findings, and the modules of other files."""
 
     file: str
@@ -56,16 +56,16 @@ class Limits:
     seconds_for_others: float  # once a fix has been found
 
 
-async def with_fixes(document: Document, attempt: Attempt, limits: Limits) -> list[Finding]:
+async def with_fixes(document: FileToMend, attempt: Attempt, limits: Limits) -> list[Finding]:
     """The findings of a document with those of their candidates as `fix` and `alternatives` that were tried and work."""
-    search = Search(document, attempt, limits)
+    search = RepairSearch(document, attempt, limits)
     return [await search.mended(finding) for finding in document.findings]
 
 
-class Search:
+class RepairSearch:
     """The search for the fixes of one document's findings. What was run for one finding is not run again for another."""
 
-    def __init__(self, document: Document, attempt: Attempt, limits: Limits) -> None:
+    def __init__(self, document: FileToMend, attempt: Attempt, limits: Limits) -> None:
         self._document = document
         self._attempt = attempt
         self._limits = limits

@@ -1,6 +1,6 @@
 """Starts, feeds, cancels, times out and restarts workers. It runs no user code itself and knows nothing of LSP."""
 
-from shapelens.runner.state import Failure, State
 from shapelens.runner.worker import Worker
+from shapelens.runner.worker_state import Failure, WorkerState
 
-__all__ = ["Failure", "State", "Worker"]
+__all__ = ["Failure", "Worker", "WorkerState"]

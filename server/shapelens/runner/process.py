@@ -15,7 +15,7 @@ from typing import Any
 
 from shapelens import protocol
 from shapelens.runner import interpreter as interpreters
-from shapelens.runner.state import Failure, no_torch
+from shapelens.runner.worker_state import Failure, no_torch
 
 WORKER = Path(protocol.__file__).parent / "worker" / "__main__.py"
 HANDSHAKE_SECONDS = 60.0

@@ -12,7 +12,7 @@ from typing import Any
 
 from shapelens import protocol
 from shapelens.runner import process as processes
-from shapelens.runner.state import Failure, State
+from shapelens.runner.worker_state import Failure, WorkerState
 
 logger = logging.getLogger(__name__)
 
@@ -58,11 +58,11 @@ class Worker:
         root: str = "",
         fork: bool | None = None,
         on_output: Callable[[str], None] = lambda text: None,
-        on_state: Callable[[State], None] = lambda state: None,
+        on_state: Callable[[WorkerState], None] = lambda state: None,
     ) -> None:
         self.interpreter = interpreter
         self.root = root
-        self.state = State("stopped")
+        self.state = WorkerState("stopped")
         self._fork = fork
         self._on_output = on_output
         self._on_state = on_state
@@ -159,7 +159,7 @@ class Worker:
         if self._pump is not None:
             self._pump.cancel()
         await self._end_process()
-        self._enter(State("stopped"))
+        self._enter(WorkerState("stopped"))
 
     def kill(self) -> None:
         """End the process and its children at once, without waiting: for the end of the server."""
@@ -185,7 +185,7 @@ class Worker:
         if self._crashes > 1:
             await asyncio.sleep(min(LONGEST_BACK_OFF, 0.25 * 2 ** (self._crashes - 1)))
         if self._failure is None:
-            self._enter(State("starting"))
+            self._enter(WorkerState("starting"))
         outcome = await processes.spawn(self.interpreter, self.root, self._fork, self._receive, self._on_output)
         if isinstance(outcome, Failure):
             self._failure, self._failed_at = outcome, time.monotonic()
@@ -219,7 +219,7 @@ class Worker:
     async def _until_ready(self, process: processes.Process) -> None:
         await _first(process.ready, process.ended)
         if process is self._process and process.ready.is_set() and self._running is None:
-            self._enter(State("ready"))
+            self._enter(WorkerState("ready"))
 
     async def _until_ended(self, process: processes.Process) -> None:
         await process.ended.wait()
@@ -250,7 +250,7 @@ class Worker:
         elif isinstance(message, protocol.Finished) and job is not None and message.run_id == job.run.run_id:
             job.end(message)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: WorkerState) -> None:
         if state != self.state:
             self.state = state
             self._on_state(state)
@@ -270,7 +270,7 @@ class Worker:
                 job.finish("cancelled")
                 self._running = None
             if self.state.name == "running":
-                self._enter(State("ready"))
+                self._enter(WorkerState("ready"))
 
     async def _execute(self, job: _Job) -> None:
         process = await self._started()
@@ -287,7 +287,7 @@ class Worker:
             detail = "" if process.ended.is_set() else f"PyTorch did not load within {LOADING_SECONDS:.0f} s."
             await self._give_up(process, job, "crash", detail)
             return
-        self._enter(State("running"))
+        self._enter(WorkerState("running"))
         before = list(self._cancelled.values())
         process.send(job.run)
         limit = job.run.longest + GRACE_SECONDS

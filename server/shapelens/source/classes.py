@@ -80,7 +80,7 @@ def last_line(text: str, lines: Sequence[LogicalLine], base: int, head: Head) ->
 
 def read(tree: cst.Module, text: str, lines: Sequence[LogicalLine], base: int) -> tuple[list[ClassStatement], Names]:
     """The classes of a statement and what its names stand for."""
-    reader = _Reader(text, lines, base)
+    reader = _LibcstReader(text, lines, base)
     reader.statements(tree.body, "", at_module_level=True)
     return reader.classes, reader.names
 
@@ -109,7 +109,7 @@ def _indentation(text: str, line: LogicalLine, base: int) -> int:
     return indentation(text, line._replace(line_start=line.line_start - base, start=line.start - base))
 
 
-class _Reader:
+class _LibcstReader:
     """Walks statements only: expressions hold neither classes nor imports, and visiting them is most of the cost."""
 
     def __init__(self, text: str, lines: Sequence[LogicalLine], base: int) -> None:

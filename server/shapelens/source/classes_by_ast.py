@@ -19,12 +19,12 @@ def read_quickly(text: str, lines: Sequence[LogicalLine], base: int) -> tuple[li
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    reader = _Reader(text, lines, base)
+    reader = _AstReader(text, lines, base)
     reader.statements(tree.body, "", at_module_level=True)
     return reader.classes, reader.names
 
 
-class _Reader:
+class _AstReader:
     """Walks statements only: expressions hold neither classes nor imports."""
 
     def __init__(self, text: str, lines: Sequence[LogicalLine], base: int) -> None:

@@ -34,7 +34,7 @@ class Directive:
 
 
 @dataclass
-class _Found:
+class _Comment:
     offset: int  # of the `#`
     body: int  # of what follows the mark
     end: int
@@ -64,7 +64,7 @@ def read_comments(
         if line is not None and not _is_comment(text, line, match.start()):
             continue
         number = lines.position(match.start()).line
-        found = _Found(match.start(), match.end(), lines.offset(Position(number, 1 << 30)))
+        found = _Comment(match.start(), match.end(), lines.offset(Position(number, 1 << 30)))
         body = text[found.body : found.end]
         own_line = not text[lines.starts[number - 1] : found.offset].strip(" \t\x0c\ufeff")
         if ignore := _IGNORE.match(body.rstrip()):
@@ -86,7 +86,7 @@ def _is_comment(text: str, line: LogicalLine, offset: int) -> bool:
     return any(start == offset for start, _ in comments)
 
 
-def _silenced_lines(lines: Lines, inside: LogicalLine | None, following: LogicalLine | None, found: _Found, own_line: bool) -> range:
+def _silenced_lines(lines: Lines, inside: LogicalLine | None, following: LogicalLine | None, found: _Comment, own_line: bool) -> range:
     here = lines.position(found.offset).line
     if inside is not None and found.offset < inside.end:
         # Between the brackets of a long call it stands for its own line, or for the next one if it has a line of its own.
@@ -107,7 +107,7 @@ def between(before: str, after: str) -> str:
     return "" if not before or before[-1] in "([{" or after[:1] in tuple(")]}") else " "
 
 
-def _directive(lines: Lines, found: _Found, own_line: bool) -> tuple[Directive, int]:
+def _directive(lines: Lines, found: _Comment, own_line: bool) -> tuple[Directive, int]:
     """The directive that begins at a mark, and the index at which its last comment ends."""
     text = lines.text
     first = text[found.body : found.end].rstrip()

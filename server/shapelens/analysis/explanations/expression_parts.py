@@ -91,11 +91,11 @@ def parts_of(place: Place) -> Parts | None:
             node = ast.parse(f" {text}".strip()).body[0]
         except (SyntaxError, ValueError, IndexError):
             return None
-        return _Reader(place, text, 0).augmented(node)
-    return _Reader(place, f"({text})", 1).read(node)
+        return _PartsCollector(place, text, 0).augmented(node)
+    return _PartsCollector(place, f"({text})", 1).read(node)
 
 
-class _Reader:
+class _PartsCollector:
     """Makes the parts of one expression. ahead: how many characters were put in front of its text."""
 
     def __init__(self, place: Place, text: str, ahead: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shapelens import protocol
 from shapelens.cache.inputs import ReadState
-from shapelens.cache.runs import Kept, RunCache
+from shapelens.cache.runs import CachedRun, RunCache
 from shapelens.cache.store import Store
 from shapelens.runner import Worker
 
@@ -84,12 +84,12 @@ class CachedRuns:
             self._whole.pop(run.file, None)
         if cache is not None and newest and finished.outcome == "ok":
             traced = protocol.Traced(run.run_id, newest[0].stage, complete(newest[0].trace))
-            task = asyncio.create_task(self._keep(cache, run, worker.interpreter, Kept(traced, finished)))
+            task = asyncio.create_task(self._keep(cache, run, worker.interpreter, CachedRun(traced, finished)))
             self._writing.add(task)
             task.add_done_callback(self._writing.discard)
         return finished
 
-    async def _keep(self, cache: RunCache, run: protocol.Run, interpreter: str, kept: Kept) -> None:
+    async def _keep(self, cache: RunCache, run: protocol.Run, interpreter: str, kept: CachedRun) -> None:
         read = await asyncio.to_thread(cache.keep, run, interpreter, kept)
         if read is not None and run.named:
             self._read[run.file] = run, read
@@ -109,7 +109,7 @@ class CachedRuns:
             return
         whole = replace(whole, text=run.text)
         finished = protocol.Finished(whole.run_id, "ok", read=sorted(read))
-        kept = self._cache.keep(whole, interpreter, Kept(protocol.Traced(whole.run_id, "named", trace), finished))
+        kept = self._cache.keep(whole, interpreter, CachedRun(protocol.Traced(whole.run_id, "named", trace), finished))
         if kept is not None:
             self._read[run.file] = whole, kept
             self._whole[run.file] = whole, read

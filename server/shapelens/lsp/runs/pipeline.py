@@ -14,10 +14,10 @@ from shapelens.examples.importing_files import ENOUGH
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_traces import moved_trace
+from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.choose import Chooser, Chosen
 from shapelens.lsp.runs.client import Client
-from shapelens.lsp.runs.fix_search import FixSearch
 from shapelens.lsp.runs.plan import FollowEdit, RunAffected, StayAsShown, plan
 from shapelens.lsp.runs.run import Runner
 from shapelens.lsp.runs.show import Presenter
@@ -48,9 +48,9 @@ class Pipeline:
         run_ids = itertools.count(1)
         self.found = FoundExamples(self._parsed_files.state_of)
         self.importers = Importers(documents, configuration, place)
-        self.fix_search = FixSearch(client, cached_runs, self._parsed_files, run_ids)
-        self.presenter = Presenter(documents, configuration, client, self.found, self._parsed_files, self.fix_search)
-        self.runner = Runner(documents, workers, client, cached_runs, self.found, self.fix_search, run_ids, place)
+        self.background_fixes = BackgroundFixes(client, cached_runs, self._parsed_files, run_ids)
+        self.presenter = Presenter(documents, configuration, client, self.found, self._parsed_files, self.background_fixes)
+        self.runner = Runner(documents, workers, client, cached_runs, self.found, self.background_fixes, run_ids, place)
         self._chooser = Chooser(documents, configuration, self.found)
 
     async def run(self, document: Document, *, whole: bool = False) -> None:

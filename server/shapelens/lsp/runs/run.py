@@ -13,9 +13,9 @@ from shapelens.examples.found_examples import FoundExamples
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
+from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
-from shapelens.lsp.runs.fix_search import FixSearch
 from shapelens.lsp.runs.progress import tell_when_slow
 from shapelens.lsp.runs.stages import ImporterRun, OwnRun
 from shapelens.lsp.runs.trial import try_run
@@ -38,7 +38,7 @@ class Runner:
         client: Client,
         cached_runs: CachedRuns,
         found: FoundExamples,
-        fix_search: FixSearch,
+        background_fixes: BackgroundFixes,
         run_ids: itertools.count[int],
         place: Callable[[Document], tuple[str, Worker]],
     ) -> None:
@@ -48,7 +48,7 @@ class Runner:
         self._client = client
         self._cached_runs = cached_runs
         self._found = found
-        self._fix_search = fix_search
+        self._fix_search = background_fixes
         self._run_ids = run_ids
         self._place = place
         self._under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from shapelens.lsp.documents.document import Document
-from shapelens.lsp.runs.fix_search import FixSearch
+from shapelens.lsp.runs.background_fixes import BackgroundFixes
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +31,12 @@ def seconds_to_wait(to_findings: float, between_edits: float) -> float:
 class Schedule:
     """`run` is awaited for one document after the other; `cancel` makes it return early. Fixes are tried while there is nothing to run."""
 
-    def __init__(self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None], fix_search: FixSearch) -> None:
+    def __init__(
+        self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None], background_fixes: BackgroundFixes
+    ) -> None:
         self._run = run
         self._cancel = cancel
-        self._fix_search = fix_search
+        self._fix_search = background_fixes
         self._seeking_fixes_of: Document | None = None
         self._queue: list[Document] = []  # the last one is next
         self._timers: dict[Document, asyncio.TimerHandle] = {}

@@ -16,9 +16,9 @@ from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_findings import moved_findings
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
+from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.choose import Others, problems
 from shapelens.lsp.runs.client import Client
-from shapelens.lsp.runs.fix_search import FixSearch
 from shapelens.lsp.workspace.configuration import Configuration
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 
@@ -33,14 +33,14 @@ class Presenter:
         client: Client,
         found: FoundExamples,
         parsed_files: ParsedFiles,
-        fix_search: FixSearch,
+        background_fixes: BackgroundFixes,
     ) -> None:
         self._documents = documents
         self._configuration = configuration
         self._client = client
         self._found = found
         self._parsed_files = parsed_files
-        self._fix_search = fix_search
+        self._fix_search = background_fixes
 
     def is_current(self, document: Document, analysis: Analysis) -> bool:
         """Whether the document is still open, and still has the text that was analysed."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from shapelens.runner import State, Worker
+from shapelens.runner import Worker, WorkerState
 
 logger = logging.getLogger(__name__)
 output_logger = logging.getLogger("shapelens.output")
@@ -19,12 +19,12 @@ class Workers:
     """Made when first asked for. Who `listen`s hears of every change of state of any of them."""
 
     def __init__(self) -> None:
-        self._on_state: Callable[[Worker, State], None] | None = None
+        self._on_state: Callable[[Worker, WorkerState], None] | None = None
         self._workers: dict[str, Worker] = {}
         self._stopping: set[asyncio.Task[Any]] = set()
         self._output_left = MOST_OUTPUT
 
-    def listen(self, on_state: Callable[[Worker, State], None]) -> None:
+    def listen(self, on_state: Callable[[Worker, WorkerState], None]) -> None:
         """Tell of each change of state from now on, and of the state that each worker is in now."""
         self._on_state = on_state
         for worker in self._workers.values():
@@ -68,7 +68,7 @@ class Workers:
         """What is printed from now on belongs to another run."""
         self._output_left = MOST_OUTPUT
 
-    def _report(self, interpreter: str, state: State) -> None:
+    def _report(self, interpreter: str, state: WorkerState) -> None:
         worker = self._workers.get(interpreter)
         if worker is not None and self._on_state is not None:
             self._on_state(worker, state)

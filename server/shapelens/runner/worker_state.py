@@ -9,7 +9,7 @@ StateName = Literal["starting", "ready", "running", "no-torch", "failed", "stopp
 
 
 @dataclass(frozen=True)
-class State:
+class WorkerState:
     """`message` is one line for the user, `action` what to do about it, `detail` what the log should hold (several lines)."""
 
     name: StateName
@@ -28,8 +28,8 @@ class Failure:
     detail: str = ""
 
     @property
-    def state(self) -> State:
-        return State(self.name, self.message, self.action, self.detail)
+    def state(self) -> WorkerState:
+        return WorkerState(self.name, self.message, self.action, self.detail)
 
 
 def no_torch(interpreter: str, python: str, error: str | None) -> Failure:

@@ -42,7 +42,7 @@ class _Task:
     interrupted: bool = False
 
 
-class FixSearch:
+class BackgroundFixes:
     """At most one task a document, for its newest findings."""
 
     def __init__(self, client: Client, cached_runs: CachedRuns, parsed_files: ParsedFiles, run_ids: itertools.count[int]) -> None:
@@ -121,8 +121,8 @@ class FixSearch:
         analysis, found = task.analysis, list(task.findings)
         # Examples can be run by their number only where they all are of one run.
         examples = len(task.runs[0].run.examples) if len(task.runs) == 1 and task.runs[0].run.file == document.path else 0
-        tried = search.Document(document.path, analysis.module, analysis.settings, examples, found, self._parsed_files)
-        searching = search.Search(tried, lambda texts, numbers: self._attempt(document.path, task, texts, numbers), LIMITS)
+        tried = search.FileToMend(document.path, analysis.module, analysis.settings, examples, found, self._parsed_files)
+        searching = search.RepairSearch(tried, lambda texts, numbers: self._attempt(document.path, task, texts, numbers), LIMITS)
         try:
             for number, finding in enumerate(task.findings):
                 found[number] = await searching.mended(finding)
