@@ -20,6 +20,7 @@ from shapelens.analysis.traces.views import constructed, merged, reaches, see_al
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.settings import Settings
+from shapelens.regular_files import read_regular
 from shapelens.repair import search
 from shapelens.runner import Worker, interpreter
 from shapelens.runner.preload import third_party
@@ -68,7 +69,7 @@ def read(path: Path) -> str:
     Raises Unreadable for what does not exist, is a folder, may not be read, or is no text.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except FileNotFoundError:
         raise Unreadable(f"{path}: no such file") from None
     except IsADirectoryError:

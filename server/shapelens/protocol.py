@@ -1,7 +1,7 @@
 """The messages between the server and a worker: stdlib dataclasses, framed as length-prefixed JSON.
 
-Both sides import this file, the plain.py and traces.py that it needs, and notebooks.py; nothing else of ours is shared. They must run on
-Python 3.9, as the worker does.
+Both sides import this file, the plain.py and traces.py that it needs, notebooks.py and regular_files.py; nothing else of ours is shared.
+They must run on Python 3.9, as the worker does.
 
 A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`. In a `Traced`, each span and
 value is written once, in lists by class under "shared"; elsewhere stands its place there. They are to be read only.

@@ -84,6 +84,29 @@ def test_what_is_wrong_is_said_and_the_default_holds(tmp_path: Path, text: str, 
     assert dataclasses.replace(found, problems=[], folder="", examples_from="settings") == Settings()
 
 
+def test_values_beyond_all_measure_are_cut_and_said(tmp_path: Path) -> None:
+    found = Settings.from_pyproject(written(tmp_path, f"[tool.shapelens]\ndeadline = 1e308\nmemory-limit = {10**400}"))
+    assert (found.deadline, found.memory_limit) == (3600.0, 1 << 40)
+    assert [problem.partition(": ")[2] for problem in found.problems] == [
+        "deadline must be at most 3600, which holds instead of 1e+308",
+        f"memory-limit must be at most 1048576, which holds instead of 1{17 * '0'}...{19 * '0'}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[tool.shapelens]\nignore = " + 50_000 * "[" + 50_000 * "]", "its values are nested too deeply"),
+        ("[tool.shapelens]\ndeadline" + 5_000 * ".a" + " = 1", "deadline must be a number above 0, not {'a': "),
+        ("# " + (1 << 20) * "x", "larger than 1 MB"),
+    ],
+    ids=["brackets", "dots", "size"],
+)
+def test_a_monstrous_file_is_one_short_problem(tmp_path: Path, text: str, problem: str) -> None:
+    (found,) = Settings.from_pyproject(written(tmp_path, text)).problems
+    assert problem in found and len(found) < 300 + len(str(tmp_path))
+
+
 def test_the_nearest_project_with_settings_counts(tmp_path: Path) -> None:
     written(tmp_path, "[tool.shapelens]\ndims = 'numbers'")
     inner = written(tmp_path / "inner", "[project]\nname = 'x'")
@@ -163,3 +186,4 @@ def test_the_extension_offers_these_settings_with_these_defaults() -> None:
         choices = item.get("additionalProperties", {}).get("enum", []) if setting.type == "string-map" else item.get("enum", [])
         choices = item["properties"] if setting.type == "switches" else choices
         assert sorted(choices) == sorted(setting.choices)
+        assert item.get("maximum", 0) == setting.most

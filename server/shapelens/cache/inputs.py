@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import shapelens
+from shapelens.regular_files import read_regular
 
 # A larger file (data that the code reads) counts as the same while its size and time of change are.
 LARGEST_TEXT = 4 << 20  # bytes
@@ -83,5 +84,4 @@ def _may_be_module(entry: os.DirEntry[str]) -> bool:
 def _digest_of(path: str, key: tuple[int, int]) -> str:
     if key[1] > LARGEST_TEXT or not os.path.isfile(path):  # noqa: PTH113
         return repr(key)
-    with open(path, "rb") as file:  # noqa: PTH123
-        return hashlib.sha256(file.read()).hexdigest()
+    return hashlib.sha256(read_regular(path, LARGEST_TEXT)).hexdigest()

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from shapelens.regular_files import read_regular
+
 logger = logging.getLogger(__name__)
 
 LIMIT = 200 << 20  # bytes
@@ -42,7 +44,7 @@ class Store:
         """The value of a key (a digest in hex), or None. It counts as used now; one that is damaged is removed."""
         path = self._path(key)
         try:
-            content = path.read_bytes()
+            content = read_regular(path, LIMIT)
         except OSError:
             return None
         try:

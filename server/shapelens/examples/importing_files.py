@@ -14,6 +14,7 @@ from pathlib import Path
 
 from shapelens import notebooks
 from shapelens.examples.settings import Settings
+from shapelens.regular_files import read_regular
 
 # Folders that hold other people's code, or none at all.
 SKIPPED_FOLDERS = {"node_modules", "site-packages", "dist-packages", "__pycache__", "venv", "env", "build", "dist", "__pypackages__"}
@@ -101,9 +102,8 @@ class ImportingFiles:
             if known is not None and known.state == state:
                 return known
             is_notebook = file.endswith(notebooks.SUFFIX)
-            if text is None and stat.st_size > (LARGEST_NOTEBOOK if is_notebook else LARGEST_FILE):
-                return None
-            text = Path(file).read_text(encoding="utf-8", errors="replace") if text is None else text
+            if text is None:
+                text = read_regular(file, LARGEST_NOTEBOOK if is_notebook else LARGEST_FILE).decode("utf-8", "replace")
             if is_notebook:
                 notebook = notebooks.read(text)
                 text = notebook.text if notebook is not None else ""

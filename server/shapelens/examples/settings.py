@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from shapelens.regular_files import read_regular
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+LARGEST_PROJECT_FILE = 1 << 20  # bytes of a pyproject.toml
 SEVERITIES = ("error", "warning", "information", "hint")
 
 
@@ -40,6 +44,7 @@ class Setting:
     description: str
     choices: tuple[str, ...] = ()  # of a string, or of the values of a map
     factor: int = 1  # from the unit that the user writes to that of the attribute
+    most: float = 0  # of a number, in the unit that the user writes
 
     @property
     def pyproject_name(self) -> str:
@@ -64,8 +69,23 @@ SETTINGS = (
     Setting("findings.severity", "findings_severity", "string-map", {}, "The severity of findings by code.", SEVERITIES),
     Setting("ignore", "ignore", "string[]", [], "Codes of findings that are never shown."),
     Setting("lints", "lints", "switches", LINTS, 'Which lints are on: `{"unused-layer": false}`.', tuple(LINTS)),
-    Setting("deadline", "deadline", "number", 10, "The seconds after which a run is stopped, once what it imports is loaded."),
-    Setting("memoryLimit", "memory_limit", "number", 4096, "The memory that a run may take, in MiB.", factor=1 << 20),
+    Setting(
+        "deadline",
+        "deadline",
+        "number",
+        10,
+        "The seconds after which a run is stopped, once what it imports is loaded; at most 3600.",
+        most=3600,
+    ),
+    Setting(
+        "memoryLimit",
+        "memory_limit",
+        "number",
+        4096,
+        "The memory that a run may take, in MiB; at most 1048576.",
+        factor=1 << 20,
+        most=1 << 20,
+    ),
     Setting("cache", "cache", "boolean", True, "Keep on disk what runs saw, so that an unchanged file is shown without running again."),
     Setting("serverInterpreter", "server_interpreter", "string", "", "The Python that runs the language server, 3.10 or newer."),
     Setting("log.level", "log_level", "string", "info", "How much the log holds.", ("debug", "info", "warning", "error")),
@@ -105,11 +125,14 @@ class Settings:
         for place in (start, *start.parents):
             file = place / "pyproject.toml"
             try:
-                content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+                content = tomllib.loads(read_regular(file, LARGEST_PROJECT_FILE).decode("utf-8-sig"))
             except (FileNotFoundError, NotADirectoryError):
                 continue
+            except RecursionError:
+                return Settings(folder=str(place), problems=[f"{file}: its values are nested too deeply"])
             except (OSError, ValueError) as error:
-                return Settings(folder=str(place), problems=[f"{file}: {error}"])
+                reason = getattr(error, "strerror", None) or str(error)
+                return Settings(folder=str(place), problems=[f"{file}: {reason}"])
             tool = content.get("tool")
             table = tool.get("shapelens") if isinstance(tool, dict) else None
             if table is None:
@@ -145,9 +168,11 @@ class Settings:
             elif value is not None:  # An editor's null: not set.
                 read = _read(setting, value)
                 if read is None:
-                    problems.append(f"{source}{name} must be {_wanted(setting)}, not {value!r}")
-                else:
-                    values[setting.attribute] = read
+                    problems.append(f"{source}{name} must be {_wanted(setting)}, not {_SHORT.repr(value)}")
+                    continue
+                if setting.most and value > setting.most:
+                    problems.append(f"{source}{name} must be at most {setting.most}, which holds instead of {_SHORT.repr(value)}")
+                values[setting.attribute] = read
         if "examples" in values:
             given = {_key(os.path.join(folder, os.path.expanduser(file))): texts for file, texts in values["examples"].items()}  # noqa: PTH111, PTH118
             values["examples"] = {**self.examples, **given}
@@ -157,6 +182,11 @@ class Settings:
             # An editor sends all of them; one that has its default is no choice of the user.
             values["lints"] = {**self.lints, **{name: on for name, on in values["lints"].items() if on != LINTS[name]}}
         return replace(self, problems=problems, **values)
+
+
+# Values in messages: any depth and length may stand in a file.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
 
 
 def _flat(table: Mapping[str, Any], known: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -175,7 +205,10 @@ def _read(setting: Setting, value: Any) -> Any:
         return value if isinstance(value, bool) else None
     if setting.type == "number":
         right = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
-        return None if not right else int(value * setting.factor) if setting.factor > 1 else float(value)
+        if not right:
+            return None
+        value = min(value, setting.most)
+        return int(value * setting.factor) if setting.factor > 1 else float(value)
     if setting.type == "string":
         if not isinstance(value, str) or (setting.choices and value not in setting.choices):
             return None

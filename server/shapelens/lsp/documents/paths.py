@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pygls import uris
 
+from shapelens.regular_files import read_regular
+
 
 def path_of(uri: str) -> str:
     """The absolute path of a document. One without a path (unsaved, remote, of another system) gets one that no file has."""
@@ -21,8 +23,6 @@ def path_of(uri: str) -> str:
 def on_disk(path: str) -> str | None:
     """The text of a file; None where it has none."""
     try:
-        # newline="" keeps the line ends, as the editor does.
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            return file.read()
+        return read_regular(path).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -15,6 +14,7 @@ from pygls.lsp.server import LanguageServer
 from shapelens.analysis.findings.findings import Finding
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.server import to_lsp
+from shapelens.regular_files import read_regular
 from shapelens.source.positions import Lines
 
 logger = logging.getLogger(__name__)
@@ -138,8 +138,7 @@ class Editor:
             if document.path == path:
                 return document.lines
         try:
-            with Path(path or "").open(encoding="utf-8", newline="") as file:
-                return Lines(file.read())
+            return Lines(read_regular(path or "").decode("utf-8"))
         except (OSError, UnicodeDecodeError):
             return None
 

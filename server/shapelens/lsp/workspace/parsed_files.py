@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from shapelens.lsp.documents.document import Document
+from shapelens.regular_files import read_regular
 from shapelens.source.module import Module, parse
 
 LARGEST_FILE = 2 << 20  # bytes
@@ -26,12 +27,10 @@ class ParsedFiles:
                 return document.module
         try:
             state = Path(path).stat()
-            if state.st_size > LARGEST_FILE:
-                return None
             known = self._parsed.get(path)
             if known is None or known[0] != state.st_mtime_ns:
-                with Path(path).open(encoding="utf-8", newline="") as file:
-                    self._parsed[path] = (state.st_mtime_ns, parse(file.read(), known[1] if known is not None else None))
+                text = read_regular(path, LARGEST_FILE).decode("utf-8")
+                self._parsed[path] = (state.st_mtime_ns, parse(text, known[1] if known is not None else None))
             return self._parsed[path][1]
         except (OSError, UnicodeDecodeError):
             return None

@@ -11,6 +11,7 @@ import importlib.util
 import os
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ...regular_files import read_regular
 from ..rewrite.instrument import rewrite
 from ..rewrite.site_table import SiteTable
 from .definitions import DEFINES, compiled, future_flags, is_main_block
@@ -63,8 +64,7 @@ class Prepared:
         if self._rewritten > 2 * MOST_REWRITTEN:
             self.__init__()  # type: ignore[misc]  # Mostly older versions: what is still in use comes back with the next run.
         try:
-            with open(file, "rb") as stream:
-                tree = ast.parse(importlib.util.decode_source(stream.read()), file)
+            tree = ast.parse(importlib.util.decode_source(read_regular(file)), file)
             first = len(self.table.sites) if self._rewritten + state[1] <= MOST_REWRITTEN else None
             if first is not None:
                 rewrite(tree, self.table.sites)

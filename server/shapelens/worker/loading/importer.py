@@ -17,6 +17,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set
 
+from ...regular_files import read_regular
 from ..rewrite.instrument import ASSUMED, TURN, TURNS, rewrite
 from ..trace.module_names import package_of, search_path
 from ..trace.recorder import Recorder
@@ -151,8 +152,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         """A file's text in the editor, or else on disk. Raises OSError, SyntaxError and UnicodeDecodeError."""
         if file in self.texts:
             return self.texts[file]
-        with open(file, "rb") as stream:
-            return importlib.util.decode_source(stream.read())
+        return importlib.util.decode_source(read_regular(file))
 
     def execute(self, module: ModuleType, file: str) -> None:
         """Run a text's definitions in a module. Raises SyntaxError, and OSError where there is no text."""

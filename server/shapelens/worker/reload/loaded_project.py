@@ -18,6 +18,7 @@ from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple, Union
 import torch
 
 from ...protocol import Mismatch, Note, Run
+from ...regular_files import read_regular
 from ..evaluation.workspace import Workspace, missing_message
 from ..loading.compile_cache import compile_all, state_of
 from ..loading.definitions import KEPT
@@ -393,7 +394,6 @@ def _names_in(folder: str) -> FrozenSet[str]:
 
 def _on_disk(file: str) -> Optional[str]:
     try:
-        with open(file, encoding="utf-8", newline="") as stream:
-            return stream.read()
+        return read_regular(file).decode("utf-8")
     except (OSError, ValueError):
         return None

@@ -7,7 +7,6 @@ order of its credibility: what was found before, calls in the project, factories
 from __future__ import annotations
 
 import ast
-import os
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -316,7 +315,10 @@ class Finder:
             classes = [known for known in self._nodes if self._class(known) is not None]
             self._evidence = usages(self.tree, classes)
             for path in self.search.users:
-                text = self.job.finder.text_of(path) if os.path.exists(path) or path in self.job.finder.texts else ""
+                try:
+                    text = self.job.finder.text_of(path)
+                except (OSError, SyntaxError, ValueError):
+                    continue  # It was removed since it was found, or is no text.
                 self._evidence += usages_elsewhere(text, path, classes, self.tree, self.job.run.file)
             self._evidence += factories(self.tree, classes)
         return [candidate for candidate in self._evidence if candidate.target == name]
