@@ -129,7 +129,12 @@ def lsp(
     tcp: Annotated[
         int | None,
         typer.Option(
-            "--tcp", metavar="PORT", min=1, max=65535, help="Listen on this port of localhost instead of stdio.", show_default=False
+            "--tcp",
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="Listen on this port of localhost instead of stdio, for a client with the token.",
+            show_default=False,
         ),
     ] = None,
     interpreter: Interpreter = None,

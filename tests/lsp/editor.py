@@ -98,10 +98,10 @@ class Editor:
         await self.client.start_io(*COMMAND, *options, env={**os.environ, **(env or {})}, cwd=self.root)
         return await self._greet(initialization_options)
 
-    async def connect(self, port: int) -> types.InitializeResult:
+    async def connect(self, port: int, initialization_options: Any) -> types.InitializeResult:
         """Speak to a server that listens on a port of this machine."""
         await self.client.start_tcp("127.0.0.1", port)
-        return await self._greet(None)
+        return await self._greet(initialization_options)
 
     async def _greet(self, initialization_options: Any) -> types.InitializeResult:
         return await self.client.initialize_session(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable
@@ -58,7 +60,9 @@ async def test_over_tcp(tmp_path: Path, broken: str) -> None:
     assert server.stderr is not None
     announcement = (await asyncio.wait_for(server.stderr.readline(), PATIENCE)).decode()
     editor = Editor(tmp_path)
-    await editor.connect(int(announcement.rpartition(":")[2]))
+    found = re.search(r":(\d+), .*(\{.*\})", announcement)
+    assert found is not None
+    await editor.connect(int(found[1]), json.loads(found[2]))
     uri = editor.open("net.py", broken)
     assert [each.code for each in await editor.diagnostics(uri)] == ["linear-in-features"]
     await editor.client.shutdown_session()

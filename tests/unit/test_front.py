@@ -15,7 +15,8 @@ from shapelens.cache.environments import Environments
 from shapelens.cache.inputs import Inputs
 from shapelens.cache.store import Store
 from shapelens.lsp.startup.display_cache import Display, DisplayCache
-from shapelens.lsp.startup.startup_proxy import Splitter, StartupProxy
+from shapelens.lsp.startup.messages import Splitter
+from shapelens.lsp.startup.startup_proxy import StartupProxy
 from shapelens.protocol import Hello
 
 CLIENT: dict[str, Any] = {"processId": 1, "rootUri": "file:///w", "capabilities": {"workspace": {"inlayHint": {"refreshSupport": True}}}}
@@ -54,15 +55,23 @@ def test_messages_are_cut_out_however_they_arrive(size: int) -> None:
     assert [body for start in range(0, len(stream), size) for body in splitter.feed(stream[start : start + size])] == sent
 
 
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_the_message_behind_one_without_a_length_is_found(size: int, caplog: pytest.LogCaptureFixture) -> None:
+    lost = b"Content-Length: abc\r\n\r\n{lost}"
+    stream = lost + b"Content-Length: 3\r\n\r\none" + b"Content-Type: x\r\nContent-Length: 3\r\nOther: y\r\n\r\ntwo" + lost
+    splitter = Splitter()
+    assert [body for start in range(0, len(stream), size) for body in splitter.feed(stream[start : start + size])] == [b"one", b"two"]
+    assert [record.message.partition(" ")[0] for record in caplog.records] == [str(len(lost))]
+
+
 async def test_a_client_that_is_a_file_is_read_to_its_end(tmp_path: Path) -> None:
     messages = [message("initialize", CLIENT, 1), opened(1)]
     (tmp_path / "session").write_bytes(b"".join(messages))
     with (tmp_path / "session").open("rb") as stdin:
         front = StartupProxy(stdin.fileno(), io.BytesIO(), None, None)
         passed_on = []
-        while header := await front.readline():
-            assert await front.readline() == b"\r\n"
-            passed_on.append(await front.readexactly(int(header.partition(b":")[2])))
+        while body := await front.messages.next_body():
+            passed_on.append(body)
     assert passed_on == [each.partition(b"\r\n\r\n")[2] for each in messages]
 
 
@@ -73,7 +82,7 @@ async def test_a_terminal_that_hangs_up_has_ended() -> None:
     try:
         with pytest.raises(OSError):
             os.read(stdin, 1)
-        assert await asyncio.wait_for(StartupProxy(stdin, io.BytesIO(), None, None).readline(), 5) == b""
+        assert await asyncio.wait_for(StartupProxy(stdin, io.BytesIO(), None, None).messages.next_body(), 5) == b""
     finally:
         os.close(stdin)
 
@@ -104,9 +113,8 @@ async def answers(folder: Path, *messages: bytes) -> tuple[list[dict[str, Any]],
     os.write(write, b"".join(messages))
     os.close(write)
     passed_on = []
-    while header := await front.readline():
-        assert await front.readline() == b"\r\n"
-        passed_on.append(await front.readexactly(int(header.partition(b":")[2])))
+    while body := await front.messages.next_body():
+        passed_on.append(body)
     os.close(read)
     front.step_aside()
     said = [json.loads(part.partition(b"\r\n\r\n")[2]) for part in out.getvalue().split(b"Content-Length")[1:]]

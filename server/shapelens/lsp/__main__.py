@@ -9,7 +9,9 @@ from shapelens.lsp.start import run
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="shapelens.lsp", description="The ShapeLens language server, over stdio unless --tcp is given.")
-    parser.add_argument("--tcp", type=int, metavar="PORT", help="listen on this port of localhost instead of stdio")
+    parser.add_argument(
+        "--tcp", type=int, metavar="PORT", help="listen on this port of localhost instead of stdio, for a client with the token"
+    )
     parser.add_argument("--interpreter", metavar="PYTHON", help="the Python that has your torch")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     options = parser.parse_args()

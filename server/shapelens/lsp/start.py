@@ -65,7 +65,7 @@ async def _serve_stdio(workers: Workers, interpreter: str | None, stdout: Binary
     sys.setswitchinterval(usual)
     served.append(server_module.make(interpreter, workers, front))
     front.step_aside()
-    await server_module.serve_stdio(served[0], front, stdout)
+    await server_module.serve_stdio(served[0], front.messages, stdout)
 
 
 async def _serve_tcp(workers: Workers, interpreter: str | None, port: int, served: list[Server]) -> None:

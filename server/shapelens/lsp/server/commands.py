@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from shapelens.analysis.evidence import evidence_text
@@ -69,5 +70,5 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
 
 def _strings(arguments: tuple[Any, ...], *names: str) -> list[str]:
     if len(arguments) != len(names) or not all(isinstance(each, str) for each in arguments):
-        raise ValueError(f"expected the arguments {', '.join(names)}")
+        raise JsonRpcInvalidParams(f"expected the arguments {', '.join(names)}")
     return list(arguments)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import logging
 import sys
-import threading
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from cattrs import transform_error
 from lsprotocol import types
 from pygls import uris
-from pygls.io_ import StdoutWriter, run_async
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcMethodNotFound
+from pygls.io_ import StdoutWriter
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
 from shapelens import __version__
 from shapelens.cache import location
-from shapelens.lsp.server import log, to_lsp
+from shapelens.lsp.server import log, tcp, to_lsp
 from shapelens.lsp.server.code_actions import code_actions, example_actions, lacks_fixes
 from shapelens.lsp.server.commands import register_commands
 from shapelens.lsp.server.display_recorder import DisplayRecorder
@@ -25,20 +26,60 @@ from shapelens.lsp.server.editor import Editor
 from shapelens.lsp.session import Session
 
 if TYPE_CHECKING:
-    from pygls.io_ import AsyncReader, Writer
+    from pygls.io_ import AsyncWriter, Writer
 
+    from shapelens.lsp.startup.messages import Incoming
     from shapelens.lsp.startup.startup_proxy import StartupProxy
     from shapelens.lsp.workspace.workers import Workers
 
 logger = logging.getLogger(__name__)
 Handled = Generator[Any, Any, None]
+CLIENT_MISTAKES = (JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcMethodNotFound)
 
 
 class Protocol(LanguageServerProtocol):
     """Leaves the text of documents to the session: pygls would split lines at \\x0c and \\u2028 as well, where LSP and Python do not.
 
-    It also lets go of the futures of notifications, which pygls keeps: two kilobytes for each edit.
+    It also lets go of the futures of notifications, which pygls keeps: two kilobytes for each edit. And it answers every request: pygls is
+    silent on one that is not as LSP has it.
     """
+
+    def receive(self, body: bytes) -> None:
+        """Handle a message, whatever it is. Raises SystemExit for `exit`."""
+        try:
+            message = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            logger.warning("a message of %d bytes is left out: it is no JSON (%s)", len(body), error)
+            return
+        if not isinstance(message, dict):
+            logger.warning("a message of %d bytes is left out: it is no object", len(body))
+            return
+        try:
+            if message.get("jsonrpc") != self.VERSION:
+                raise JsonRpcInvalidRequest(f'a message needs "jsonrpc": "{self.VERSION}"')
+            if self._shutdown and message.get("method", types.EXIT) != types.EXIT:
+                raise JsonRpcInvalidRequest("the server has been shut down")
+            structured = self.structure_message(message)
+        except Exception as error:
+            self._refuse(message, error)
+            return
+        try:
+            self.handle_message(structured)
+        except Exception as error:
+            self._server.report_server_error(error, JsonRpcException)
+
+    def _refuse(self, message: dict[str, Any], error: Exception) -> None:
+        """Answer a request that is not as LSP has it; who waits for a response that is not need not wait longer."""
+        problem = error if isinstance(error, JsonRpcException) else JsonRpcInvalidRequest(str(error))
+        if error.__cause__ is not None:
+            problem.message = f"{problem.message}: {'; '.join(transform_error(error.__cause__, path='message'))}"
+        number, method = message.get("id"), message.get("method")
+        logger.warning("%s is not as LSP has it: %s", method or "a response", problem.message)
+        if isinstance(number, str | int):
+            if method is not None:
+                self._send_response(number, error=problem.to_response_error())
+            elif (future := self._request_futures.pop(number, None)) is not None and not future.done():
+                future.set_exception(problem)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Handled:
@@ -80,8 +121,11 @@ class Server(LanguageServer):
         self.said_goodbye = False
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """A mistake of ours is for the log; a popup would help nobody."""
-        logger.error("%s", error, exc_info=error)
+        """A mistake of ours is for the log; a popup would help nobody. One of the client's has been answered."""
+        if isinstance(error, CLIENT_MISTAKES):
+            logger.warning("%s", error)
+        else:
+            logger.error("%s", error, exc_info=error)
 
 
 def make(interpreter: str | None, workers: Workers, front: StartupProxy | None = None) -> Server:
@@ -269,33 +313,23 @@ def _configure(server: Server, section: dict[str, Any]) -> None:
     server.session.configure(section)
 
 
-async def _serve(server: Server, reader: AsyncReader, writer: Writer) -> None:
+async def serve(server: Server, messages: Incoming, writer: Writer | AsyncWriter) -> None:
     """Handle messages until the client says `exit` or goes away, then leave no process behind."""
-    server.protocol.set_writer(writer)
+    protocol = server.protocol
+    assert isinstance(protocol, Protocol)
+    protocol.set_writer(writer)
     try:
-        await run_async(threading.Event(), reader, server.protocol, logging.getLogger("pygls"), server.report_server_error)
+        while body := await messages.next_body():
+            protocol.receive(body)
     finally:
         await server.session.stop()
 
 
-async def serve_stdio(server: Server, reader: AsyncReader, stdout: BinaryIO) -> None:
+async def serve_stdio(server: Server, messages: Incoming, stdout: BinaryIO) -> None:
     """Serve the client at the other end of standard input and output, until it says `exit` or goes away."""
-    await _serve(server, reader, StdoutWriter(stdout))
+    await serve(server, messages, StdoutWriter(stdout))
 
 
 async def serve_tcp(server: Server, port: int) -> None:
-    """Serve the first client that connects to a port of this machine (0: any that is free)."""
-    ended = asyncio.Event()
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await _serve(server, reader, writer)
-        except SystemExit:
-            pass  # How pygls answers `exit`; the status is the caller's.
-        finally:
-            ended.set()
-
-    listener = await asyncio.start_server(connected, "127.0.0.1", port)
-    logger.info("listening on 127.0.0.1:%d", listener.sockets[0].getsockname()[1])
-    await ended.wait()
-    listener.close()
+    """Serve the first client with the token that connects to a port of this machine (0: any that is free)."""
+    await tcp.listen(port, lambda messages, writer: serve(server, messages, writer))

@@ -25,6 +25,8 @@ def log_to_stderr(level: str) -> None:
     other = logging.getLogger()
     other.addHandler(handler)
     other.setLevel(logging.ERROR)
+    # What goes wrong there reaches us as well: it would be said twice, and a client's mistake with a traceback.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
 
 
 def set_level(level: str) -> None:

@@ -11,21 +11,23 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from shapelens.cache.store import Store
 from shapelens.lsp.startup.display_cache import Display, DisplayCache
+from shapelens.lsp.startup.messages import Messages, Splitter
 
 logger = logging.getLogger(__name__)
 READ_SIZE = 1 << 16
 
 
 class StartupProxy:
-    """Reads messages from a file descriptor, and answers on `stdout` until `step_aside`. To the server it is a reader of pygls' kind."""
+    """Reads messages from a file descriptor, and answers on `stdout` until `step_aside`."""
 
     def __init__(self, stdin: int, stdout: BinaryIO, store: Store | None, interpreter: str | None) -> None:
         self.answered: set[Any] = set()  # ids of requests
+        self.messages = Messages()  # for the server
         self.displays: DisplayCache | None = None
         self.greeted: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()  # the params of `initialize`
         self._stdout = stdout
@@ -34,8 +36,6 @@ class StartupProxy:
         self._loop = asyncio.get_running_loop()
         self._answers = True
         self._shown: dict[str, Display] = {}  # by URI
-        self._bodies: asyncio.Queue[bytes] = asyncio.Queue()
-        self._body: bytes | None = None  # that the server has read the header of
         self._methods: dict[str, Callable[[dict[str, Any], Any], None]] = {
             "initialize": self._initialize,
             "textDocument/didOpen": self._did_open,
@@ -80,25 +80,7 @@ class StartupProxy:
     def _take(self, body: bytes) -> None:
         if self._answers and body:
             self._look_at(body)
-        self._bodies.put_nowait(body)
-
-    # --- the server's reader ---
-
-    async def readline(self) -> bytes:
-        """The header of the next message, or the empty line behind it; b"" at the end."""
-        if self._body is not None:
-            return b"\r\n"
-        body = await self._bodies.get()
-        if not body:
-            return b""
-        self._body = body
-        return b"Content-Length: %d\r\n" % len(body)
-
-    async def readexactly(self, size: int) -> bytes:
-        """The body whose header was read."""
-        body, self._body = self._body, None
-        assert body is not None and len(body) == size
-        return body
+        self.messages.put(body)
 
     # --- answers ---
 
@@ -152,31 +134,3 @@ class StartupProxy:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         self._stdout.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         self._stdout.flush()
-
-
-class Splitter:
-    """Splits what a client sends into the bodies of its messages."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The bodies that are complete with this chunk."""
-        buffer = self._buffer
-        buffer += chunk
-        while (end := buffer.find(b"\r\n\r\n")) >= 0:
-            start, size = end + 4, _size(bytes(buffer[:end]))
-            if len(buffer) < start + size:
-                return
-            body = bytes(buffer[start : start + size])
-            del buffer[: start + size]
-            if body:
-                yield body
-
-
-def _size(header: bytes) -> int:
-    for line in header.splitlines():
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length" and value.strip().isdigit():
-            return int(value)
-    return 0
