@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from shapelens import protocol
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVER = ROOT / "server" / "shapelens"
+MOST_MODULES = 20  # of a folder; a dozen reads best
+# Packages that are not free of cycles yet.
+WITH_CYCLES = ("shapelens.worker",)
 
 
 def tracked(*suffixes: str) -> list[Path]:
@@ -25,6 +29,61 @@ def tracked(*suffixes: str) -> list[Path]:
 def test_packages_import_each_other_in_one_direction_only() -> None:
     done = subprocess.run([Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not for type checking either, and not inside of functions: who reads one of them would have to read the other one first."""
+    imports = {module: found for module, found in _imports().items() if not module.startswith(WITH_CYCLES)}
+    assert len(imports) > 100
+    assert not _cycle({module: found & imports.keys() for module, found in imports.items()})
+
+
+def test_a_cycle_is_found() -> None:
+    assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert not _cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
+def _imports() -> dict[str, set[str]]:
+    """For each module of the server the other ones that it imports anywhere in its text."""
+    paths = {path.relative_to(SERVER.parent).with_suffix("").as_posix().replace("/", "."): path for path in SERVER.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    found: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        names = found[module] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                base = ".".join([*above, *([node.module] if node.module else [])])
+                names.update(full if (full := f"{base}.{alias.name}") in modules else base for alias in node.names)
+        names &= modules.keys()
+    return found
+
+
+def _cycle(imports: dict[str, set[str]]) -> list[str]:
+    """Modules of which each imports the next one, the first and the last being the same; empty if there are none."""
+    done: set[str] = set()
+
+    def walk(module: str, trail: list[str]) -> list[str]:
+        if module in trail:
+            return [*trail[trail.index(module) :], module]
+        if module in done:
+            return []
+        for other in sorted(imports[module]):
+            if cycle := walk(other, [*trail, module]):
+                return cycle
+        done.add(module)
+        return []
+
+    return next((cycle for module in sorted(imports) if (cycle := walk(module, []))), [])
+
+
+def test_no_folder_holds_too_many_modules() -> None:
+    folders = Counter(path.parent.relative_to(ROOT).as_posix() for path in SERVER.rglob("*.py") if path.name != "__init__.py")
+    assert len(folders) > 10
+    assert not {folder: count for folder, count in folders.items() if count > MOST_MODULES}
 
 
 @pytest.mark.parametrize(

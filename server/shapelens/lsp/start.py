@@ -50,34 +50,34 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
 
 
 async def _serve_stdio(workers: Workers, interpreter: str | None, stdout: BinaryIO, served: list[Server]) -> None:
-    front = StartupProxy(sys.stdin.fileno(), stdout, location.opened(), interpreter)
+    proxy = StartupProxy(sys.stdin.fileno(), stdout, location.opened(), interpreter)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     loading = asyncio.create_task(asyncio.to_thread(_load))
-    await asyncio.wait({front.greeted, loading}, timeout=LONGEST_GREETING, return_when=asyncio.FIRST_COMPLETED)
-    guess = _interpreter(interpreter, front.greeted.result() if front.greeted.done() else {})
+    await asyncio.wait({proxy.greeted, loading}, timeout=LONGEST_GREETING, return_when=asyncio.FIRST_COMPLETED)
+    guess = _interpreter(interpreter, proxy.greeted.result() if proxy.greeted.done() else {})
     if guess is not None:
         workers.of(*guess).begin()
-    server_module = await loading
+    handlers, language_server = await loading
     # A trace is thousands of objects without cycles: looking through them for some would take longer than reading it.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     sys.setswitchinterval(usual)
-    served.append(server_module.make(interpreter, workers, front))
-    front.step_aside()
-    await server_module.serve_stdio(served[0], front.messages, stdout)
+    served.append(handlers.make(interpreter, workers, proxy))
+    proxy.step_aside()
+    await language_server.serve_stdio(served[0], proxy.messages, stdout)
 
 
 async def _serve_tcp(workers: Workers, interpreter: str | None, port: int, served: list[Server]) -> None:
-    server_module = _load()
-    served.append(server_module.make(interpreter, workers))
-    await server_module.serve_tcp(served[0], port)
+    handlers, language_server = _load()
+    served.append(handlers.make(interpreter, workers))
+    await language_server.serve_tcp(served[0], port)
 
 
 def _load() -> Any:
-    from shapelens.lsp.server import language_server
+    from shapelens.lsp.server import handlers, language_server
 
-    return language_server
+    return handlers, language_server
 
 
 def _interpreter(option: str | None, params: dict[str, Any]) -> tuple[str, str] | None:

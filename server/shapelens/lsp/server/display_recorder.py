@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from cattrs import Converter
 
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.server import to_lsp
+from shapelens.lsp.server.editor import Editor
+from shapelens.lsp.session import Session
 from shapelens.lsp.startup.display_cache import Display, DisplayCache
-
-if TYPE_CHECKING:
-    from shapelens.lsp.server.language_server import Server
 
 # After so many seconds without anything new it is written down; what is typed meanwhile is not on disk, and so is not.
 QUIET_SECONDS = 1.0
 
 
 class DisplayRecorder:
-    """Nothing is written while something runs, nor of what would look otherwise to a new server."""
+    """Writes to the display cache. Nothing is written while something runs, nor of what would look otherwise to a new server."""
 
-    def __init__(self, server: Server, displays: DisplayCache) -> None:
-        self._server = server
-        self._displays = displays
+    def __init__(self, session: Session, editor: Editor, converter: Converter, cache: DisplayCache) -> None:
+        """converter: makes JSON of LSP types."""
+        self._session = session
+        self._editor = editor
+        self._converter = converter
+        self._cache = cache
         self._timer: asyncio.TimerHandle | None = None
         self._written: dict[str, tuple[object, object]] = {}  # by URI: what was shown when it was last written down
 
@@ -33,22 +37,22 @@ class DisplayRecorder:
 
     def write(self) -> None:
         """Write down what is shown now."""
-        for document in list(self._server.session.documents.values()):
-            settled = self._server.session.settled(document)
+        for document in list(self._session.documents.values()):
+            settled = self._session.settled(document)
             analysis, published = self._written.get(document.uri, (None, None))
             if settled is not None and (analysis is not document.analysis or published is not document.published):
                 self._written[document.uri] = document.analysis, document.published
                 interpreter, environment, read = settled
-                read.append(self._displays.settings_files(document.path))
-                self._displays.keep(document.uri, document.text, self._display(document), interpreter, environment, read)
+                read.append(self._cache.settings_files(document.path))
+                self._cache.keep(document.uri, document.text, self._display(document), interpreter, environment, read)
 
     def _display(self, document: Document) -> Display:
-        editor, session, uri, version = self._server.editor, self._server.session, document.uri, document.version
+        editor, uri, version = self._editor, document.uri, document.version
         findings = document.published.findings if document.published.version == version else ()
         diagnostics = [to_lsp.diagnostic(each, uri, version, document.lines, editor.lines_of, editor.encoding) for each in findings]
         hints = [to_lsp.inlay_hint(uri, version, *each, document.lines, editor.encoding) for each in document.hints()]
-        lenses = [to_lsp.code_lens(uri, each, document.lines, editor.encoding) for each in session.lenses(uri)]
+        lenses = [to_lsp.code_lens(uri, each, document.lines, editor.encoding) for each in self._session.lenses(uri)]
         return Display(*(self._plain(each) for each in (diagnostics, hints, lenses)))
 
     def _plain(self, shown: list[Any]) -> list[dict[str, Any]]:
-        return [self._server.protocol._converter.unstructure(each) for each in shown]
+        return [self._converter.unstructure(each) for each in shown]

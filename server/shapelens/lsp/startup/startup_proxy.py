@@ -28,7 +28,7 @@ class StartupProxy:
     def __init__(self, stdin: int, stdout: BinaryIO, store: Store | None, interpreter: str | None) -> None:
         self.answered: set[Any] = set()  # ids of requests
         self.messages = Messages()  # for the server
-        self.displays: DisplayCache | None = None
+        self.display_cache: DisplayCache | None = None
         self.greeted: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()  # the params of `initialize`
         self._stdout = stdout
         self._store = store
@@ -99,14 +99,14 @@ class StartupProxy:
             self.greeted.set_result(params)
         if self._store is None:
             return
-        self.displays = DisplayCache(self._store, self._interpreter, params)
-        greeting = self.displays.greeting()
+        self.display_cache = DisplayCache(self._store, self._interpreter, params)
+        greeting = self.display_cache.greeting()
         if greeting is not None:
             self._answer(number, greeting)
 
     def _did_open(self, params: dict[str, Any], number: Any) -> None:
         document = params["textDocument"]
-        display = self.displays.find(document["uri"], document["text"]) if self.displays is not None else None
+        display = self.display_cache.find(document["uri"], document["text"]) if self.display_cache is not None else None
         if display is not None:
             display = self._shown[document["uri"]] = display.of_version(document["version"])
             shown = {"uri": document["uri"], "version": document["version"], "diagnostics": display.diagnostics}
