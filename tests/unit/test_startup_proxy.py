@@ -68,9 +68,9 @@ async def test_a_client_that_is_a_file_is_read_to_its_end(tmp_path: Path) -> Non
     messages = [message("initialize", CLIENT, 1), opened(1)]
     (tmp_path / "session").write_bytes(b"".join(messages))
     with (tmp_path / "session").open("rb") as stdin:
-        front = StartupProxy(stdin.fileno(), io.BytesIO(), None, None)
+        proxy = StartupProxy(stdin.fileno(), io.BytesIO(), None, None)
         passed_on = []
-        while body := await front.messages.next_body():
+        while body := await proxy.messages.next_body():
             passed_on.append(body)
     assert passed_on == [each.partition(b"\r\n\r\n")[2] for each in messages]
 
@@ -109,16 +109,16 @@ async def answers(folder: Path, *messages: bytes) -> tuple[list[dict[str, Any]],
     """What is said to a client, and what the server gets to read."""
     read, write = os.pipe()
     out = io.BytesIO()
-    front = StartupProxy(read, out, Store(folder / "cache"), None)
+    proxy = StartupProxy(read, out, Store(folder / "cache"), None)
     os.write(write, b"".join(messages))
     os.close(write)
     passed_on = []
-    while body := await front.messages.next_body():
+    while body := await proxy.messages.next_body():
         passed_on.append(body)
     os.close(read)
-    front.step_aside()
+    proxy.step_aside()
     said = [json.loads(part.partition(b"\r\n\r\n")[2]) for part in out.getvalue().split(b"Content-Length")[1:]]
-    assert {each["id"] for each in said if "id" in each} == front.answered
+    assert {each["id"] for each in said if "id" in each} == proxy.answered
     return said, passed_on
 
 
