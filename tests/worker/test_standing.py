@@ -99,6 +99,7 @@ def test_imports_are_loaded_once(forking: WorkerProcess, zoo: Path) -> None:
 
 
 EDITS = [
+    ("SCALE = torch.ones(3)\n\n\n", "SCALE = torch.ones(3)\n"),
     ("self.head = nn.Linear(6, 2)", "self.head = nn.Linear(7, 2)"),
     ("\n\n\nclass Net", "\n\n\nADDED = torch.zeros(2, 3)\n\n\nclass Net"),
     ("    y = x + x\n", "    # a comment\n    y = x + x\n    w = y.t()\n"),

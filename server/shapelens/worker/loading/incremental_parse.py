@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Dict, Hashable, List, Optional, Set
@@ -21,6 +22,7 @@ COMPUTED = "shapelens_computed"  # the names that it computes, if it is at modul
 LINES = "shapelens_lines"  # (first, last) line, decorators included
 MOST_FORMER = 16  # statements that are kept in case they come back, as by undoing an edit
 LEVEL = "shapelens_level"  # how many packages its relative imports climb
+_WITH_DISTANCE = (13, 14)  # kinds of entries of a table of lines
 _LONE_RETURN = re.compile("\r(?!\n)")
 
 
@@ -164,4 +166,29 @@ def _moved(site: Site, delta: int) -> Site:
 def _shifted(code: CodeType, delta: int) -> CodeType:
     """Code whose lines are others: those inside are counted from the first."""
     constants = tuple(_shifted(constant, delta) if isinstance(constant, CodeType) else constant for constant in code.co_consts)
+    if sys.version_info >= (3, 11) and code.co_name == "<module>":
+        # Its first line is 1, wherever the statement is: the first entry of the table leads there (code_objects.md in CPython).
+        return code.replace(co_linetable=_moved_table(code.co_linetable, delta), co_consts=constants)
     return code.replace(co_firstlineno=code.co_firstlineno + delta, co_consts=constants)
+
+
+def _moved_table(table: bytes, delta: int) -> bytes:
+    """A table of lines with another distance to its first entry, which is the one of an instruction without a line of its own."""
+    if table[0] >> 3 & 15 not in _WITH_DISTANCE:
+        return table  # Of a Python that is not known yet.
+    number = shift = 0
+    end = 1
+    while True:  # A signed number in groups of six bits, the lowest first; its lowest bit is the sign.
+        number |= (table[end] & 63) << shift
+        shift += 6
+        end += 1
+        if not table[end - 1] & 64:
+            break
+    distance = (-(number >> 1) if number & 1 else number >> 1) + delta
+    number = -distance << 1 | 1 if distance < 0 else distance << 1
+    moved = bytearray(table[:1])
+    while number >= 64:
+        moved.append(64 | number & 63)
+        number >>= 6
+    moved.append(number)
+    return bytes(moved) + table[end:]
