@@ -37,7 +37,7 @@ from .meta import (  # noqa: F401  These modules add their rules to those of the
 from .reload.loaded_project import Standing, Unsuitable
 from .sandbox import read_files
 from .sandbox.confinement import DeadlineReached, Interrupted, TooLong
-from .search.found_runs import find_examples
+from .search_stage import find_examples
 from .shims import file_access
 from .trace.dim_names import Sizes, distinct, name_shape
 from .trace.progress import EVERY, SHOWING_SECONDS, SOON

@@ -1,4 +1,4 @@
-"""Finds an example for each module class of the document that no other example reaches.
+"""Finds an example for each module class of the document that no other example reaches, and tells of what it finds in events.
 
 Classes that no other class of the file constructs come first: most of the others are seen with them. For each, evidence is tried in the
 order of its credibility: what was found before, calls in the project, factories, then constructors and inputs that are inferred.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 import torch
 
@@ -19,6 +19,7 @@ from ..sandbox.confinement import TooLong
 from .adjusting.adjustments import adjusted
 from .candidates.abstract_classes import is_abstract
 from .candidates.build_plans import constructions
+from .events import AlternativesFound, Attempted, EditSuspected, Event, ExampleFound, ExampleKept, FoundExample
 from .evidence import Candidate, Construction, InputShape, filled
 from .inputs.choices import Node
 from .inputs.input_search import Inputs
@@ -41,9 +42,6 @@ from .usages.factories import factories
 from .usages.importing_files import usages_elsewhere
 from .usages.project_usages import usages
 
-if TYPE_CHECKING:
-    from ..run import Job
-
 MOST_TRIES = 140  # for one class
 MOST_TRIES_AFTER_EDIT = 24  # where an example ran before
 MOST_CONSTRUCTIONS = 25  # tried until one can be built
@@ -56,20 +54,6 @@ BRIEF_SECONDS = 0.15  # for one class that comes after the time is up: most need
 EXTRA_SECONDS = 1.0  # for all of those
 
 
-@dataclass
-class Found:
-    """An example for a class."""
-
-    target: str
-    expression: str
-    evidence: str
-    where: str = ""
-    doubtful: bool = False
-    exhausted: bool = False  # whether all other choices that there are were tried
-    untried: bool = False  # it ran to its end in an earlier version of the text, and not yet in this one
-    tried: int = 0
-
-
 class Way(NamedTuple):
     """A way to build a class, and what the model is called with, where that is known."""
 
@@ -77,48 +61,43 @@ class Way(NamedTuple):
     arguments: Optional[str]
 
 
+Searching = Generator[Event, None, FoundExample]  # a part of the search: its events, and the example that it ends with
+
+
 class Finder:
     """The search for the examples of a document that is loaded."""
 
     def __init__(
-        self,
-        job: "Job",
-        names: Mapping[str, Any],
-        search: Search,
-        first: Callable[[Found], None] = lambda found: None,
-        suspect: Callable[[], None] = lambda: None,
+        self, bench: Bench, names: Mapping[str, Any], file: str, text: str, search: Search, text_of: Callable[[str], str]
     ) -> None:
-        """first: told of what runs for a class, before what else it may be given is looked for, and of what comes furthest where none was
-        found that runs in `EARLY` seconds; `bench.seen_so_far` has what it saw.
-        suspect: told that an example which ran before an edit fails now, and that it takes long to find another one.
-        """
-        self.job = job
-        self.first = first
-        self.suspect = suspect
+        """text_of: the text of another file, by its path; "" where there is none."""
+        self.bench = bench
         self.names = names
         self.search = search
-        self.bench = Bench(job, names, search.seconds)
-        self.has_shown = False  # what comes furthest, or whatever else: it is shown once, while there is nothing better
-        self._shows_at = time.perf_counter() + EARLY
         self.reached: Set[type] = set()  # classes whose `forward` ran to its end
         self.given: Set[str] = set()  # classes that have an example of their own
-        self._lines = job.run.text.splitlines()
+        self.shows = False  # whether there is something to see already: then attempts need not be shown
+        self._file, self._text, self._text_of = file, text, text_of
+        self._stays = True  # whether the example that ran last does
+        self._shows_at = time.perf_counter() + EARLY
+        self._lines = text.splitlines()
         self._evidence: Optional[List[Candidate]] = None
         self._known = {known.target: known for known in search.known}
 
     @cached_property
     def tree(self) -> ast.Module:
         """The document's text, parsed."""
-        return ast.parse(self.job.run.text.lstrip("\ufeff"), self.job.run.file)
+        return ast.parse(self._text.lstrip("\ufeff"), self._file)
 
     @cached_property
     def _nodes(self) -> Dict[str, ast.ClassDef]:
         return {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
 
-    def examples(self) -> Iterator[Found]:
-        """An example after the other, each to be run before the next one is asked for: `reached` then has what it reached."""
+    def events(self) -> Iterator[Event]:
+        """What the search finds, class by class. Run each `ExampleFound`, and call `ran`, before asking for the next event."""
         wanted = self.search.classes
         all_known = bool(wanted) and all(name in self._known and _is_settled(self._known[name]) for name in wanted)
+        examples: List[FoundExample] = []
         for name in wanted if all_known else self._order():
             cls = self._class(name)
             if cls is None or cls in self.reached or name in self.given or (wanted and name not in wanted):
@@ -127,11 +106,30 @@ class Finder:
                 continue
             if self.bench.clock() > self.bench.until + EXTRA_SECONDS and name not in self._known:
                 continue
-            found = self._find(name, cls)
-            if found is not None:
-                yield found
+            examples.append((yield from self._example(name, cls)))
+        for example in examples:  # When all classes have one.
+            yield AlternativesFound(example.target, self._alternatives(example))
 
-    def others(self, found: Found) -> List[Alternative]:
+    def ran(self, classes: Iterable[type], stays: bool) -> None:
+        """The last `ExampleFound` was run: the classes whose `forward` it ran to the end, and whether it stays, or another one may fit."""
+        self.reached.update(classes)
+        self.shows, self._stays = self.shows or stays, stays
+
+    def _example(self, name: str, cls: type) -> Searching:
+        known = self._known.get(name)
+        if known is None or not _is_settled(known):
+            found = yield from self._searched(name, self._by_evidence(name, cls, self._ways(name, cls)))
+            yield ExampleFound(found)
+            return found
+        found = _of_known(known)
+        yield ExampleFound(replace(found, untried=True))  # Its run tells whether it still fits.
+        if self._stays:
+            return found
+        other = found if known.chosen else (yield from self._searched(name, self._after_edit(known, cls)))
+        yield ExampleKept(other) if other.expression == found.expression else ExampleFound(other, instead=True)
+        return other
+
+    def _alternatives(self, found: FoundExample) -> List[Alternative]:
         """Other calls of the class that the project has, as far as they run and there is time to see that."""
         known = self._known.get(found.target)
         if known is not None and known.expression == found.expression:
@@ -177,36 +175,23 @@ class Finder:
 
     # --- one class ---
 
-    def _find(self, name: str, cls: type) -> Optional[Found]:
-        known: Optional[Known] = self._known.get(name)
-        if known is not None and _is_settled(known):  # Its run will tell whether it still fits.
-            return Found(name, known.expression, known.evidence or "inferred", known.where, untried=True)
-        return self._searched(name, cls, lambda: self._by_evidence(name, cls, self._ways(name, cls)))
-
-    def again(self, found: Found) -> Optional[Found]:
-        """What to show for a class whose known example did not run to its end: the same, where the text is to blame, or another one."""
-        cls, known = self._class(found.target), self._known[found.target]
-        if cls is None or known.chosen:
-            return replace(found, untried=False)
-        return self._searched(found.target, cls, lambda: self._after_edit(known, cls))
-
-    def _searched(self, target: str, cls: type, find: Callable[[], Found]) -> Optional[Found]:
+    def _searched(self, target: str, search: Searching) -> Searching:
+        """A part of the search in its share of the time that is left."""
         self.bench.target = target
         before = self.bench.tried
         left = self.bench.until - self.bench.clock()
         least = LEAST_SECONDS if left > 0 else BRIEF_SECONDS
         until, self.bench.until = self.bench.until, self.bench.clock() + max(least, SHARE * left)
         try:
-            found = find()
+            found = yield from search
         finally:
             self.bench.until = until
-        if found is not None:
-            found.tried = self.bench.tried - before
+        found.tried = self.bench.tried - before
         return found
 
-    def _after_edit(self, known: Known, cls: type) -> Found:
+    def _after_edit(self, known: Known, cls: type) -> Searching:
         """The example that ran before, perhaps with other sizes or another form of input; if none runs, the edit is to blame."""
-        found = Found(known.target, known.expression, known.evidence or "inferred", known.where)
+        found = _of_known(known)
         trial = attempt(self.bench, known.expression)
         if trial.error is None or is_given(known.evidence, known.where):
             return found
@@ -219,35 +204,29 @@ class Finder:
             avoids = other is not None and comes_by(self.bench, other, places)
             return replace(found, expression=other) if other is not None and avoids else found
         if is_mismatch(trial):
-            self.suspect()  # The edit is the likeliest cause, and what else there may be takes its time.
+            yield EditSuspected()
         # That the file's own way to build it still fits something is what matters; that there are others does not.
         own = constructor_of(known.expression) if known.evidence in ("factory", "usage") and is_mismatch(trial) else ""
         ways = [Way(Construction(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
-        another = self._by_evidence(known.target, cls, ways, MOST_TRIES_AFTER_EDIT)
+        another = yield from self._by_evidence(known.target, cls, ways, MOST_TRIES_AFTER_EDIT)
         if another.doubtful:
             return found if trial.found is not None and trial.found.trail else another
         return another if comes_by(self.bench, another.expression, places) else found
 
-    def _by_evidence(self, name: str, cls: type, ways: Iterable[Way], most: int = MOST_TRIES) -> Found:
-        def failed(node: Node) -> None:
-            if not self.has_shown and time.perf_counter() > self._shows_at and node.trial is not None and node.trial.classes:
-                self.has_shown = True
-                attempt(self.bench, node.expression)
-                self.first(replace(self._found(name, node, inputs), doubtful=True))
-
-        inputs = Inputs(self.bench, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls), failed)
+    def _by_evidence(self, name: str, cls: type, ways: Iterable[Way], most: int = MOST_TRIES) -> Searching:
+        inputs = Inputs(self.bench, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
         best: Optional[Tuple[int, Node]] = None
-        given: Optional[Found] = None
+        given: Optional[FoundExample] = None
         first = ""
         for way in ways:
             if way.arguments is not None and not self.bench.is_over:
                 expression = "%s(%s)" % (way.construction.text(), way.arguments)
                 trial = self.bench.whole(expression)
-                found = Found(name, expression, way.construction.evidence, way.construction.where)
+                found = FoundExample(name, expression, way.construction.evidence, way.construction.where)
                 if trial.error is None and (cls in trial.classes or not trial.classes):
-                    self.first(found)
+                    yield Attempted(found)
                     return found
-                counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self.job.run.file)
+                counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self._file)
                 if given is None and is_given(found.evidence, found.where) and counts:
                     given = found
                 continue
@@ -255,9 +234,9 @@ class Finder:
                 break
             first = first or way.construction.text()
             for construction, model in self._built(way.construction, cls):
-                node = inputs.search(construction, model)
+                node = yield from self._called(name, inputs, construction, model)
                 if node is not None:
-                    self.first(self._found(name, node, inputs))
+                    yield Attempted(self._found(name, node, inputs))
                     return self._found(name, inputs.completed(node), inputs)
                 reached = inputs.best.trial.reached if inputs.best is not None and inputs.best.trial is not None else -1
                 if inputs.best is not None and (best is None or reached > best[0]):
@@ -274,20 +253,31 @@ class Finder:
             if other is not None:
                 return replace(found, expression=other)
             return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
-        return Found(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
+        return FoundExample(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
+
+    def _called(self, name: str, inputs: Inputs, construction: Construction, model: Any) -> Generator[Event, None, Optional[Node]]:
+        """The arguments with which a model runs to its end. Where that takes long, what came furthest is shown meanwhile."""
+        for furthest in inputs.search(construction, model):
+            if furthest.trial is not None and furthest.trial.error is None:
+                return furthest
+            if not self.shows and time.perf_counter() > self._shows_at and furthest.trial is not None and furthest.trial.classes:
+                self.shows = True
+                attempt(self.bench, furthest.expression)
+                yield Attempted(replace(self._found(name, furthest, inputs), doubtful=True))
+        return None
 
     def _is_exhausted(self, expression: str) -> bool:
         """Whether nothing that can be chosen has to do with what fails in the best example that was found."""
         trial = None if self.bench.is_over else attempt(self.bench, expression)
         return trial is not None and is_mismatch(trial) and not depends_on_choice(self.bench, expression, trial)
 
-    def _found(self, name: str, node: Node, inputs: Inputs) -> Found:
+    def _found(self, name: str, node: Node, inputs: Inputs) -> FoundExample:
         evidence, where = node.construction.evidence, node.construction.where
         if evidence == "inferred":
             said = inputs.said(node)
             if said is not None:
                 evidence, where = "annotation", said.where
-        return Found(name, node.expression, evidence, where)
+        return FoundExample(name, node.expression, evidence, where)
 
     def _ways(self, name: str, cls: type) -> Iterator[Way]:
         """Ways to build a class, with what it is called with where that is known, the most credible first."""
@@ -315,11 +305,7 @@ class Finder:
             classes = [known for known in self._nodes if self._class(known) is not None]
             self._evidence = usages(self.tree, classes)
             for path in self.search.users:
-                try:
-                    text = self.job.finder.text_of(path)
-                except (OSError, SyntaxError, ValueError):
-                    continue  # It was removed since it was found, or is no text.
-                self._evidence += usages_elsewhere(text, path, classes, self.tree, self.job.run.file)
+                self._evidence += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
             self._evidence += factories(self.tree, classes)
         return [candidate for candidate in self._evidence if candidate.target == name]
 
@@ -351,6 +337,10 @@ class Finder:
             if forward is not None:
                 return input_shapes(forward, self._lines, node, self.tree)
         return {}
+
+
+def _of_known(known: Known) -> FoundExample:
+    return FoundExample(known.target, known.expression, known.evidence or "inferred", known.where)
 
 
 def _is_settled(known: Known) -> bool:

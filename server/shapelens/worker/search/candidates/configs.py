@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Protocol, Tuple
 
 import torch
 
 from ...loading.definitions import is_main_block
 from ..code.uses import Uses
-from .annotated_kinds import NOTHING
+from .annotated_kinds import NOTHING, Wanted
+from .document_scope import Scope
 from .name_priors import words
-
-if TYPE_CHECKING:
-    from .parameter_values import Values
 
 NAMES = {
     "config", "cfg", "conf", "args", "opt", "opts", "options", "hparams", "hparam", "params", "hps", "hp", "configs", "arguments",
@@ -29,10 +27,27 @@ def looks_like_config(name: str) -> bool:
     return name in NAMES or name.rpartition("_")[2] in ("config", "cfg", "conf", "args", "opt", "hparams", "params", "configs", "options")
 
 
+class ValueWriter(Protocol):
+    """What writes the values that stand in a config object: parameter_values.Values."""
+
+    scope: Scope
+    cls: type
+    first_only: bool
+
+    def build(self, cls: type, prefix: str, depth: int) -> Optional[str]:
+        """A template that builds an object of a class; None where the document cannot."""
+
+    def size(self, name: str, number: int) -> str:
+        """A place for a guessed number."""
+
+    def values(self, name: str, asked: Wanted, uses: Uses, prefix: str = "", depth: int = 0) -> List[str]:
+        """Templates for a value, the most credible one first; never empty."""
+
+
 class Configs:
     """Writes config objects for the parameters of one construction."""
 
-    def __init__(self, values: "Values") -> None:
+    def __init__(self, values: ValueWriter) -> None:
         self.values = values
         self._defaults: Optional[Dict[str, Any]] = None
 

@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -42,11 +42,8 @@ class Inputs:
         shapes: Mapping[str, InputShape],
         most: int,
         adjusted: Adjusted,
-        failed: Callable[[Node], None] = lambda best: None,
     ) -> None:
-        """failed: told after each attempt in vain of the choice that came furthest."""
         self.bench = bench
-        self._failed = failed
         self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
         self.most = most  # attempts
         self.best: Optional[Node] = None  # that came furthest, without coming to its end
@@ -63,8 +60,8 @@ class Inputs:
         self._containers: Dict[str, Container] = {}
         self._is_graph = False  # its rows are nodes rather than a batch
 
-    def search(self, construction: Construction, model: Any) -> Optional[Node]:
-        """The first choice with which the model runs to its end; None where none was found: then `best` came furthest."""
+    def search(self, construction: Construction, model: Any) -> Iterator[Node]:
+        """The choice that came furthest, each time that further ones were tried; the last one ran to its end, if one did."""
         self._ran = []
         self.too_long = self._hopeless = False
         self._parameters = _called_with(model)
@@ -80,10 +77,13 @@ class Inputs:
             if start.key in self._tried:
                 continue
             if self._attempt(start):
-                return start
+                yield start
+                return
+            if self.best is not None:
+                yield self.best
             self._push(heap, start)
             if self._is_over():
-                return None
+                return
         while heap and not self._is_over():
             _, _, node = heapq.heappop(heap)
             if self._is_exhausted(node):
@@ -93,7 +93,10 @@ class Inputs:
                 node.neighbours = self._neighbours.of(node)
             other = next(node.neighbours, None)
             if self._ran:  # While sizes were solved for.
-                return self._ran[0]
+                yield self._ran[0]
+                return
+            if self.best is not None:
+                yield self.best
             if other is None:
                 continue
             node.used += 1
@@ -102,10 +105,10 @@ class Inputs:
                 node.used -= 1
                 continue
             if self._attempt(other):
-                return other
+                yield other
+                return
             if _is_new(node, other):
                 self._push(heap, other)
-        return None
 
     def completed(self, node: Node) -> Node:
         """A choice that ran to its end, with the optional arguments with which more of the code runs, and with a batch that is one."""
@@ -152,7 +155,6 @@ class Inputs:
         self._alike[words] = self._alike.get(words, 0) + 1
         if self.best is None or self.best.trial is None or trial.reached > self.best.trial.reached:
             self.best = node
-        self._failed(self.best)
         return False
 
     def _reach(self, node: Node) -> Optional[Trial]:

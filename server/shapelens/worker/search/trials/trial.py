@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
 import torch
 
@@ -17,9 +17,6 @@ from ...trace.frames import EXAMPLE_FILE
 from ...trace.recorder import Seen
 from ...unknown import stand_ins, unknown_sizes
 from ...unknown.conditions import branches, gave_up
-
-if TYPE_CHECKING:
-    from ...run import Job
 
 MODEL = "__shapelens_model__"
 _GIVEN = "__shapelens_given__"
@@ -57,7 +54,7 @@ class Trial:
 class Bench:
     """Where attempts are made: the environment of a run, with the document loaded."""
 
-    def __init__(self, job: "Job", names: Mapping[str, Any], seconds: float) -> None:
+    def __init__(self, job: Any, names: Mapping[str, Any], seconds: float) -> None:
         self.job = job
         self.names = names
         self._started = time.perf_counter(), time.process_time()

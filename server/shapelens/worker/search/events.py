@@ -1,0 +1,55 @@
+"""What the search tells whoever runs it, one event after the other. The caller runs and shows the examples; the search only finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List, NamedTuple, Union
+
+from ...protocol import Alternative
+
+
+@dataclass
+class FoundExample:
+    """An example that was chosen for a class."""
+
+    target: str
+    expression: str
+    evidence: str
+    where: str = ""
+    doubtful: bool = False  # nothing was found that runs to its end: this one came furthest
+    exhausted: bool = False  # whether all other choices that there are were tried
+    untried: bool = False  # it ran to its end in an earlier version of the text, and not yet in this one
+    tried: int = 0  # ways to build and call the class that were tried
+
+
+class Attempted(NamedTuple):
+    """An attempt has shown something before the example itself has run; what it saw is in the trial runner until the next event."""
+
+    example: FoundExample
+
+
+class EditSuspected(NamedTuple):
+    """The example that ran last fitted before an edit and fails now, and it takes long to find out whether another one fits."""
+
+
+class ExampleFound(NamedTuple):
+    """An example to run now. The caller says with `Finder.ran` how that went before it asks for the next event."""
+
+    example: FoundExample
+    instead: bool = False  # in the place of the one that ran last
+
+
+class ExampleKept(NamedTuple):
+    """The example that ran last stays, although it failed: what is said of it now is this."""
+
+    example: FoundExample
+
+
+class AlternativesFound(NamedTuple):
+    """Other calls of a class that the project has and that run, once each class has an example."""
+
+    target: str
+    alternatives: List[Alternative]
+
+
+Event = Union[Attempted, EditSuspected, ExampleFound, ExampleKept, AlternativesFound]
