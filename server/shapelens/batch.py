@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import tokenize
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
-from shapelens.analysis.findings.findings import Finding, failure, findings
+from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
 from shapelens.analysis.traces.views import constructed, merged, reaches, see_all, seen_from, with_evidence
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
@@ -94,13 +94,18 @@ def project_root(path: Path) -> Path:
 class Batch:
     """One worker for any number of texts. Used as `async with Batch(...) as batch`."""
 
-    def __init__(self, python: str | None = None, *, root: Path, fork: bool | None = None, users: ImportingFiles | None = None) -> None:
-        """`python`: the interpreter that has torch, None to find it; `root`: the folder that it is found for; `users`: may be shared."""
+    def __init__(
+        self, python: str | None = None, *, root: Path, fork: bool | None = None, importing_files: ImportingFiles | None = None
+    ) -> None:
+        """`python`: the interpreter that has torch, None to find it; `root`: the folder that it is found for.
+
+        `importing_files` may be shared with other batches.
+        """
         self.root = root
         self.output: list[str] = []  # what user code printed and the worker logged
         self.interpreter = interpreter.find(str(root), python or Settings.from_pyproject(str(root)).interpreter)
         self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
-        self._users = users or ImportingFiles(unchanging=True)
+        self._importing_files = importing_files or ImportingFiles(unchanging=True)
         self._read: set[str] = set()
         self._complete = True
         self._run_ids = itertools.count(1)
@@ -125,23 +130,23 @@ class Batch:
         *,
         examples: list[str] | None = None,
         only: str | None = None,
-        users: bool = True,
+        importers: bool = True,
         fixes: bool = True,
         brief: bool = False,
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
-        A class that no example belongs to is run with one that is found for it. `users`: before that, it is seen from the examples of files
-        that import the text's.
+        A class that no example belongs to is run with one that is found for it. `importers`: before that, it is seen from the examples of
+        files that import the text's.
         `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
         """
         self._read, self._complete = set(), True
-        analysed = await self._analyse(path, text, examples or [], only, users=users, fixes=fixes and not brief, brief=brief)
+        analysed = await self._analyse(path, text, examples or [], only, importers=importers, fixes=fixes and not brief, brief=brief)
         analysed.read, analysed.complete = self._read, self._complete
         return analysed
 
     async def _analyse(
-        self, path: Path, text: str, examples: list[str], only: str | None, *, users: bool, fixes: bool, brief: bool
+        self, path: Path, text: str, examples: list[str], only: str | None, *, importers: bool, fixes: bool, brief: bool
     ) -> Analysed:
         file = str(path.absolute())
         settings = Settings.from_pyproject(str(path.absolute().parent))
@@ -154,20 +159,18 @@ class Batch:
             return analysed
         lacking = [] if examples else [name for name in without_example(module, choice) if only in (None, name, name.rpartition(".")[2])]
         views: list[protocol.Trace] = []
-        if users and not examples and not choice.examples:
-            views = await self._seen_from_users(file, {file: text}, settings)
+        if importers and not examples and not choice.examples:
+            views = await self._seen_from_importers(file, {file: text}, settings)
             seen = {name for view in views for name in constructed(view)}
             lacking = [name for name in lacking if name.rpartition(".")[2] not in seen]
         own = protocol.Trace(file)
         if choice.examples or lacking:
             wanted = protocol.Search([], self._importers(file, settings, module), lacking, SEARCH_SECONDS) if lacking else None
-            own, finished = await self._run(file, module, _requests(choice), settings, search=wanted, brief=brief)
+            own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
-                failed = failure(module, file, finished.outcome, finished.detail, settings)
-                # Nobody has said that a file without an example can be run.
-                analysed.findings += failed if choice.examples else [replace(each, severity="information") for each in failed]
-        if users and not examples and choice.examples and not only and not see_all(module, [own]):
-            views = await self._seen_from_users(file, {file: text}, settings)
+                analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
+        if importers and not examples and choice.examples and not only and not see_all(module, [own]):
+            views = await self._seen_from_importers(file, {file: text}, settings)
         analysed.trace = merged(file, [own, *views])
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
@@ -175,11 +178,11 @@ class Batch:
             if fixes and not analysed.findings:
                 # What other files' examples show cannot be run by their number.
                 document = search.FileToMend(file, module, settings, 0 if views else len(own.examples), found, _parsed)
-                found = await search.with_fixes(document, self._attempts(analysed, own, from_users=bool(views)), LIMITS)
+                found = await search.with_fixes(document, self._attempts(analysed, own, from_importers=bool(views)), LIMITS)
             analysed.findings += found
         return analysed
 
-    def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_users: bool) -> search.Attempt:
+    def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_importers: bool) -> search.Attempt:
         file, settings = analysed.path, analysed.settings
 
         async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
@@ -192,24 +195,25 @@ class Batch:
                 if finished.outcome != "ok":
                     return None
                 trace = with_evidence(trace, runs)
-            views = await self._seen_from_users(file, {file: module.text, **texts}, settings) if from_users else []
+            views = await self._seen_from_importers(file, {file: module.text, **texts}, settings) if from_importers else []
             return merged(file, [trace, *views])
 
         return attempt
 
     def _importers(self, file: str, settings: Settings, module: Module) -> list[str]:
         """The files of the project that import this one."""
-        users = self._users.of(file, str(project_root(Path(file))), settings, {}, [cls.name for cls in module.classes])
-        return [user.path for user in users]
+        found = self._importing_files.of(file, str(project_root(Path(file))), settings, {}, [cls.name for cls in module.classes])
+        return [each.path for each in found]
 
-    async def _seen_from_users(self, file: str, texts: Mapping[str, str], settings: Settings) -> list[protocol.Trace]:
+    async def _seen_from_importers(self, file: str, texts: Mapping[str, str], settings: Settings) -> list[protocol.Trace]:
         """What the runs of files that import this one see of it."""
         views: list[protocol.Trace] = []
-        for user in [each.path for each in self._users.of(file, str(project_root(Path(file))), settings, {}) if each.has_example]:
-            module = parse(texts[user]) if user in texts else _parsed(user)
-            choice = choose(module, user, settings) if module is not None and not module.errors else None
+        known = self._importing_files.of(file, str(project_root(Path(file))), settings, {})
+        for importer in [each.path for each in known if each.has_example]:
+            module = parse(texts[importer]) if importer in texts else _parsed(importer)
+            choice = choose(module, importer, settings) if module is not None and not module.errors else None
             if module is not None and choice is not None and choice.examples and len(views) < ENOUGH:
-                trace, _ = await self._run(user, module, _requests(choice), settings, texts)
+                trace, _ = await self._run(importer, module, choice.requests, settings, texts)
                 views += [seen_from(trace, file)] if reaches(trace, file) else []
         return views
 
@@ -256,14 +260,10 @@ class Batch:
         return newest, finished
 
 
-def _requests(choice: Choice) -> list[protocol.ExampleRequest]:
-    return [protocol.ExampleRequest(example.target, example.expression) for example in choice.examples]
-
-
 def _of_text(file: str, module: Module, choice: Choice) -> list[Finding]:
     """What is wrong before anything runs."""
     problems = [Finding("syntax", "error", problem.message, problem.span, file) for problem in module.errors]
-    return problems + [Finding("example", "error", problem.message, problem.span, file) for problem in choice.problems]
+    return problems + example_problems(file, choice)
 
 
 def _parsed(file: str) -> Module | None:

@@ -59,7 +59,7 @@ class Checker:
         self._python = python
         self._cache = RunCache(store) if store is not None else None
         self._inputs = self._cache.inputs if self._cache is not None else Inputs()
-        self._users = ImportingFiles(unchanging=True)
+        self._importing_files = ImportingFiles(unchanging=True)
         self._roots: dict[Path, Path] = {}  # by folder
         self._interpreters: dict[Path, str] = {}  # by root
 
@@ -120,12 +120,12 @@ class Checker:
             return batch
         if batch is not None:
             await batch.worker.stop()
-        return Batch(python, root=root, users=self._users)
+        return Batch(python, root=root, importing_files=self._importing_files)
 
     async def _analysed(self, batch: Batch, path: Path, text: str, named: bool) -> Checked:
         if self._cache is not None:
             self._cache.learn(batch.interpreter, await batch.start())
-        analysed = await batch.analyse(path, text, users=named, brief=True)
+        analysed = await batch.analyse(path, text, importers=named, brief=True)
         checked = _checked(analysed)
         if self._cache is not None and analysed.complete:
             await asyncio.to_thread(self._keep, batch.interpreter, path, text, named, analysed, checked)
@@ -162,8 +162,8 @@ class Checker:
         settings = Settings.from_pyproject(str(path.absolute().parent))
         if not settings.cache:
             return None
-        users = [user.path for user in self._users.of(file, str(root), settings, {})]
-        return digest("check", version(), identity, file, text, str(root), plain(settings), users, named)
+        importers = [each.path for each in self._importing_files.of(file, str(root), settings, {})]
+        return digest("check", version(), identity, file, text, str(root), plain(settings), importers, named)
 
     def _root(self, path: Path) -> Path:
         folder = path.absolute().parent

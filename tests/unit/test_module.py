@@ -197,13 +197,13 @@ def test_nothing_is_under_the_mouse_on_a_blank_line_or_in_a_comment() -> None:
 def test_an_edit_parses_one_statement_again(monkeypatch: pytest.MonkeyPatch) -> None:
     before = parse(NET)
     parsed: list[str] = []
-    real = statements.read_quickly
+    real = statements.read_by_ast
 
     def counted(text: str, *rest: object) -> object:
         parsed.append(text.split("\n", 1)[0])
         return real(text, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(statements, "read_quickly", counted)
+    monkeypatch.setattr(statements, "read_by_ast", counted)
     after = parse(NET.replace("return Net()", "net = Net()\n    return net"), before)
     assert parsed == ["def build():"]
     assert [cls.span.line for cls in after.classes] == [6, 26]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from shapelens.source import syntax
-from shapelens.source.classes import read
-from shapelens.source.classes_by_ast import read_quickly
+from shapelens.source.classes_by_ast import read_by_ast
+from shapelens.source.classes_by_libcst import read_by_libcst
 from shapelens.source.scanner import Chunk, chunks
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -55,10 +55,10 @@ def assert_same(text: str) -> int:
     compared = 0
     for piece, chunk in statements(text):
         try:
-            expected = read(syntax.parse(piece, chunk.lines, chunk.start), piece, chunk.lines, chunk.start)
+            expected = read_by_libcst(syntax.parse(piece, chunk.lines, chunk.start), piece, chunk.lines, chunk.start)
         except syntax.Unparsable:
             continue
-        found = read_quickly(piece, chunk.lines, chunk.start)
+        found = read_by_ast(piece, chunk.lines, chunk.start)
         if found is None:  # Of a newer Python than this one.
             with pytest.raises(SyntaxError):
                 ast.parse(piece)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from shapelens.examples import expression as expressions
 from shapelens.examples.settings import Settings
+from shapelens.protocol import ExampleRequest
 from shapelens.source.comments import Directive
 from shapelens.source.module import Module, ModuleClass
 from shapelens.source.positions import Span
@@ -22,6 +23,11 @@ class Example:
     expression: str
     evidence: str
     where: str
+
+    @property
+    def request(self) -> ExampleRequest:
+        """What a worker is asked for."""
+        return ExampleRequest(self.target, self.expression)
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,11 @@ class Choice:
 
     examples: list[Example] = field(default_factory=list)
     problems: list[ExampleProblem] = field(default_factory=list)
+
+    @property
+    def requests(self) -> list[ExampleRequest]:
+        """What a worker is asked for."""
+        return [example.request for example in self.examples]
 
 
 def choose(module: Module, path: str, settings: Settings, extra: Sequence[str] = ()) -> Choice:

@@ -25,7 +25,7 @@ from shapelens.lsp.runs.schedule import Schedule, debounce
 from shapelens.lsp.workspace.configuration import Configuration
 from shapelens.lsp.workspace.parsed_files import depends_on
 from shapelens.lsp.workspace.workers import Workers
-from shapelens.protocol import Alternative, ExampleRequest
+from shapelens.protocol import Alternative
 from shapelens.runner import Worker, WorkerState, interpreter
 from shapelens.source.edits import set_directive
 from shapelens.source.module import warm_up
@@ -276,7 +276,7 @@ class Session:
             and analysis.settings.cache
             and document.last_run.run.text == document.text
         ):
-            requests = [ExampleRequest(example.target, example.expression) for example in analysis.examples]
+            requests = [example.request for example in analysis.examples]
             self._cached_runs.keep_shown(document.last_run.run, requests, analysis.own, worker.interpreter)
         runs = document.runs_behind(analysis)
         read = [self._cached_runs.read_by(ran.run) for ran in runs]

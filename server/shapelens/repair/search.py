@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shapelens.analysis.findings.findings import Finding, Related, findings
+from shapelens.analysis.explanations.related_places import Related
+from shapelens.analysis.findings.findings import Finding, findings
 from shapelens.analysis.places import OtherModules
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.examples.settings import Settings

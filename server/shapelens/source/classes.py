@@ -1,4 +1,4 @@
-"""What one top-level statement says about classes and names, read from its libcst tree; nothing here looks past the statement."""
+"""What one top-level statement says about classes and names. Nothing here looks past the statement."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import libcst as cst
-
 from shapelens.source.scanner import LogicalLine, indentation
-from shapelens.source.syntax import code, dotted
 
 _HEAD = re.compile(r"(?:async[\s\\]+)?(?P<keyword>def|class)[\s\\]+(?P<name>\w+)")
 
@@ -49,6 +46,9 @@ class ClassStatement:
     forward_parameters: list[Parameter]
 
 
+Bases = tuple[list[str], list[str]]  # of a class: `bases` and `base_arguments` of its ClassStatement
+
+
 @dataclass
 class Names:
     """What names of a statement stand for."""
@@ -78,11 +78,45 @@ def last_line(text: str, lines: Sequence[LogicalLine], base: int, head: Head) ->
     return last
 
 
-def read(tree: cst.Module, text: str, lines: Sequence[LogicalLine], base: int) -> tuple[list[ClassStatement], Names]:
-    """The classes of a statement and what its names stand for."""
-    reader = _LibcstReader(text, lines, base)
-    reader.statements(tree.body, "", at_module_level=True)
-    return reader.classes, reader.names
+class ClassCollector:
+    """What a walk through the statements of a piece of text collects. The walk has to come to every `class` and `def` in their order."""
+
+    def __init__(self, text: str, lines: Sequence[LogicalLine], base: int) -> None:
+        self.text, self.lines, self.base = text, lines, base
+        self.classes: list[ClassStatement] = []
+        self.names = Names()
+        self._heads = iter(heads(text, lines, base))
+
+    def take_head(self) -> Head:
+        """The head of the class or function that the walk has come to."""
+        return next(self._heads)
+
+    def bind(self, name: str, meaning: str, at_module_level: bool) -> None:
+        """An import gives a name a meaning; the first one counts."""
+        (self.names.imported if at_module_level else self.names.inner).setdefault(name, meaning)
+
+    def import_module(self, name: str, local: str | None, at_module_level: bool) -> None:
+        """`import name as local`."""
+        root = name.split(".")[0]
+        self.names.modules.append(root)
+        self.bind(local or root, name if local else root, at_module_level)
+
+    def import_from(self, origin: str, names: Iterable[tuple[str, str | None]], at_module_level: bool) -> None:
+        """`from origin import name as local, ...`; a relative origin has its dots."""
+        if not origin.startswith("."):
+            self.names.modules.append(origin.split(".")[0])
+        for name, local in names:
+            if name == "*":
+                self.names.stars.append(origin)
+            else:
+                self.bind(local or name, f"{origin}{'' if origin.endswith('.') else '.'}{name}", at_module_level)
+
+    def add_class(self, head: Head, scope: str, bases: Bases, init: list[Parameter], forward: list[Parameter]) -> ClassStatement:
+        """A class whose body is walked next, which brings its methods."""
+        last = last_line(self.text, self.lines, self.base, head)
+        cls = ClassStatement(head.name, scope + head.name, *bases, head, last, {}, init, forward)
+        self.classes.append(cls)
+        return cls
 
 
 def relocated(known: Iterable[ClassStatement], text: str, lines: Sequence[LogicalLine], base: int) -> list[ClassStatement]:
@@ -107,146 +141,3 @@ def relocated(known: Iterable[ClassStatement], text: str, lines: Sequence[Logica
 
 def _indentation(text: str, line: LogicalLine, base: int) -> int:
     return indentation(text, line._replace(line_start=line.line_start - base, start=line.start - base))
-
-
-class _LibcstReader:
-    """Walks statements only: expressions hold neither classes nor imports, and visiting them is most of the cost."""
-
-    def __init__(self, text: str, lines: Sequence[LogicalLine], base: int) -> None:
-        self.text, self.lines, self.base = text, lines, base
-        self.heads = heads(text, lines, base)
-        self.next_head = 0
-        self.classes: list[ClassStatement] = []
-        self.names = Names()
-
-    def statements(
-        self,
-        body: Sequence[cst.BaseStatement | cst.BaseSmallStatement],
-        scope: str,
-        at_module_level: bool,
-        methods: dict[str, Head] | None = None,
-    ) -> None:
-        for statement in body:
-            if isinstance(statement, cst.SimpleStatementLine):
-                for small in statement.body:
-                    self.simple(small, at_module_level)
-            elif isinstance(statement, cst.FunctionDef):
-                head = self.take_head()
-                if methods is not None:
-                    methods[head.name] = head
-                self.statements(statement.body.body, f"{scope}{head.name}.<locals>.", at_module_level=False)
-            elif isinstance(statement, cst.ClassDef):
-                self.class_statement(statement, scope)
-            elif isinstance(statement, cst.BaseCompoundStatement):
-                for block in _blocks(statement):
-                    self.statements(block.body, scope, at_module_level, methods)
-            elif isinstance(statement, cst.BaseSmallStatement):
-                self.simple(statement, at_module_level)
-
-    def take_head(self) -> Head:
-        head = self.heads[self.next_head]
-        self.next_head += 1
-        return head
-
-    def class_statement(self, node: cst.ClassDef, scope: str) -> None:
-        head = self.take_head()
-        methods: dict[str, Head] = {}
-        bases: list[str] = []
-        base_arguments: list[str] = []
-        for argument in node.bases:
-            value = argument.value
-            while isinstance(value, cst.Subscript):
-                value = value.value
-            if isinstance(value, cst.Call):
-                base_arguments += [name for item in value.args if (name := dotted(item.value))]
-            bases.append(dotted(value) or code(value))
-        functions = {item.name.value: item for item in _functions(node)}
-        self.classes.append(
-            ClassStatement(
-                name=head.name,
-                qualname=scope + head.name,
-                bases=bases,
-                base_arguments=base_arguments,
-                head=head,
-                last_line=last_line(self.text, self.lines, self.base, head),
-                methods=methods,
-                init_parameters=_parameters(functions.get("__init__")),
-                forward_parameters=_parameters(functions.get("forward")),
-            )
-        )
-        self.statements(node.body.body, f"{scope}{head.name}.", at_module_level=False, methods=methods)
-
-    def simple(self, node: cst.BaseSmallStatement, at_module_level: bool) -> None:
-        if isinstance(node, cst.Import):
-            for alias in node.names:
-                name = dotted(alias.name) or ""
-                self.names.modules.append(name.split(".")[0])
-                local = alias.evaluated_alias
-                self.bind(local or name.split(".")[0], name if local else name.split(".")[0], at_module_level)
-        elif isinstance(node, cst.ImportFrom):
-            origin = "." * len(node.relative) + (dotted(node.module) or "")
-            if not node.relative:
-                self.names.modules.append(origin.split(".")[0])
-            if isinstance(node.names, cst.ImportStar):
-                self.names.stars.append(origin)
-                return
-            for alias in node.names:
-                name = dotted(alias.name) or ""
-                self.bind(alias.evaluated_alias or name, f"{origin}{'' if origin.endswith('.') else '.'}{name}", at_module_level)
-        elif at_module_level and isinstance(node, cst.Assign) and (value := dotted(node.value)):
-            for target in node.targets:
-                if isinstance(target.target, cst.Name):
-                    self.names.assigned[target.target.value] = value
-
-    def bind(self, name: str, meaning: str, at_module_level: bool) -> None:
-        (self.names.imported if at_module_level else self.names.inner).setdefault(name, meaning)
-
-
-def _blocks(node: cst.CSTNode) -> Iterable[cst.BaseSuite]:
-    """The bodies of a compound statement and of its clauses."""
-    pending: list[cst.CSTNode] = [node]
-    while pending:
-        item = pending.pop(0)
-        body = getattr(item, "body", None)
-        if isinstance(body, cst.BaseSuite):
-            yield body
-        clauses = (
-            *getattr(item, "handlers", ()),
-            *getattr(item, "cases", ()),
-            getattr(item, "orelse", None),
-            getattr(item, "finalbody", None),
-        )
-        pending += [clause for clause in clauses if clause is not None]
-
-
-def _functions(node: cst.ClassDef) -> Iterable[cst.FunctionDef]:
-    """The functions that a class body defines, those under its `if` and `try` too."""
-    pending: list[cst.BaseSuite] = [node.body]
-    while pending:
-        for statement in pending.pop(0).body:
-            if isinstance(statement, cst.FunctionDef):
-                yield statement
-            elif isinstance(statement, cst.BaseCompoundStatement) and not isinstance(statement, cst.ClassDef):
-                pending += _blocks(statement)
-
-
-def _parameters(function: cst.FunctionDef | None) -> list[Parameter]:
-    if function is None:
-        return []
-    found = function.params
-    listed: list[tuple[str, cst.Param]] = [("positional_only", item) for item in found.posonly_params]
-    listed += [("positional_or_keyword", item) for item in found.params]
-    if isinstance(found.star_arg, cst.Param):
-        listed.append(("var_positional", found.star_arg))
-    listed += [("keyword_only", item) for item in found.kwonly_params]
-    if found.star_kwarg is not None:
-        listed.append(("var_keyword", found.star_kwarg))
-    return [
-        Parameter(
-            item.name.value,
-            code(item.annotation.annotation) if item.annotation else None,
-            code(item.default) if item.default else None,
-            kind,
-        )
-        for kind, item in listed
-    ]

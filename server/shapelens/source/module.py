@@ -89,11 +89,6 @@ class Module:
         """Classes with a base of which this file does not say what it is (`class Net(BaseModel)`, imported from elsewhere)."""
         return [cls for cls, kind in self._all_classes if kind == "maybe"]
 
-    @cached_property
-    def all_class_names(self) -> list[str]:
-        """The qualified names of all classes of the file, module classes or not."""
-        return [cls.qualname for item in self.statements.placed for cls in item.statement.classes]
-
     @property
     def imports(self) -> list[str]:
         """The absolute top-level modules that the file imports ("torch", "einops"), each once."""

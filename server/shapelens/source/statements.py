@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shapelens.source import syntax
-from shapelens.source.classes import ClassStatement, Names, heads, last_line, read, relocated
-from shapelens.source.classes_by_ast import read_quickly
+from shapelens.source.classes import ClassStatement, Names, heads, last_line, relocated
+from shapelens.source.classes_by_ast import read_by_ast
+from shapelens.source.classes_by_libcst import read_by_libcst
 from shapelens.source.position_map import common_prefix, common_suffix
 from shapelens.source.positions import BYTE_ORDER_MARK
 from shapelens.source.scanner import Chunk, LogicalLine, chunks
@@ -143,9 +144,9 @@ def _placed(text: str, chunk: Chunk, known: dict[str, TopLevelStatement]) -> Pla
 def _parsed(piece: str, chunk: Chunk) -> TopLevelStatement:
     try:
         syntax.refuse_what_nests_too_deeply(piece, chunk.lines, chunk.start)
-        known = read_quickly(piece, chunk.lines, chunk.start)
+        known = read_by_ast(piece, chunk.lines, chunk.start)
         if known is None:  # It is wrong, or of a newer Python than this one.
-            known = read(syntax.parse(piece, chunk.lines, chunk.start), piece, chunk.lines, chunk.start)
+            known = read_by_libcst(syntax.parse(piece, chunk.lines, chunk.start), piece, chunk.lines, chunk.start)
         classes, names = known
     except syntax.Unparsable as error:
         return TopLevelStatement(piece, chunk.start, chunk.lines, [], Names(), error)

@@ -33,11 +33,6 @@ class Unparsable(Exception):
         self.place = (line, column, end_line, end_column)
 
 
-def too_deep() -> Unparsable:
-    """What a statement is that Python's stack is too small to read."""
-    return Unparsable("the statement is nested too deeply", 1, 0, 1, 1)
-
-
 def parse(text: str, lines: tuple[LogicalLine, ...], base: int = 0) -> cst.Module:
     """The tree of a piece of text whose logical lines are `lines`, with indices that begin at `base`. Raises Unparsable."""
     refuse_what_nests_too_deeply(text, lines, base)

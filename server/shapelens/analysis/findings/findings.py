@@ -19,12 +19,11 @@ from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.places import OtherModules, Place, Places
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
 from shapelens.analysis.repairs.guesses import guesses, suspected
+from shapelens.examples.choose import Choice
 from shapelens.examples.settings import Settings
-from shapelens.protocol import ExampleRun, LayerSeen, Mismatch, Note, Trace
+from shapelens.protocol import ExampleRun, Finished, LayerSeen, Mismatch, Note, Trace
 from shapelens.source.module import Module
 from shapelens.source.positions import Span
-
-__all__ = ["Finding", "Fix", "Related", "failure", "findings"]
 
 _FAILURES = {
     "deadline": "the run did not end within the deadline",
@@ -70,12 +69,21 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     return sorted(shown, key=lambda finding: (finding.span, finding.code))
 
 
-def failure(module: Module, file: str, outcome: str, detail: str, settings: Settings) -> list[Finding]:
-    """The finding at the top of the file for a run that ended badly. outcome: as in protocol.Finished ("deadline", "crash", ...)."""
+def example_problems(file: str, choice: Choice) -> list[Finding]:
+    """The given examples that cannot be run."""
+    return [Finding("example", "error", problem.message, problem.span, file) for problem in choice.problems]
+
+
+def failure(module: Module, file: str, finished: Finished, settings: Settings, *, given: bool) -> list[Finding]:
+    """The finding at the top of the file for a run that ended badly. given: the run had examples that somebody gave."""
     span = Span(1, 0, 1, len(module.lines.line(1)))
-    message = detail or _FAILURES.get(outcome, outcome)
-    found = _with_settings(module, Finding(outcome, codes.severity(outcome), message, span, file), settings)
-    return [found] if found is not None else []
+    message = finished.detail or _FAILURES.get(finished.outcome, finished.outcome)
+    found = _with_settings(module, Finding(finished.outcome, codes.severity(finished.outcome), message, span, file), settings)
+    if found is None:
+        return []
+    if finished.outcome == "unavailable":  # That no worker can be started says nothing about the code.
+        return [replace(found, severity="warning")]
+    return [found if given else replace(found, severity="information")]  # Nobody has said that the code can be run without an example.
 
 
 def _with_settings(module: Module, finding: Finding, settings: Settings) -> Finding | None:

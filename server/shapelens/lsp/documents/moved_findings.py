@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from shapelens.analysis.display.lenses import Lens
-from shapelens.analysis.findings.findings import Finding, Related
+from shapelens.analysis.explanations.related_places import Related
+from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.source.position_map import PositionMap, TextEdit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shapelens.analysis.findings.findings import Finding
-from shapelens.examples.choose import Choice, choose, without_example
+from shapelens.analysis.findings.findings import example_problems
+from shapelens.examples.choose import choose, without_example
 from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.settings import Settings
 from shapelens.lsp.documents.analysis import Analysis
@@ -47,7 +47,7 @@ class Chooser:
             module,
             settings,
             choice.examples,
-            findings=problems(choice, document.path),
+            findings=example_problems(document.path, choice),
             others={self._documents[uri].path: other for uri, (_, other) in self.others(document).items()},
         )
         return Chosen(analysis, [] if module.errors else without_example(module, choice))
@@ -77,8 +77,3 @@ class Chooser:
         if not classes:
             return None
         return Search(self.known(document, module, classes), [each.path for each in document.importers or []], list(classes))
-
-
-def problems(choice: Choice, path: str) -> list[Finding]:
-    """What is wrong with the given examples of a file, as findings."""
-    return [Finding("example", "error", problem.message, problem.span, path) for problem in choice.problems]

@@ -10,7 +10,6 @@ from functools import partial
 
 from shapelens import protocol
 from shapelens.examples.found_examples import FoundExamples
-from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.lsp.runs.background_fixes import BackgroundFixes
@@ -90,13 +89,14 @@ class Runner:
         root, worker = self._place(document)
         analysis = results.analysis
         worker.preload(third_party(analysis.module.imports, root, document.path))
+        again = analysis.kept.again if analysis.kept is not None else None
         others = {self._documents[uri].path: (self._documents[uri], module) for uri, (_, module) in results.others.items()}
         run = protocol.Run(
             run_id=next(self._run_ids),
             file=document.path,
             text=analysis.module.text,
             root=root,
-            examples=_requests(analysis),
+            examples=[example.request for number, example in enumerate(analysis.examples) if again is None or number in again],
             overlays={path: module.text for path, (other, module) in others.items() if not other.saved or module.text != other.text},
             observe=list(others),
             deadline=analysis.settings.deadline,
@@ -130,11 +130,3 @@ class Runner:
             del self._under_way[on_behalf_of]
         results.finish(finished)
         logger.debug("run %d ended: %s", run.run_id, finished.outcome)
-
-
-def _requests(analysis: Analysis) -> list[protocol.ExampleRequest]:
-    return [
-        protocol.ExampleRequest(example.target, example.expression)
-        for number, example in enumerate(analysis.examples)
-        if analysis.kept is None or number in analysis.kept.again
-    ]

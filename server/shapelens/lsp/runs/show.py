@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shapelens import protocol
-from shapelens.analysis.findings.findings import Finding, findings
+from shapelens.analysis.findings.findings import Finding, example_problems, findings
 from shapelens.analysis.traces.splicing import spliced, without_values
 from shapelens.analysis.traces.views import reaches
 from shapelens.examples.choose import choose
@@ -17,7 +17,7 @@ from shapelens.lsp.documents.moved_findings import moved_findings
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.lsp.runs.background_fixes import BackgroundFixes
-from shapelens.lsp.runs.choose import Others, problems
+from shapelens.lsp.runs.choose import Others
 from shapelens.lsp.runs.client import Client
 from shapelens.lsp.workspace.configuration import Configuration
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
@@ -73,7 +73,7 @@ class Presenter:
 
     def _findings(self, document: Document, analysis: Analysis) -> list[Finding]:
         choice = choose(analysis.module, document.path, analysis.settings)
-        found = [*document.failure, *problems(choice, document.path)]
+        found = [*document.failure, *example_problems(document.path, choice)]
         if analysis.trace is not None:
             found += findings(analysis.module, analysis.trace, analysis.settings, self._parsed_files)
         return found

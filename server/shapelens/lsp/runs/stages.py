@@ -94,7 +94,7 @@ class OwnRun:
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
-            failed = self._failure(finished)
+            failed = failure(self.analysis.module, document.path, finished, self.analysis.settings, given=bool(self.analysis.examples))
         document.end_run(self._newest, failed, ok=finished.outcome == "ok")
         self._publish([*failed, *found])
         if self._newest is not None and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
@@ -133,15 +133,6 @@ class OwnRun:
         """Whether the text is still the one that ran; and where only some examples did, whether it is known what the others saw."""
         kept = self.analysis.kept
         return self._presenter.is_current(self._document, self.analysis) and (kept is None or kept.trace is not None)
-
-    def _failure(self, finished: protocol.Finished) -> list[Finding]:
-        analysis = self.analysis
-        failed = failure(analysis.module, self._document.path, finished.outcome, finished.detail, analysis.settings)
-        if finished.outcome == "unavailable":  # That no worker can be started says nothing about the code.
-            return [replace(each, severity="warning") for each in failed]
-        if not analysis.examples:  # Nobody has said that the code can be run like this.
-            return [replace(each, severity="information") for each in failed]
-        return failed
 
     def _lints_before(self) -> list[Finding]:
         """What was noticed in the text before. Lints need the whole trace: till then they stay as they were."""

@@ -13,8 +13,8 @@ from pygls.lsp.server import LanguageServer
 
 from shapelens.analysis.findings.findings import Finding
 from shapelens.lsp.documents.document import Document
+from shapelens.lsp.documents.paths import on_disk
 from shapelens.lsp.server import to_lsp
-from shapelens.regular_files import read_regular
 from shapelens.source.positions import Lines
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,6 @@ class Editor:
         self.wants_status = False  # whether it has a place for `shapelens/status`
         self._status: tuple[str, str, str] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._progress: str | None = None
         self._wanted_title: str | None = None
         self._progress_task: asyncio.Task[None] | None = None
         self._progress_changed = asyncio.Event()
@@ -137,10 +136,8 @@ class Editor:
         for document in self.documents.values():
             if document.path == path:
                 return document.lines
-        try:
-            return Lines(read_regular(path or "").decode("utf-8"))
-        except (OSError, UnicodeDecodeError):
-            return None
+        text = on_disk(path or "")
+        return Lines(text) if text is not None else None
 
     def in_background(self, request: Awaitable[Any]) -> None:
         """Await something without holding up the caller; what goes wrong is logged."""
