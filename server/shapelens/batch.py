@@ -92,7 +92,7 @@ def project_root(path: Path) -> Path:
 
 
 class Batch:
-    """One worker for any number of texts. Used as `async with Batch(...) as batch`."""
+    """Analyses any number of texts with one worker. Used as `async with Batch(...) as batch`."""
 
     def __init__(
         self, python: str | None = None, *, root: Path, fork: bool | None = None, importing_files: ImportingFiles | None = None

@@ -21,8 +21,8 @@ MEMORY_OF_A_WORKER = 1 << 30  # bytes that torch and an ordinary run take
 
 
 @dataclass
-class Said:
-    """A finding, as it is printed: lines from 1, columns from 0."""
+class PrintedFinding:
+    """A finding as it is printed: lines from 1, columns from 0."""
 
     line: int
     column: int
@@ -32,17 +32,17 @@ class Said:
 
 
 @dataclass
-class Checked:
-    """What there is to say of a file."""
+class CheckedFile:
+    """What `check` says of one file."""
 
-    findings: list[Said] = field(default_factory=list)
+    findings: list[PrintedFinding] = field(default_factory=list)
     ran: bool = False
     found: bool = False  # it ran to its end with an example that was found for it
     has_classes: bool = False
 
 
 def workers_at_once() -> int:
-    """As many as there are processors, as far as memory goes."""
+    """How many workers may run side by side: as many as there are processors, as far as memory goes."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -65,13 +65,13 @@ class Checker:
 
     async def check(
         self, files: Sequence[tuple[Path, bool]], began: Callable[[Path], None]
-    ) -> AsyncGenerator[tuple[Path, Checked | None], None]:
+    ) -> AsyncGenerator[tuple[Path, CheckedFile | None], None]:
         """Each file with what there is to say of it, in their order; None for one of a folder that is not about torch, or no text at all.
 
         `files`: with each whether it was named itself, rather than its folder; such a one is also seen from the files that import it.
         `began` is called as a file's turn comes. Raises batch.Unreadable for a file that was named, and batch.Unavailable.
         """
-        results: list[asyncio.Future[Checked | None]] = [asyncio.get_running_loop().create_future() for _ in files]
+        results: list[asyncio.Future[CheckedFile | None]] = [asyncio.get_running_loop().create_future() for _ in files]
         turns = iter(range(len(files)))
         slots = [asyncio.create_task(self._go_through(files, turns, results, began)) for _ in range(min(workers_at_once(), len(files)))]
         try:
@@ -89,7 +89,7 @@ class Checker:
         self,
         files: Sequence[tuple[Path, bool]],
         turns: Iterator[int],
-        results: Sequence[asyncio.Future[Checked | None]],
+        results: Sequence[asyncio.Future[CheckedFile | None]],
         began: Callable[[Path], None],
     ) -> None:
         """Take files, one after the other, as long as there are any left that nobody has taken."""
@@ -122,7 +122,7 @@ class Checker:
             await batch.worker.stop()
         return Batch(python, root=root, importing_files=self._importing_files)
 
-    async def _analysed(self, batch: Batch, path: Path, text: str, named: bool) -> Checked:
+    async def _analysed(self, batch: Batch, path: Path, text: str, named: bool) -> CheckedFile:
         if self._cache is not None:
             self._cache.learn(batch.interpreter, await batch.start())
         analysed = await batch.analyse(path, text, importers=named, brief=True)
@@ -133,19 +133,19 @@ class Checker:
 
     # --- what is known from before ---
 
-    def _known(self, path: Path, text: str, named: bool) -> Checked | None:
+    def _known(self, path: Path, text: str, named: bool) -> CheckedFile | None:
         key = self._key(path, text, named)
         value = self._cache.store.get(key) if self._cache is not None and key is not None else None
         if not isinstance(value, dict):
             return None
         try:
             same = self._inputs.same(value["read"])
-            checked: Checked = build(Checked, value["checked"])
+            checked: CheckedFile = build(CheckedFile, value["checked"])
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # Not of our making.
         return checked if same else None
 
-    def _keep(self, python: str, path: Path, text: str, named: bool, analysed: Analysed, checked: Checked) -> None:
+    def _keep(self, python: str, path: Path, text: str, named: bool, analysed: Analysed, checked: CheckedFile) -> None:
         key = self._key(path, text, named)
         if self._cache is None or key is None or self._cache.environments.worked_in(python) is None:
             return
@@ -187,10 +187,11 @@ def _text_of(path: Path, named: bool) -> str | None:
     return text if named or "torch" in text or "shapelens:" in text else None
 
 
-def _checked(analysed: Analysed) -> Checked:
+def _checked(analysed: Analysed) -> CheckedFile:
     findings = [
-        Said(each.span.line, each.span.column, each.severity, each.code, " ".join(each.message.split())) for each in analysed.findings
+        PrintedFinding(each.span.line, each.span.column, each.severity, each.code, " ".join(each.message.split()))
+        for each in analysed.findings
     ]
     ran = bool(analysed.choice.examples or analysed.trace.examples)
     found = any(run.evidence and run.error is None for run in analysed.trace.examples)
-    return Checked(findings, ran, found, bool(analysed.module.classes))
+    return CheckedFile(findings, ran, found, bool(analysed.module.classes))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelens.cache.runs import CachedRun, RunCache
+from shapelens.cache.runs import KeptRun, RunCache
 from shapelens.cache.store import Store
 from shapelens.protocol import ExampleRequest, ExampleRun, Finished, Hello, Known, Note, Run, Search, Trace, Traced
 
@@ -42,13 +42,13 @@ def run_of(place: Path) -> Run:
     return Run(7, file, "class Net: ...", str(place / "project"), [ExampleRequest("Other", "Other()")], search=search)
 
 
-def kept(run: Run, *notes: Note) -> CachedRun:
+def kept(run: Run, *notes: Note) -> KeptRun:
     layers = str(Path(run.root, "layers.py"))
     examples = [ExampleRun("Other", "Other()"), ExampleRun("Net", "Net()(f32[2])", evidence="usage", where="user.py:3")]
-    return CachedRun(Traced(7, "named", Trace(run.file, examples, files=[layers], notes=list(notes))), Finished(7, "ok", seconds=0.5))
+    return KeptRun(Traced(7, "named", Trace(run.file, examples, files=[layers], notes=list(notes))), Finished(7, "ok", seconds=0.5))
 
 
-def found(place: Path, run: Run) -> CachedRun | None:
+def found(place: Path, run: Run) -> KeptRun | None:
     """What another process finds."""
     return RunCache(Store(place / "cache")).find(run, str(place / "env" / "python"))
 

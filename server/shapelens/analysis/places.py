@@ -36,7 +36,7 @@ class ArgumentPlace:
 
     @property
     def span(self) -> Span:
-        """Of the argument's value where there is one, else of the call."""
+        """The span of the argument's value where there is one, else that of the call."""
         return self.argument.span if self.argument is not None else self.call.span
 
     @property

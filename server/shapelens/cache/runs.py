@@ -16,8 +16,8 @@ from shapelens.protocol import Finished, Hello, Run, Trace, Traced
 
 
 @dataclass
-class CachedRun:
-    """How a run went, and what it read."""
+class KeptRun:
+    """What a run has told, how it ended, and what it read."""
 
     traced: Traced
     finished: Finished
@@ -43,7 +43,7 @@ class RunCache:
         """A worker has begun under an interpreter: what it sees from now on may be kept."""
         self.environments.learn(interpreter, hello)
 
-    def find(self, run: Run, interpreter: str) -> CachedRun | None:
+    def find(self, run: Run, interpreter: str) -> KeptRun | None:
         """What came out of a run before, as an answer to this one."""
         environment = self.environments.identity(interpreter)
         value = self.store.get(_key(run, environment)) if environment is not None else None
@@ -55,9 +55,9 @@ class RunCache:
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # Not of our making.
         traced.run_id = finished.run_id = run.run_id
-        return CachedRun(traced, finished, value["read"]) if same else None
+        return KeptRun(traced, finished, value["read"]) if same else None
 
-    def keep(self, run: Run, interpreter: str, kept: CachedRun) -> ReadState | None:
+    def keep(self, run: Run, interpreter: str, kept: KeptRun) -> ReadState | None:
         """Remember how a run went, if it came to an end of its own. Returns what it read, or None where it is not kept."""
         environment = self.environments.worked_in(interpreter)
         if environment is None or kept.finished.outcome != "ok" or _was_cut_short(run, kept):
@@ -87,7 +87,7 @@ class RunCache:
         return known and (not run.search.users or sorted(run.search.users) == value["users"])
 
 
-def _was_cut_short(run: Run, kept: CachedRun) -> bool:
+def _was_cut_short(run: Run, kept: KeptRun) -> bool:
     """Whether a search might have found more on another day, with less to do for the machine."""
     if run.search is None or kept.finished.seconds < run.search.seconds:
         return False

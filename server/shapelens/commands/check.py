@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from shapelens.cache.location import opened
-from shapelens.checking import Checked, Checker, Said
+from shapelens.checking import CheckedFile, Checker, PrintedFinding
 from shapelens.commands import Refused
 from shapelens.examples.importing_files import is_skipped
 from shapelens.report.text import SEVERITY_STYLES, summary
@@ -53,7 +53,7 @@ class _Tally:
         self.run = self.found = self.without_example = 0
         self.severities: list[str] = []
 
-    def add(self, checked: Checked) -> None:
+    def add(self, checked: CheckedFile) -> None:
         self.severities += [said.severity for said in checked.findings]
         if checked.ran:
             self.run += 1
@@ -82,7 +82,7 @@ def _files_text(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
 
 
-def _print(console: Console, path: Path, said: Said) -> None:
+def _print(console: Console, path: Path, said: PrintedFinding) -> None:
     style = SEVERITY_STYLES.get(said.severity, "bold")
     console.print(f"{path}:{said.line}:{said.column + 1}: ", end="", soft_wrap=True, markup=False)
     console.print(said.severity, style=style, end=" ", markup=False)

@@ -26,7 +26,7 @@ class Example:
 
     @property
     def request(self) -> ExampleRequest:
-        """What a worker is asked for."""
+        """The example as a worker is asked to run it."""
         return ExampleRequest(self.target, self.expression)
 
 
@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def requests(self) -> list[ExampleRequest]:
-        """What a worker is asked for."""
+        """The examples as a worker is asked to run them."""
         return [example.request for example in self.examples]
 
 

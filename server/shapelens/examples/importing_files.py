@@ -22,7 +22,7 @@ MOST_FILES = 5000
 MOST_FOLDERS = 5000  # data sets may lie in a workspace
 LARGEST_FILE = 1 << 20  # bytes
 LARGEST_NOTEBOOK = 1 << 23  # bytes, most of which are pictures
-MOST_USERS = 16  # that are worth a look
+MOST_FOUND = 16  # that are worth a look
 MOST_RUN = 6  # that are worth a run
 ENOUGH = 2  # of them that turned out to import the file
 MOST_STEPS = 4  # from file to file that imports it
@@ -51,7 +51,7 @@ class ImportingFile:
 
 
 class ImportingFiles:
-    """Looks for them by words, without parsing: a file that only seems to import another costs a run and does no harm."""
+    """Finds the files that import a file, by words, without parsing: one that only seems to import it costs a run and does no harm."""
 
     def __init__(self, *, unchanging: bool = False) -> None:
         """`unchanging`: the files stay as they are, so that each folder is read once."""
@@ -61,24 +61,24 @@ class ImportingFiles:
         self._of_root: dict[str, dict[str, _Scanned]] = {}
 
     def of(self, path: str, root: str, settings: Settings, texts: Mapping[str, str], classes: Collection[str] = ()) -> list[ImportingFile]:
-        """At most MOST_USERS files below `root` that import the file at `path`, directly or not.
+        """At most MOST_FOUND files below `root` that import the file at `path`, directly or not.
 
         The nearest come first, and of those equally near the ones whose imports name one of `classes`. `texts`: those of open documents by
         path, where they differ from what is on disk.
         """
         with self._scanning:
             scanned = self._scan_all(root, texts)
-        reached, names, users = {path}, _names_of(path), []
+        reached, names, importing = {path}, _names_of(path), []
         for _ in range(MOST_STEPS):
             importers = [file for file, found in scanned.items() if file not in reached and not names.isdisjoint(found.words)]
-            users += sorted(importers, key=lambda file: scanned[file].words.isdisjoint(classes))
+            importing += sorted(importers, key=lambda file: scanned[file].words.isdisjoint(classes))
             reached.update(importers)
             names = {name for file in importers for name in _names_of(file)}
-        scripts = [file for file in users if not file.endswith(notebooks.SUFFIX)]
+        scripts = [file for file in importing if not file.endswith(notebooks.SUFFIX)]
         runs = {file for file in scripts if scanned[file].has_directive or settings.examples_for(file)}
-        found = [ImportingFile(file, file in runs, scanned[file].state) for file in users]
-        run = [user for user in found if user.has_example][:MOST_RUN]
-        return run + [user for user in found if not user.has_example][: MOST_USERS - len(run)]
+        found = [ImportingFile(file, file in runs, scanned[file].state) for file in importing]
+        run = [each for each in found if each.has_example][:MOST_RUN]
+        return run + [each for each in found if not each.has_example][: MOST_FOUND - len(run)]
 
     def look_around(self, root: str) -> None:
         """Read all files below `root` ahead of time: those that don't change are not read again."""

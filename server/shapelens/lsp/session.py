@@ -38,7 +38,7 @@ WARM_UP_AFTER = 0.5  # seconds after the client's greeting: what it asks for fir
 
 
 class Session:
-    """One for each client. All methods are called on the event loop, and none of them holds it up for longer than a parse takes."""
+    """The state of one client. All methods are called on the event loop, and none of them holds it up for longer than a parse takes."""
 
     def __init__(self, client: Client, interpreter_option: str | None, workers: Workers, store: Store | None) -> None:
         self.documents: dict[str, Document] = {}
@@ -315,7 +315,3 @@ class Session:
             self._schedule.forget(document)
         await self._workers.stop()
         await self._cached_runs.written()
-
-    def kill(self) -> None:
-        """The server ends, and so does every process that it has started."""
-        self._workers.kill()

@@ -18,7 +18,7 @@ class Row:
 
     @property
     def width(self) -> int:
-        """In cells."""
+        """How many cells the line takes."""
         return self.cells[-1]
 
     def cell(self, column: int) -> int:

@@ -45,7 +45,7 @@ class _Job:
 
 
 class Worker:
-    """One per interpreter and workspace folder. Starts on demand, restarts after a crash, and never raises at the caller.
+    """The worker of one interpreter. It starts on demand, restarts after a crash, and never raises at the caller.
 
     `on_output` gets what user code printed and what the worker logged; `on_state` each change of state. Both are called on the event loop.
     Besides the outcomes of the protocol a run may end as "unavailable": no worker could be started, the detail says why.

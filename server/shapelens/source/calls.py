@@ -206,7 +206,7 @@ class _Collector(cst.CSTVisitor):
         self.expressions.append((node, "name"))
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        """As libcst does it; an operation is an expression of its own."""
+        """Collect the node, then visit its children as libcst does. An operation is an expression of its own."""
         if isinstance(node, _OPERATIONS):
             self.expressions.append((node, "operation"))
         return super().on_visit(node)

@@ -51,7 +51,7 @@ def _reads_text(text: str) -> bool:
 
 
 def _changed_in(old: TopLevelStatement, new: TopLevelStatement) -> set[str] | None:
-    """The same for two versions of one statement."""
+    """The functions that differ between two versions of one statement; None where more than the bodies of functions does."""
     if old.text == new.text:
         return set()
     old_lines, new_lines = _raw_lines(old), _raw_lines(new)

@@ -28,7 +28,7 @@ class Directive:
     pieces: tuple[tuple[int, Position], ...] = ()  # (index into the expression, where it is in the text), one a line
 
     def position(self, index: int) -> Position:
-        """Where in the text an index into the expression is."""
+        """The position in the text of an index into the expression."""
         start, at = max((piece for piece in self.pieces if piece[0] <= index), default=(0, self.expression_span.start))
         return Position(at.line, at.column + index - start)
 

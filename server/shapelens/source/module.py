@@ -40,7 +40,7 @@ class ModuleClass:
 
 
 def warm_up() -> None:
-    """Read a call. What does that is loaded with the first one, which takes 30 ms that a user should not wait for."""
+    """Read one call, as the code that reads calls is loaded with the first one: 30 ms that a user should not wait for."""
     list(parse("call(1)\n").calls())
 
 
@@ -56,7 +56,7 @@ def parse(text: str, previous: Module | None = None) -> Module:
 
 
 class Module:
-    """One snapshot of a file."""
+    """The text of a file at one moment, and what it says."""
 
     def __init__(self, statements: Statements) -> None:
         self.statements = statements

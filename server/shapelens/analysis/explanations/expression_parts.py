@@ -47,7 +47,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Its text, where that is short enough to be read as a name."""
+        """The text of the part, where that is short enough to be read as a name."""
         return self.text if len(self.text) <= LONGEST_NAME and "\n" not in self.text else ""
 
 

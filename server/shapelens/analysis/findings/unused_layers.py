@@ -112,7 +112,7 @@ class _Reads:
 
 @lru_cache(maxsize=512)
 def _reads(text: str) -> _Reads | None:
-    """None where the text does not parse. Most statements are the same after the next edit."""
+    """What the text of one statement reads; None where it does not parse. Cached, as most statements are the same after the next edit."""
     try:
         nodes = list(ast.walk(ast.parse(text.removeprefix(BYTE_ORDER_MARK))))
         classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
@@ -140,7 +140,7 @@ class _Code:
 
     @staticmethod
     def of(module: Module) -> _Code | None:
-        """None where the text does not parse."""
+        """What the classes of a text read; None where it does not parse."""
         found = [_reads(item.statement.text) for item in module.statements.placed]
         known = [each for each in found if each is not None]
         return _Code(known) if len(known) == len(found) else None

@@ -127,7 +127,7 @@ def _out_size_fix(places: Places, producer: LayerSeen, argument: str, sizes: Siz
 
 
 def _likelihood(place: ArgumentPlace, text: str, of_number: Likelihood) -> Likelihood:
-    """Of a text that takes the place of an argument's."""
+    """How likely it is that one text is right in the place of an argument's text."""
     if not re.fullmatch(r"[\d\s,()\[\]]+", text):
         return Likelihood.PART
     written = place.argument.text if place.argument is not None else ""

@@ -127,7 +127,7 @@ def _reads_like_another(place: Place, edit: TextEdit) -> bool:
 
 
 def _built_otherwise(places: Places, layer: LayerSeen, sizes: list[int]) -> Iterator[Fix]:
-    """One of the user's own modules with another size for one of its arguments."""
+    """Edits that build one of the user's own modules with another size for one of its arguments."""
     place = places.locate(layer.span)
     call = place.module.call_at(place.span) if place is not None else None
     if place is None or call is None or call.span != place.span:

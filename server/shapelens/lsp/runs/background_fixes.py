@@ -43,7 +43,7 @@ class _Task:
 
 
 class BackgroundFixes:
-    """At most one task a document, for its newest findings."""
+    """Searches for the fixes of one document at a time, and of each document for those of its newest findings only."""
 
     def __init__(self, client: Client, cached_runs: CachedRuns, parsed_files: ParsedFiles, run_ids: itertools.count[int]) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class BackgroundFixes:
         self._expected: dict[Document, asyncio.Event] = {}  # set when more is known of which fixes work
 
     def expect(self, document: Document) -> None:
-        """A run has begun; `want` or `forget` follows."""
+        """A run of the document has begun; when it has ended, `want` or `forget` is called."""
         self.forget(document)
         self._expected[document] = asyncio.Event()
 
@@ -92,7 +92,7 @@ class BackgroundFixes:
             event.set()
 
     def interrupt(self, document: Document) -> None:
-        """Something else wants to run. The search begins anew at the next `search`."""
+        """Something else wants to run, so the search ends. It begins anew when `search` is called again."""
         task = self._tasks.get(document)
         if task is not None:
             task.interrupted = True
@@ -171,5 +171,5 @@ class BackgroundFixes:
 
 
 def _texts(runs: Sequence[RepeatableRun]) -> object:
-    """What makes runs the same: the texts and the examples."""
+    """Equal for runs of the same texts with the same examples."""
     return [(ran.run.file, ran.run.text, ran.run.overlays, ran.run.examples) for ran in runs]

@@ -1,4 +1,5 @@
-"""Runs of files that are as they are on disk: done once, by this server or one before it, as long as nothing that they read has changed."""
+"""Runs that are answered from the cache on disk: those of saved files that this server or an earlier one has run, as long as nothing that
+they read has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from shapelens import protocol
 from shapelens.cache.inputs import ReadState
-from shapelens.cache.runs import CachedRun, RunCache
+from shapelens.cache.runs import KeptRun, RunCache
 from shapelens.cache.store import Store
 from shapelens.runner import Worker
 
@@ -20,7 +21,7 @@ Complete = Callable[[protocol.Trace], protocol.Trace]
 
 
 class CachedRuns:
-    """Stands before the workers. What is being typed is neither looked up nor kept, so that an edit costs nothing here."""
+    """Answers a run from the cache, or has the worker do it. What is being typed is neither looked up nor kept: an edit costs nothing."""
 
     def __init__(self, store: Store | None) -> None:
         self._cache = RunCache(store) if store is not None else None
@@ -47,10 +48,10 @@ class CachedRuns:
         partial: bool = False,
         complete: Complete = lambda trace: trace,
     ) -> protocol.Finished:
-        """Do a run, or say what came out of it before. lasting: its texts are on disk, and it may be kept.
+        """Do a run, or say what came out of it before.
 
-        partial: it is of some examples only, and goes together with the one before.
-        complete: adds to a trace what is known from earlier runs.
+        lasting: the texts of the run are on disk, and what comes out of it may be kept. partial: the run is of some examples only, and goes
+        together with the run before it. complete: adds to a trace what is known from earlier runs.
         """
         started = time.time()
         cache = self._cache if lasting and not partial else None
@@ -84,12 +85,12 @@ class CachedRuns:
             self._whole.pop(run.file, None)
         if cache is not None and newest and finished.outcome == "ok":
             traced = protocol.Traced(run.run_id, newest[0].stage, complete(newest[0].trace))
-            task = asyncio.create_task(self._keep(cache, run, worker.interpreter, CachedRun(traced, finished)))
+            task = asyncio.create_task(self._keep(cache, run, worker.interpreter, KeptRun(traced, finished)))
             self._writing.add(task)
             task.add_done_callback(self._writing.discard)
         return finished
 
-    async def _keep(self, cache: RunCache, run: protocol.Run, interpreter: str, kept: CachedRun) -> None:
+    async def _keep(self, cache: RunCache, run: protocol.Run, interpreter: str, kept: KeptRun) -> None:
         read = await asyncio.to_thread(cache.keep, run, interpreter, kept)
         if read is not None and run.named:
             self._read[run.file] = run, read
@@ -109,13 +110,13 @@ class CachedRuns:
             return
         whole = replace(whole, text=run.text)
         finished = protocol.Finished(whole.run_id, "ok", read=sorted(read))
-        kept = self._cache.keep(whole, interpreter, CachedRun(protocol.Traced(whole.run_id, "named", trace), finished))
+        kept = self._cache.keep(whole, interpreter, KeptRun(protocol.Traced(whole.run_id, "named", trace), finished))
         if kept is not None:
             self._read[run.file] = whole, kept
             self._whole[run.file] = whole, read
 
     def read_by(self, run: protocol.Run) -> ReadState | None:
-        """What a run has read, if it is kept."""
+        """What a run has read; None where it is not kept."""
         last = self._read.get(run.file)
         return last[1] if last is not None and (last[0].text, last[0].overlays) == (run.text, run.overlays) else None
 

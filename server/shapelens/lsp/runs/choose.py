@@ -31,7 +31,7 @@ class Chosen:
 
 
 class Chooser:
-    """Chooses for one document at a time. Starts nothing."""
+    """Chooses the examples of a document. Starts nothing."""
 
     def __init__(self, documents: Mapping[str, Document], configuration: Configuration, found: FoundExamples) -> None:
         self._documents = documents
@@ -39,7 +39,7 @@ class Chooser:
         self._found = found
 
     def choose(self, document: Document) -> Chosen:
-        """For the newest text of an open document."""
+        """The choice for the newest text of an open document."""
         settings, module = self._configuration.of(document), document.module
         choice = choose(module, document.path, settings)
         analysis = Analysis(
@@ -53,7 +53,7 @@ class Chooser:
         return Chosen(analysis, [] if module.errors else without_example(module, choice))
 
     def choose_given(self, document: Document, module: Module) -> Analysis | None:
-        """For a file that is not open, with its given examples only; None if it has none."""
+        """The choice for a file that is not open: its given examples only. None if it has none."""
         settings: Settings = self._configuration.of(document)
         choice = choose(module, document.path, settings)
         return Analysis(0, module, settings, choice.examples) if choice.examples else None

@@ -10,7 +10,7 @@ from shapelens.lsp.documents.document import Document
 
 
 class Client(Protocol):
-    """The editor's side. None of these wait for an answer."""
+    """What the editor can be told. No method waits for an answer."""
 
     def publish(self, document: Document, findings: Sequence[Finding]) -> None:
         """Show these findings, whose positions are of the document's newest text, and no others."""
@@ -22,7 +22,7 @@ class Client(Protocol):
         """Ask again for inlay hints and lenses, as there is something new."""
 
     def status(self, state: str, message: str = "", detail: str = "") -> None:
-        """state: "starting" | "idle" | "running" | "error" | "no-torch"."""
+        """Say what the server is doing. state: "starting" | "idle" | "running" | "error" | "no-torch"."""
 
     def progress(self, title: str | None) -> None:
         """Show that something takes its time; None: it has ended."""

@@ -28,7 +28,7 @@ KEEP_AFTER = 0.005  # seconds after which a run has been sent: then there is tim
 
 
 class Runner:
-    """Knows which run is under way for which document. Each run is waited for; `cancel` makes that end early."""
+    """Sends runs to workers, and knows which run is under way for which document. Waiting for a run ends early where `cancel` is called."""
 
     def __init__(
         self,

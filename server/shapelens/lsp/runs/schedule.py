@@ -24,7 +24,7 @@ def debounce(document: Document) -> float:
 
 
 def seconds_to_wait(to_findings: float, between_edits: float) -> float:
-    """For a document whose last run took so long until its first findings, and whose last two edits came so soon after each other."""
+    """The wait after an edit. to_findings: the time of the last run until its first findings; between_edits: between the last two edits."""
     return 0.0 if between_edits > max(to_findings, BURST_SECONDS) else min(LONGEST_DEBOUNCE, DEBOUNCE_SHARE * to_findings)
 
 

@@ -40,7 +40,7 @@ class ImporterRun:
             self._presenter.show_elsewhere(traced.trace, self.others, self.run, hints=traced.stage == "named")
 
     def finish(self, finished: protocol.Finished) -> None:
-        """The end of the run."""
+        """The run has ended."""
         self.cancelled = finished.outcome == "cancelled"
         if self._newest is not None and not self.cancelled:
             self._presenter.show_elsewhere(self._newest, self.others, self.run, hints=True)
@@ -83,7 +83,7 @@ class OwnRun:
             self._take_whole(analysis, traced)
 
     def finish(self, finished: protocol.Finished) -> None:
-        """The end of the run, however it came about."""
+        """The run has ended, by itself or otherwise."""
         document = self._document
         self.cancelled = finished.outcome == "cancelled"
         if self.cancelled or not self._is_wanted():

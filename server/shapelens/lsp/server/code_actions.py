@@ -30,7 +30,7 @@ def code_actions(document: Document, diagnostics: Iterable[types.Diagnostic], *,
 def example_actions(
     document: Document, lenses: Iterable[Lens], where: types.Range, *, versioned: bool, encoding: str
 ) -> list[types.CodeAction]:
-    """For the classes whose names' lines are in a range, and whose example was found: write it down, or run another one."""
+    """Actions for the classes in a range whose example was found: write the example down as a directive, or run another one."""
     actions = []
     for lens in lenses:
         if lens.action != "write" or not where.start.line <= lens.span.line - 1 <= where.end.line:

@@ -14,7 +14,7 @@ from shapelens.lsp.session import Session
 
 
 def register_commands(server: LanguageServer, session: Session, editor: Editor) -> None:
-    """Their arguments come from the client as JSON; wrong ones are answered with what is expected."""
+    """Make the server carry out the commands. Arguments come from the client as JSON; wrong ones are answered with what is expected."""
 
     @server.command("shapelens.restartWorker")
     async def restart_worker(*arguments: Any) -> None:

@@ -22,7 +22,7 @@ STATUS = "shapelens/status"
 
 
 class Editor:
-    """Implements `client.Client`. Made before the client has said hello; `capabilities` and all else may be used after that."""
+    """Implements `runs.client.Client` over LSP. It may be made before the client has said hello, and used only after that."""
 
     def __init__(self, server: LanguageServer, documents: dict[str, Document] | None = None) -> None:
         self._server = server
@@ -56,7 +56,7 @@ class Editor:
 
     @property
     def has_configuration(self) -> bool:
-        """Whether it can be asked for settings."""
+        """Whether the editor can be asked for its settings."""
         return bool(self._workspace.configuration)
 
     # --- client.Client ---
@@ -120,7 +120,7 @@ class Editor:
         return answers[0] if answers and isinstance(answers[0], dict) else {}
 
     async def register(self, *registrations: types.Registration) -> None:
-        """Ask for notifications that need it."""
+        """Ask the editor for notifications that a server has to register for."""
         await self._server.client_register_capability_async(types.RegistrationParams(list(registrations)))
 
     async def apply(self, edit: types.WorkspaceEdit, label: str) -> str | None:

@@ -30,7 +30,7 @@ def log_to_stderr(level: str) -> None:
 
 
 def set_level(level: str) -> None:
-    """One of LEVELS; anything else leaves it as it is."""
+    """Log from this level on, one of LEVELS; any other text changes nothing."""
     if level in LEVELS:
         ROOT.setLevel(LEVELS[level])
 

@@ -1,4 +1,4 @@
-"""What the editor showed of files that have not changed since, as the very messages: a server that is still loading says it again.
+"""What the editor showed of files that have not changed since, as LSP's JSON, for a server that is still loading to show it again.
 
 Nothing is imported here that takes time: the standard library, and where the cache lies.
 """
@@ -15,7 +15,7 @@ from shapelens.cache.store import Store
 
 # What finding an interpreter depends on, besides the project.
 VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "PATH")
-# Of what a client says of itself at first, this is another each time.
+# Params of `initialize` that are others each time.
 PASSING = ("processId", "workDoneToken", "clientInfo", "trace")
 
 
@@ -28,7 +28,7 @@ class Display:
     lenses: list[dict[str, Any]] = field(default_factory=list)
 
     def of_version(self, version: int) -> Display:
-        """The same for a document that is opened under this version."""
+        """Set the versions in what is shown to that of the document as it is opened now. Returns the display itself."""
         for each in [*self.diagnostics, *self.hints]:
             if isinstance(each.get("data"), dict):
                 each["data"]["version"] = version
@@ -36,7 +36,7 @@ class Display:
 
 
 class DisplayCache:
-    """Those of one client: another client, other settings or another workspace may see other things."""
+    """The displays of one client, on disk: another client, other settings or another workspace may see other things."""
 
     def __init__(self, store: Store, interpreter: str | None, params: dict[str, Any]) -> None:
         """`interpreter`: the option of the command line; `params`: those of `initialize`."""

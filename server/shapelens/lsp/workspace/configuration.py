@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Configuration:
-    """Read once for each folder, until the editor or the project says something else."""
+    """The settings of documents, read once for each folder until the editor or the project changes them."""
 
     def __init__(self, root: Callable[[Document], str]) -> None:
         self._root = root  # the workspace folder of a document

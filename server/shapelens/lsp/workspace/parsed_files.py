@@ -21,7 +21,7 @@ class ParsedFiles:
         self._parsed: dict[str, tuple[int, Module]] = {}
 
     def __call__(self, path: str) -> Module | None:
-        """None where the file cannot be read."""
+        """The module of the file at this path; None where it cannot be read."""
         for document in self._documents.values():
             if document.path == path:
                 return document.module

@@ -16,7 +16,7 @@ MOST_OUTPUT = 20_000
 
 
 class Workers:
-    """Made when first asked for. Who `listen`s hears of every change of state of any of them."""
+    """Workers by interpreter, each made when it is first asked for. One listener hears of every change of state of any of them."""
 
     def __init__(self) -> None:
         self._on_state: Callable[[Worker, WorkerState], None] | None = None
@@ -40,7 +40,7 @@ class Workers:
         return worker
 
     def keep(self, needed: Iterable[Worker]) -> None:
-        """Stop all others."""
+        """Stop all workers but these."""
         kept = set(needed)
         for interpreter, worker in list(self._workers.items()):
             if worker not in kept:
@@ -50,17 +50,17 @@ class Workers:
                 task.add_done_callback(self._stopping.discard)
 
     async def restart(self) -> None:
-        """End all of them, and start them anew."""
+        """End all workers, and start them anew."""
         await asyncio.gather(*(worker.restart() for worker in self._workers.values()))
 
     async def stop(self) -> None:
-        """End all of them; returns when no process is left."""
+        """End all workers; returns when no process is left."""
         self.keep([])
         if self._stopping:
             await asyncio.wait(self._stopping)
 
     def kill(self) -> None:
-        """End all of them at once, without waiting."""
+        """End all workers at once, without waiting."""
         for worker in self._workers.values():
             worker.kill()
 
