@@ -90,7 +90,7 @@ def test_no_folder_holds_too_many_modules() -> None:
     "path",
     [
         SERVER / "protocol.py",
-        SERVER / "plain.py",
+        SERVER / "dataclass_json.py",
         SERVER / "traces.py",
         SERVER / "notebooks.py",
         SERVER / "regular_files.py",

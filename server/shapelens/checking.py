@@ -12,9 +12,9 @@ from shapelens.batch import Analysed, Batch, Unreadable, project_root, read
 from shapelens.cache.inputs import Inputs, digest, version
 from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
+from shapelens.dataclass_json import build, plain
 from shapelens.examples.importing_files import ImportingFiles
 from shapelens.examples.settings import Settings
-from shapelens.plain import build, plain
 from shapelens.runner import interpreter
 
 MEMORY_OF_A_WORKER = 1 << 30  # bytes that torch and an ordinary run take

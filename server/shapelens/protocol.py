@@ -1,6 +1,6 @@
 """The messages between the server and a worker: stdlib dataclasses, framed as length-prefixed JSON.
 
-Both sides import this file, the plain.py and traces.py that it needs, notebooks.py and regular_files.py; nothing else of ours is shared.
+Both sides import this file, what it needs (dataclass_json.py, traces.py), notebooks.py and regular_files.py; nothing else of ours.
 They must run on Python 3.9, as the worker does.
 
 A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`. In a `Traced`, each span and
@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
-from .plain import Shared, build, build_tables, plain
+from .dataclass_json import Shared, build, build_tables, plain
 from .traces import (
     Alternative,
     ExampleRun,

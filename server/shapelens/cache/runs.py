@@ -11,7 +11,7 @@ from typing import Any
 from shapelens.cache.environments import Environments
 from shapelens.cache.inputs import Inputs, ReadState, digest, version
 from shapelens.cache.store import Store
-from shapelens.plain import build, plain
+from shapelens.dataclass_json import build, plain
 from shapelens.protocol import Finished, Hello, Run, Trace, Traced
 
 

@@ -10,7 +10,7 @@ import time
 from typing import Optional, Tuple
 
 from ... import traces
-from ...plain import dataclasses_of, prepare
+from ...dataclass_json import dataclasses_of, prepare
 from ...protocol import VERSION, Finished, Hello, Ready, Traced, encode
 
 OLDEST_TORCH = (2, 1)
