@@ -183,6 +183,12 @@ _ALL = (
         "information",
     ),
     Code(
+        "unavailable",
+        "The code asks for a data set, environment, device, network or service that is not at hand; what follows from it is unknown.",
+        '`gym.make("Pong-v0")`',
+        "hint",
+    ),
+    Code(
         "outer-product",
         "A tensor of size 1 in its last dim meets one without that dim, and each element is paired with every other.",
         "`pred - target` of `[B, 1]` and `[B]` is `[B, B]`",

@@ -27,7 +27,8 @@ MOST_SHOWN = 5  # suspects among the related places of a finding
 MOST_OWNERS = 3  # modules that the failure lies in, whose constructor calls are tried otherwise
 MOST_SIZES = 8  # numbers that are tried for one size
 IN_A_ROW = 2  # guesses for one place before those for the next
-_NO_SHAPES = ("data-dependent", "missing-import", "definition", "dtype", "embedding-dtype")  # No shape is to blame for these.
+# No shape is to blame for these.
+_NO_SHAPES = ("data-dependent", "missing-import", "missing-file", "unavailable", "definition", "dtype", "embedding-dtype")
 _OUT_SIZES = ("out_features", "out_channels", "hidden_size", "embedding_dim")
 
 

@@ -52,10 +52,13 @@ OPERATIONS = {
 }  # fmt: skip
 
 
+OF_THE_WORLD = ("missing-file", "unavailable")  # codes of notes on what the machine lacks
+
+
 def may_follow(trace: Trace, file: str, node: ast.stmt) -> bool:
     """Whether a statement that failed may have done so because one above it did, or lacks what is in a file."""
     failed = [found.span for found in trace.mismatches if found.code == "definition"]
-    failed += [note.span for note in trace.notes if note.code == "missing-file"]
+    failed += [note.span for note in trace.notes if note.code in OF_THE_WORLD]
     computes = isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For))
     return computes and any(span is not None and span.file == file and span.line < node.lineno for span in failed)
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Dict, Iterator, List, Optional
 
 from ...protocol import Mismatch, Note, Run, Span, Trace
-from ..calls.mismatches import may_follow, one_line
+from ..calls.mismatches import OF_THE_WORLD, may_follow, one_line
 from ..calls.module_calls import Calls, watching
 from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT
@@ -29,6 +29,7 @@ from ..trace.progress import Progress
 from ..trace.recorder import Recorder
 from ..trace.remarks import Remarks
 from ..unknown import stand_ins
+from ..unknown.world_errors import world_cause
 
 
 class Workspace:
@@ -93,8 +94,9 @@ class Workspace:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
         elif stand_ins.cause_of(error) is not None:
-            code, message = stand_ins.cause_of(error) or ("", "")
-            if code == "missing-file" and isinstance(error, FileNotFoundError):  # What follows from it is not said again.
+            code, message = world_cause(error) or ("", "")
+            said = any(note.code in OF_THE_WORLD and note.span is not None and note.span.file == file for note in self.trace.notes)
+            if code in OF_THE_WORLD and not said:  # Once a file; nor is what follows from it said again.
                 self.trace.notes.append(Note(code, message, span))
             stand_ins.called.clear()
         elif not may_follow(self.trace, file, node):

@@ -18,11 +18,11 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set
 
 from ...regular_files import read_regular
-from ..rewrite.instrument import ASSUMED, TURN, TURNS, rewrite
+from ..rewrite.instrument import ASSUMED, NUMBERS, TURN, TURNS, rewrite
 from ..trace.module_names import package_of, search_path
 from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
-from ..unknown.unknown_sizes import turn, turns
+from ..unknown.unknown_sizes import of_numbers, turn, turns
 from .compile_cache import PREPARED, Program
 from .definitions import KEPT, Definitions
 from .incremental_parse import SITES, Parsed, level_of, reparsed, rewrite_new
@@ -160,6 +160,8 @@ class UserFinder(importlib.abc.MetaPathFinder):
         names = module.__dict__
         names.update(self.recorder.reporters())
         names[ASSUMED], names[TURNS], names[TURN] = assumed, turns, turn
+        for name, own in NUMBERS.items():
+            names[own] = of_numbers[name]
         if self.standing and hasattr(module, "__path__"):  # A package that is loaded again gets those of its modules that are not.
             for name in [name for name in self.standing if name.rpartition(".")[0] == module.__name__ and name in sys.modules]:
                 names.setdefault(name.rpartition(".")[2], sys.modules[name])

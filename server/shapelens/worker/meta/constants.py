@@ -11,10 +11,13 @@ import torch
 
 from ..trace import provenance
 from ..unknown.conditions import decide
-from .mode import CPU, META, SPECIAL, Args, Kwargs, become_meta, named, to_meta, with_numbers
+from ..unknown.data_arrays import is_data, without_marks
+from ..unknown.unknown_sizes import UnknownFloat, UnknownInt
+from .mode import CPU, META, OF_VALUES, SPECIAL, Args, Kwargs, become_meta, named, to_meta, with_numbers
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
+MOST_LOOKED_AT = 64  # items of a list that may hold data
 LARGEST_REAL = 1 << 20  # elements; larger constants are meta tensors too
 
 
@@ -30,7 +33,6 @@ KNOWN = named(
 )
 KNOWN_NEW = named(Tensor, "new_tensor new_zeros new_ones new_full")
 OF_SIZES = named(torch, "arange range zeros ones eye") | named(Tensor, "new_zeros new_ones")
-OF_VALUES = named(torch, "tensor as_tensor asarray")
 OF_LENGTH = named(torch, "zeros ones arange")
 KNOWN_LIKE = named(torch, "zeros_like ones_like full_like")
 DATA_LIKE = named(torch, "empty_like rand_like randn_like randint_like") | named(Tensor, "new_empty new_empty_strided")
@@ -88,12 +90,35 @@ def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         if func not in KNOWN_NEW and func is not torch.full:
             # A list of meta scalars: the shape is that of the list, the values are data.
             return _from_meta_scalars(args, kwargs)
+    if func in OF_VALUES and args and type(args[0]) in (list, tuple, UnknownInt, UnknownFloat) and _holds_data(args[0]):
+        return _of_data(args[0], kwargs)
     with _plainly():
         if func not in OF_VALUES and not _is_small(func, args):
             probe = func(*args, **_without(kwargs, META))
             if probe.numel() > LARGEST_REAL:
                 return probe
         return func(*args, **_without(kwargs, CPU))
+
+
+def _holds_data(value: Any) -> bool:
+    """Whether a list of numbers, or of lists of them, has one that only data has; the first of each list are looked at."""
+    if type(value) in (list, tuple):
+        return any(_holds_data(part) for part in value[:MOST_LOOKED_AT])
+    return type(value) in (UnknownInt, UnknownFloat) or is_data(value)
+
+
+def _of_data(value: Any, kwargs: Kwargs) -> Tensor:
+    """The tensor of a list of numbers of data."""
+
+    def plain(part: Any) -> Any:
+        if type(part) in (list, tuple):
+            return [plain(item) for item in part]
+        if type(part) in (UnknownInt, UnknownFloat):
+            return 0 if isinstance(part, int) else 0.5
+        return without_marks(part)
+
+    with _plainly():
+        return torch.tensor(plain(value), **_without(kwargs, CPU)).to(META)
 
 
 def _is_small(func: Callable[..., Any], args: Args) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Callable, List, Tuple
 
 import torch
 
-from ..unknown import unknown_sizes
+from ..unknown import data_arrays, unknown_sizes
 from ..unknown.conditions import decide
 from . import eager_checks
 from .expected_shapes import broadcast
@@ -259,19 +259,9 @@ def _listed(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 def _array(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    import numpy
-
     kind = torch.zeros((), dtype=args[0].dtype).numpy().dtype
     dtype = kwargs.get("dtype") or next((argument for argument in args[1:] if argument is not None), None)
-    whole = numpy.broadcast_to(numpy.zeros((), dtype or kind), tuple(args[0].shape))
-    return whole.view(_data_array(numpy))
-
-
-def _data_array(numpy: Any) -> Any:
-    """The class of arrays that hold data: numpy hands it on to what is computed from them."""
-    if not hasattr(_data_array, "made"):
-        _data_array.made = type("DataArray", (numpy.ndarray,), {"_shapelens_data": True})  # type: ignore[attr-defined]
-    return _data_array.made  # type: ignore[attr-defined]
+    return data_arrays.data_array(tuple(args[0].shape), dtype or kind)
 
 
 _functional = torch.functional

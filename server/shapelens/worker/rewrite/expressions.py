@@ -7,7 +7,7 @@ import copy
 from typing import Any, List, Optional, Set, Tuple
 
 from .scopes import is_size, numbers_of, targets_in
-from .sites import BOUND, PLAIN, SCALAR, TURNS, VALUE, Place, Site, place_of
+from .sites import BOUND, NUMBERS, PLAIN, SCALAR, TURNS, VALUE, Place, Site, place_of
 
 LONGEST_CHAIN = 100  # operators in a row that report themselves
 # Functions that look at the frame that calls them, or whose results hold no tensors.
@@ -46,6 +46,8 @@ class Expressions(ast.NodeTransformer):
             return self._call(TURNS, [node], place)
         if isinstance(node.func, ast.Name) and node.func.id in SILENT_CALLS:
             return node
+        if isinstance(node.func, ast.Name) and node.func.id in NUMBERS and node.func.id not in self.names:
+            node.func = ast.copy_location(ast.Name(NUMBERS[node.func.id], ast.Load()), node.func)
         return self._wrap(node, place, "expression", "", is_call=True, operation=True, size=size)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:

@@ -20,9 +20,24 @@ from typing import Any, List, Set
 
 from .expressions import Expressions
 from .scopes import FUNCTIONS, Survey, arguments_of, captures, is_pure, is_size, targets_in
-from .sites import ASSUMED, BOUND, NAMES, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, Place, Site, place_of
+from .sites import ASSUMED, BOUND, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, Place, Site, place_of
 
-__all__ = ["ASSUMED", "BOUND", "NAMES", "READ", "SCALAR", "TURN", "TURNS", "VALUE", "Place", "Rewriter", "Site", "place_of", "rewrite"]
+__all__ = [
+    "ASSUMED",
+    "BOUND",
+    "NAMES",
+    "NUMBERS",
+    "READ",
+    "SCALAR",
+    "TURN",
+    "TURNS",
+    "VALUE",
+    "Place",
+    "Rewriter",
+    "Site",
+    "place_of",
+    "rewrite",
+]
 
 # Compilers of Python's bytecode, which know nothing of reporters.
 COMPILED = {"numba", "nb", "njit", "vectorize", "guvectorize", "triton", "taichi", "ti"}

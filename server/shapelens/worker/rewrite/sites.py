@@ -16,6 +16,9 @@ TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length 
 PLAIN = "__shapelens_plain__"  # (function) -> whether what the function returns is a tuple of plain numbers that are known
 TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition
 
+# What takes the place of Python's own functions: their result is not known where one of their arguments is not.
+NUMBERS = {"int": "__shapelens_int__", "max": "__shapelens_max__", "min": "__shapelens_min__"}
+
 UNWATCHED = "unwatched"
 
 Place = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes

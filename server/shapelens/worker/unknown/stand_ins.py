@@ -12,6 +12,8 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from . import unknown_sizes
+from .values_at_hand import rests_on_data, values_at_hand
+from .world_errors import world_cause
 
 called: List[Any] = []  # the stand-ins that were used since this list was cleared: what comes out of them is unknown
 
@@ -152,15 +154,25 @@ def absent(name: str, code: str = "missing-import") -> Any:
 
 
 def cause_of(error: BaseException) -> Optional[Tuple[str, str]]:
-    """(code, message) where what ended an example or a definition is no mistake in it: a file is not there, or a stand-in was used."""
-    if isinstance(error, FileNotFoundError):
-        return "missing-file", "%s is not there, or cannot be read while a model is looked at" % (error.filename or "a file")
-    if not called:
-        return None
-    first = called[0]
+    """(code, message) where what ended an example or a definition is no mistake in it: the machine lacks something, a stand-in was used, or
+    the code met a value that only data has."""
+    cause = world_cause(error)
+    if cause is not None:
+        return cause
+    first = called[0] if called else _held(error)
+    if first is None:
+        return ("data-dependent", type(error).__name__) if rests_on_data(error) else None
     if first._shapelens_code == "missing-import":
         return "missing-import", "this needs %s, which could not be imported" % first.__name__
     return first._shapelens_code, "this needs %s, which is not known" % first.__name__
+
+
+def _held(error: BaseException) -> Any:
+    """A stand-in for something of the world that the code which failed had in its hands; None where it had none."""
+    for value in values_at_hand(error):
+        if is_absent(value) and value._shapelens_code != "missing-import":
+            return value
+    return None
 
 
 class StandInModule(ModuleType):

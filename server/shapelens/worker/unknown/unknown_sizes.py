@@ -68,6 +68,27 @@ def any_unknown(numbers: Iterable[Any]) -> bool:
     return any(any_unknown(number) if isinstance(number, (tuple, list)) else is_unknown(number) for number in numbers)
 
 
+def as_plain(values: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """Arguments with ordinary numbers in the place of unknown ones, in lists and tuples too; those say themselves that they are not known."""
+    for value in values:
+        kind = type(value)
+        if kind is UnknownInt or kind is UnknownFloat or ((kind is tuple or kind is list) and _has_unknown_type(value)):
+            return tuple([_as_plain(part) for part in values])
+    return values
+
+
+def _has_unknown_type(values: Any) -> bool:
+    return any(type(value) is UnknownInt or type(value) is UnknownFloat for value in values)
+
+
+def _as_plain(value: Any) -> Any:
+    if type(value) is UnknownInt:
+        return int(value)
+    if type(value) is UnknownFloat:
+        return float(value)
+    return type(value)([_as_plain(part) for part in value]) if type(value) in (tuple, list) else value
+
+
 def turns(steps: Any) -> Any:
     """The range of a `for`; a few turns of it where their number is unknown."""
     if not (state.met and isinstance(steps, range) and is_unknown(len(steps))):
@@ -110,16 +131,47 @@ class _Unknown:
         return self.decide()
 
 
-class UnknownInt(_Unknown, int):
+class _Scalar(_Unknown):
+    """What a scalar of numpy's can be asked for besides."""
+
+    dtype: Any = None
+    shape = ()
+    ndim = 0
+    size = 1
+
+    def item(self) -> Any:
+        return self
+
+    tolist = squeeze = copy = item
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        return whole(self) if "int" in str(dtype) else UnknownFloat(0.5)
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self if digits is not None else whole(self)
+
+    def __trunc__(self) -> Any:
+        return whole(self)
+
+    __floor__ = __ceil__ = __trunc__
+
+
+class UnknownInt(_Scalar, int):
     """An integer that depends on data, as `.item()` gives."""
 
     __hash__ = int.__hash__
 
 
-class UnknownFloat(_Unknown, float):
+class UnknownFloat(_Scalar, float):
     """A float that depends on data."""
 
     __hash__ = float.__hash__
+
+
+def whole(number: Any) -> UnknownInt:
+    """An unknown number as an integer, whatever it was computed from."""
+    state.met = True
+    return number if type(number) is UnknownInt else UnknownInt(SIZE)
 
 
 def _carried_along(cls: Any, plain: Any, names: str) -> None:
@@ -129,8 +181,15 @@ def _carried_along(cls: Any, plain: Any, names: str) -> None:
         compute = getattr(plain, name)
 
         def operator(self: Any, *others: Any) -> Any:
-            result = compute(self, *[plain(other) if isinstance(other, cls) else other for other in others])
-            return cls(result) if type(result) is plain else result
+            try:
+                result = compute(self, *[plain(other) if isinstance(other, cls) else other for other in others])
+            except (ArithmeticError, ValueError):  # A divisor or exponent that nobody knows.
+                result = plain(SIZE)
+            if type(result) is int:  # Where the number itself is handed on, to a function in C, it has to say that it is not known.
+                return UnknownInt(result if is_unknown(result) else SIZE)
+            if type(result) is tuple:
+                return tuple([cls(part) for part in result])
+            return UnknownFloat(result) if type(result) is float else result
 
         return operator
 
@@ -138,6 +197,34 @@ def _carried_along(cls: Any, plain: Any, names: str) -> None:
         setattr(cls, name, carried(name))
 
 
-_ARITHMETIC = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __floordiv__ __rfloordiv__ __neg__ __pos__ __abs__"
-_carried_along(UnknownInt, int, _ARITHMETIC)
-_carried_along(UnknownFloat, float, _ARITHMETIC + " __truediv__ __rtruediv__ __pow__")
+_ARITHMETIC = (
+    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __floordiv__ __rfloordiv__ __neg__ __pos__ __abs__ __truediv__ __rtruediv__ "
+    "__pow__ __rpow__ __mod__ __rmod__ __divmod__ __rdivmod__"
+)
+_carried_along(
+    UnknownInt, int, _ARITHMETIC + " __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __rlshift__ __rrshift__"
+)
+_carried_along(UnknownFloat, float, _ARITHMETIC)
+
+
+def _as_int(*args: Any, **kwargs: Any) -> Any:
+    """int(…)"""
+    if len(args) == 1 and type(args[0]) in (UnknownInt, UnknownFloat):
+        return whole(args[0])
+    found = int(*args, **kwargs)
+    return UnknownInt(found) if state.met and is_unknown(found) else found
+
+
+def _chosen(choose: Callable[..., Any]) -> Callable[..., Any]:
+    def chosen(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and not kwargs:
+            unknown = [number for number in args if type(number) in (UnknownInt, UnknownFloat)]
+            if unknown:
+                return unknown[0]
+        return choose(*args, **kwargs)
+
+    return chosen
+
+
+# By name: what takes the place of Python's own functions in the user's code.
+of_numbers: Dict[str, Callable[..., Any]] = {"int": _as_int, "max": _chosen(max), "min": _chosen(min)}

@@ -18,7 +18,7 @@ MOST_TRIES = 40
 # Of an example that ran before an edit: the edit is to blame, unless a size that has to do with what failed avoids it.
 MOST_TRIES_AFTER_EDIT = 16
 LARGEST_COMMON = 1024  # size of a picture or sequence
-NOT_OF_TENSORS = ("exception", "data-dependent", "definition", "missing-import", "missing-file")
+NOT_OF_TENSORS = ("exception", "data-dependent", "definition", "missing-import", "missing-file", "unavailable")
 _NUMBER = re.compile(r"(?<![\w.\"'⟨])\d+(?![\w.\"'⟩])")
 _NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute")
 _SQUARE = re.compile(r"\b([1-9]\d{1,3}|[89])(?:, \1)+(?=\])")  # the last sizes of a tensor

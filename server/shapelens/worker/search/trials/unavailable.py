@@ -32,7 +32,7 @@ def lacks_parts(trial: Trial, node: Optional[ast.ClassDef], file: str) -> bool:
     """Whether an attempt failed as the `forward` of a class of the file needs what is missing, whatever it is called with."""
     body = node.body if node is not None else []
     forward = next((item for item in body if isinstance(item, ast.FunctionDef) and item.name == "forward"), None)
-    if trial.found is None or trial.found.code not in ("missing-import", "missing-file") or forward is None:
+    if trial.found is None or trial.found.code not in ("missing-import", "missing-file", "unavailable") or forward is None:
         return False
     lines = range(forward.lineno, (forward.end_lineno or forward.lineno) + 1)
     return any(span.file == file and span.line in lines for span in trial.found.trail)

@@ -1,0 +1,214 @@
+"""Arrays of numpy that hold data: their shapes and dtypes are known, their values are not, and what is computed from them is data too.
+
+A single number of such an array is an unknown one (unknown_sizes.py). How many elements a mask or `unique` finds is an unknown size.
+A large array takes no memory, whatever is computed from it: all of its elements are one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from . import unknown_sizes
+from .conditions import decide
+
+LARGEST_REAL = 1 << 20  # elements of an array that has memory of its own, so that it can be written to
+
+# Functions whose result is of a size that only data has.
+OF_UNKNOWN_SIZE = {
+    "unique",
+    "nonzero",
+    "flatnonzero",
+    "argwhere",
+    "bincount",
+    "union1d",
+    "intersect1d",
+    "setdiff1d",
+    "trim_zeros",
+    "extract",
+}
+
+
+def data_array(shape: Sequence[int], dtype: Any) -> Any:
+    """An array of data of this shape; it can be written to unless it is large."""
+    import numpy
+
+    count = 1
+    for size in shape:
+        count *= int(size)
+    whole = numpy.zeros(tuple(shape), dtype) if count <= LARGEST_REAL else numpy.broadcast_to(numpy.zeros((), dtype), tuple(shape))
+    return whole.view(array_class())
+
+
+def marked(value: Any) -> Any:
+    """The result of a function of numpy's on data: arrays hold data, single numbers are unknown ones."""
+    import numpy
+
+    if isinstance(value, numpy.ndarray):
+        return number(value.dtype) if not value.ndim else value if value.dtype == object else value.view(array_class())
+    if isinstance(value, numpy.generic):
+        return number(value.dtype)
+    if type(value) in (tuple, list):
+        return type(value)([marked(item) for item in value])
+    return value
+
+
+def number(dtype: Any) -> Any:
+    """A single number of an array of data."""
+    if dtype.kind == "b":
+        return decide()
+    if dtype.kind in "iu":
+        found: Any = unknown_sizes.whole(None)
+    elif dtype.kind == "f":
+        found = unknown_sizes.UnknownFloat(0.5)
+    else:
+        return dtype.type()
+    found.dtype = dtype
+    return found
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value is such an array."""
+    return bool(type(value).__dict__.get("_shapelens_data"))
+
+
+def array_class() -> Any:
+    """The class of these arrays."""
+    if not hasattr(array_class, "made"):
+        array_class.made = _made()  # type: ignore[attr-defined]
+    return array_class.made  # type: ignore[attr-defined]
+
+
+def _made() -> Any:
+    import numpy
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, numpy.ndarray):
+            return value.view(numpy.ndarray) if type(value) is DataArray else value
+        if type(value) in (tuple, list):
+            return type(value)([plain(item) for item in value])
+        if type(value) is dict:
+            return {name: plain(item) for name, item in value.items()}
+        return value
+
+    def broadcast(shapes: Any) -> Any:
+        """The shape of what arrays of these shapes are broadcast to: a size that is not known is as large as it has to be."""
+        rank = max(map(len, shapes))
+        known = [[1 if unknown_sizes.is_unknown(size) else size for size in (1,) * (rank - len(shape)) + shape] for shape in shapes]
+        found = numpy.broadcast_shapes(*map(tuple, known))
+        whole = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+        unknown = [next((shape[dim] for shape in whole if unknown_sizes.is_unknown(shape[dim])), None) for dim in range(rank)]
+        return tuple([size if other is None or size > 1 else other for size, other in zip(found, unknown)])
+
+    def elementwise(ufunc: Any, inputs: Any) -> Any:
+        """The result for large arrays, by one element of each."""
+        arrays = [numpy.asarray(plain(value)) for value in inputs]
+        shape = broadcast([array.shape for array in arrays])
+        ones = [numpy.ones((1,) * array.ndim, array.dtype) if array.ndim else array for array in arrays]
+        found = ufunc(*ones)
+        parts = found if isinstance(found, tuple) else (found,)
+        out = tuple([numpy.broadcast_to(numpy.asarray(part).reshape(()), shape) for part in parts])
+        return out if isinstance(found, tuple) else out[0]
+
+    class DataArray(numpy.ndarray):
+        """An array of data."""
+
+        _shapelens_data = True
+
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+            large = any(isinstance(value, numpy.ndarray) and value.size > LARGEST_REAL for value in inputs)
+            with numpy.errstate(all="ignore"):
+                out = kwargs.get("out")
+                if large and out is not None and method == "__call__":
+                    return out[0]
+                if large and method == "__call__" and ufunc.signature is None:
+                    return marked(elementwise(ufunc, inputs))
+                result = getattr(ufunc, method)(*plain(inputs), **plain(kwargs))
+            return out[0] if out is not None and len(out) == 1 else marked(result)
+
+        def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+            name = func.__name__
+            if name in OF_UNKNOWN_SIZE or (name == "where" and len(args) == 1):
+                return self._of_unknown_size(func, args, kwargs)
+            with numpy.errstate(all="ignore"):
+                return marked(func(*plain(args), **plain(kwargs)))
+
+        def _of_unknown_size(self, func: Any, args: Any, kwargs: Any) -> Any:
+            first = numpy.asarray(plain(args[0] if args else next(iter(kwargs.values()))))
+            size = unknown_sizes.size(lasting=True)
+            if func.__name__ == "argwhere":
+                return data_array((size, first.ndim), numpy.int64)
+            if func.__name__ in ("nonzero", "where"):
+                return tuple([data_array((size,), numpy.int64) for _ in range(first.ndim)])
+            if func.__name__ == "flatnonzero":
+                return data_array((size,), numpy.int64)
+            if func.__name__ == "bincount":
+                return data_array((size,), numpy.int64 if "weights" not in kwargs and len(args) < 2 else numpy.float64)
+            if func.__name__ != "unique":
+                return data_array((size,), first.dtype)
+            axis = kwargs.get("axis")
+            shape = (size,) if axis is None else tuple([size if dim == axis % first.ndim else n for dim, n in enumerate(first.shape)])
+            found = [data_array(shape, first.dtype)]
+            for name, length in (("return_index", size), ("return_inverse", first.size), ("return_counts", size)):
+                if kwargs.get(name):
+                    found.append(data_array((length,), numpy.int64))
+            return found[0] if len(found) == 1 else tuple(found)
+
+        def nonzero(self) -> Any:
+            return numpy.nonzero(self)
+
+        def __getitem__(self, index: Any) -> Any:
+            mask = index if isinstance(index, numpy.ndarray) and index.dtype == bool else None
+            if mask is not None and is_data(mask):
+                rest = self.shape[mask.ndim :]
+                return data_array((unknown_sizes.size(lasting=True), *rest), self.dtype)
+            if isinstance(index, tuple) and any(is_data(part) and part.dtype == bool for part in index):
+                raise ValueError("a mask of data among other indices is not known")
+            if isinstance(index, unknown_sizes.UnknownInt) or (isinstance(index, int) and unknown_sizes.is_unknown(index)):
+                index = 0
+            if isinstance(index, tuple):
+                index = tuple([0 if type(part) is unknown_sizes.UnknownInt else plain(part) for part in index])
+            return marked(numpy.ndarray.__getitem__(self.view(numpy.ndarray), plain(index)))
+
+        def __setitem__(self, index: Any, value: Any) -> None:
+            if self.flags.writeable and not unknown_sizes.any_unknown((index,) if isinstance(index, int) else ()):
+                numpy.ndarray.__setitem__(self.view(numpy.ndarray), plain(index), plain(value))
+
+        def __iter__(self) -> Any:
+            count = len(self)
+            if unknown_sizes.is_unknown(count):
+                unknown_sizes.state.cut = True
+                count = unknown_sizes.few()
+            return iter([self[place] for place in range(count)])
+
+        def item(self, *index: Any) -> Any:
+            return number(self.dtype)
+
+        def tolist(self) -> Any:
+            return [part.tolist() if is_data(part) else part for part in self]
+
+        def __bool__(self) -> bool:
+            if self.size > 1:
+                raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+            return decide()
+
+        def __int__(self) -> int:
+            return unknown_sizes.size(lasting=True)
+
+        __index__ = __int__
+
+        def __float__(self) -> float:
+            return 0.5
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            return data_array(self.shape, self.dtype)
+
+    DataArray.__name__ = DataArray.__qualname__ = "ndarray"
+    DataArray.__module__ = "numpy"
+    return DataArray
+
+
+def without_marks(value: Any) -> Any:
+    """An array of data as an ordinary one, for functions that take no other."""
+    import numpy
+
+    return value.view(numpy.ndarray) if is_data(value) else value
