@@ -36,6 +36,8 @@ from shapelens.source.position_map import apply
 from shapelens.source.positions import Position, Span
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
+WITH_PACKAGES = "with_packages"  # the fixtures that need the packages of a user: see tools/user_environment.sh
+USER_PYTHON = FOLDER.parent / ".user-environment" / "bin" / "python"
 _COMMENT = re.compile(r"[ \t]*#([>!?]) ?(.*?)(?=[ \t]*#[>!?] |$)")
 _FINDING = re.compile(r"(?P<code>[\w-]+)(?: @ (?P<text>.+?))?: (?P<message>.*?)(?P<unfixed> \(no fix\))?(?: \(fix: (?P<fix>.*)\))?$")
 
@@ -49,14 +51,18 @@ class Expected:
     hovers: list[str] = field(default_factory=list)
 
 
-def names() -> list[str]:
-    """The fixtures, by their path inside the folder; those that are only parts of others, or hold no expectation, left out."""
+def names(with_packages: bool = False) -> list[str]:
+    """The fixtures, by their path inside the folder; those that are only parts of others, or hold no expectation, left out.
+
+    with_packages: those that need the packages of a user, and no others.
+    """
     found = [
         path
         for path in sorted(FOLDER.rglob("*.py"))
         if not path.with_suffix("").with_suffix(".expected.py").exists() or ".expected" in path.name
     ]
-    return [str(path.relative_to(FOLDER)) for path in found if not path.name.startswith("_")]
+    relative = [path.relative_to(FOLDER) for path in found if not path.name.startswith("_")]
+    return [str(path) for path in relative if (path.parts[0] == WITH_PACKAGES) is with_packages]
 
 
 def read(path: Path) -> tuple[str, dict[int, Expected]]:

@@ -19,12 +19,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "test-output"
 PYTEST = [sys.executable, "-m", "pytest", "--color=yes" if sys.stdout.isatty() else "--color=no"]
+NOT_WITH_PACKAGES = "--ignore=tests/with_packages"
 NPM = ["npm", "--prefix"]
 
 STAGES: dict[str, tuple[str, list[list[str]]]] = {
     "lint": ("ruff, mypy --strict", [["make", "--no-print-directory", "lint"]]),
-    "server": ("unit, worker, fixtures, language server, command line", [[*PYTEST, "tests"]]),
-    "fast": ("unit, worker, fixtures, command line, without slow ones", [[*PYTEST, "tests", "-m", "not slow", "--ignore=tests/lsp", "-x"]]),
+    "server": ("unit, worker, fixtures, language server, command line", [[*PYTEST, "tests", NOT_WITH_PACKAGES]]),
+    "packages": ("programs with the packages that a user has installed", [["tools/user_environment.sh"], [*PYTEST, "tests/with_packages"]]),
+    "fast": (
+        "unit, worker, fixtures, command line, without slow ones",
+        [[*PYTEST, "tests", NOT_WITH_PACKAGES, "-m", "not slow", "--ignore=tests/lsp", "-x"]],
+    ),
     "extension": ("tsc, the extension's unit tests", [[*NPM, "vscode-extension", "run", "check"], [*NPM, "vscode-extension", "test"]]),
     "editor": ("a real VS Code in Chromium", [[*NPM, "tests/editor", "test"]]),
 }

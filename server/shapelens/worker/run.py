@@ -190,6 +190,7 @@ class Job:
         notes = [
             *branches.notes(self.frames.is_user_file, self.frames.line),
             *file_access.notes(self.frames.is_user_file, self.frames.line),
+            *self.workspace.absences(),
         ]
         self.trace.notes += [note for note in notes if note not in self.trace.notes]
         if error is not None:

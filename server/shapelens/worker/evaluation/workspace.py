@@ -23,6 +23,7 @@ from ..memo.early_diagnosis import Rehearsed
 from ..meta import op_cache
 from ..meta.mode import Meta
 from ..shims.command_line import Arguments
+from ..shims.data_sets import absences
 from ..shims.replacements import harmless
 from ..trace.frames import Frames
 from ..trace.progress import Progress
@@ -74,8 +75,15 @@ class Workspace:
         """Load the document; its names. Raises SyntaxError; what its definitions raise is put into the trace."""
         module = load(self.run.file, self.run.root, self.finder)
         self.calls.definitions_ended()
+        self.trace.notes += self.absences()
         names: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
         return names
+
+    def absences(self) -> List[Note]:
+        """What was stood in for and is to be said, once a file."""
+        said = {note.span.file for note in self.trace.notes if note.code in OF_THE_WORLD and note.span is not None}
+        found = absences.notes(self.frames.is_user_file, self.frames.line)
+        return [note for note in found if note.span is not None and note.span.file not in said]
 
     def _missing(self, name: str, frames: List[FrameType]) -> None:
         """A package is not installed: said at the line of the document that wants it, directly or not."""

@@ -11,13 +11,12 @@ import torch
 
 from ..trace import provenance
 from ..unknown.conditions import decide
-from ..unknown.data_arrays import is_data, without_marks
+from ..unknown.data_arrays import holds_data, without_marks
 from ..unknown.unknown_sizes import UnknownFloat, UnknownInt
-from .mode import CPU, META, OF_VALUES, SPECIAL, Args, Kwargs, become_meta, named, to_meta, with_numbers
+from .mode import CPU, META, OF_VALUES, SPECIAL, WITHIN, Args, Kwargs, become_meta, named, to_meta, with_numbers
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
-MOST_LOOKED_AT = 64  # items of a list that may hold data
 LARGEST_REAL = 1 << 20  # elements; larger constants are meta tensors too
 
 
@@ -74,6 +73,16 @@ def _data(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     return func(*(args if func in OF_A_TENSOR else _sizes(args)), **_without(kwargs, META))
 
 
+def _random_int(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """torch.randint(low, high, size): a single one may be any within its bounds, so that libraries cut pictures and choose with it."""
+    made = _data(func, args, kwargs)
+    with _plainly():
+        if made.numel() == 1:
+            low = kwargs.get("low", args[0] if len(args) > 2 or ("size" in kwargs and len(args) == 2) else 0)
+            made.__dict__[WITHIN] = low if type(low) is int else 0
+    return made
+
+
 def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """A constant: real where it is small."""
     if args and getattr(args[0], "_shapelens_data", False):
@@ -90,7 +99,7 @@ def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         if func not in KNOWN_NEW and func is not torch.full:
             # A list of meta scalars: the shape is that of the list, the values are data.
             return _from_meta_scalars(args, kwargs)
-    if func in OF_VALUES and args and type(args[0]) in (list, tuple, UnknownInt, UnknownFloat) and _holds_data(args[0]):
+    if func in OF_VALUES and args and type(args[0]) in (list, tuple, UnknownInt, UnknownFloat) and holds_data(args[0]):
         return _of_data(args[0], kwargs)
     with _plainly():
         if func not in OF_VALUES and not _is_small(func, args):
@@ -98,13 +107,6 @@ def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             if probe.numel() > LARGEST_REAL:
                 return probe
         return func(*args, **_without(kwargs, CPU))
-
-
-def _holds_data(value: Any) -> bool:
-    """Whether a list of numbers, or of lists of them, has one that only data has; the first of each list are looked at."""
-    if type(value) in (list, tuple):
-        return any(_holds_data(part) for part in value[:MOST_LOOKED_AT])
-    return type(value) in (UnknownInt, UnknownFloat) or is_data(value)
 
 
 def _of_data(value: Any, kwargs: Kwargs) -> Tensor:
@@ -214,6 +216,7 @@ def together_on_cpu(args: Args) -> Args:
 
 for _rule, _functions in (
     (_data, _factories() | DATA_LIKE),
+    (_random_int, {torch.randint}),
     (_known, KNOWN | KNOWN_NEW),
     (_known_like, KNOWN_LIKE),
     (_stays, MOVES),

@@ -7,10 +7,10 @@ from typing import Any, Callable, List, Tuple
 import torch
 
 from ..unknown import data_arrays, unknown_sizes
-from ..unknown.conditions import decide
+from ..unknown.conditions import called_by_library, decide
 from . import eager_checks
 from .expected_shapes import broadcast
-from .mode import META, SPECIAL, Args, Kwargs, made, named, together
+from .mode import META, SPECIAL, WITHIN, Args, Kwargs, made, named, together
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
@@ -236,6 +236,8 @@ def _item(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """One element; eager's complaint where there are more."""
     if args[0].numel() != 1:
         return func(torch.zeros(tuple(args[0].shape), dtype=args[0].dtype))
+    if WITHIN in args[0].__dict__ and called_by_library():
+        return args[0].__dict__[WITHIN]
     return _number(args[0].dtype)
 
 

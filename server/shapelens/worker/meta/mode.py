@@ -42,6 +42,7 @@ def _getter(name: str) -> Any:
 DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "grad", "ndim", "layout", "is_leaf", "grad_fn")}
 ASKS = {Tensor.dim, Tensor.ndimension, Tensor.is_contiguous, Tensor.is_floating_point, Tensor.stride, torch._C._set_grad_enabled}
 GRADIENTS = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
+WITHIN = "_shapelens_within"  # an attribute of single random integers: a value that they may have
 OF_VALUES = named(torch, "tensor as_tensor asarray")
 # Functions with a rule of their own: (func, args, kwargs) -> result. The modules of rules fill it.
 SPECIAL: Dict[Any, Callable[..., Any]] = {}

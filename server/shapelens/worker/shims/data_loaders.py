@@ -7,6 +7,7 @@ from typing import Any, Iterator, List
 import torch.utils.data
 from torch.utils.data import dataloader, dataset, sampler
 
+from ..unknown import unknown_sizes
 from .compilers import Replacement
 
 MOST_BATCHES = 2  # that a loop over a loader takes
@@ -33,7 +34,7 @@ def _in_order(sampler_: Any) -> Iterator[int]:
     """RandomSampler, WeightedRandomSampler: some order, with replacement where more are asked for than there are."""
     population = getattr(sampler_, "data_source", None) or getattr(sampler_, "weights", None)
     size = len(population) if population is not None else int(sampler_.num_samples)
-    return iter([number % max(size, 1) for number in range(int(sampler_.num_samples))])
+    return (number % max(size, 1) for number in range(int(sampler_.num_samples)))
 
 
 def _subset_in_order(sampler_: Any) -> Iterator[Any]:
@@ -48,7 +49,7 @@ def _split(data: Any, lengths: Any, generator: Any = None) -> List[Any]:
         for number in range(size - sum(counts)):
             counts[number % len(counts)] += 1
         lengths = counts
-    if sum(lengths) != size:
+    if sum(lengths) != size and not unknown_sizes.any_unknown([size, *lengths]):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     parts, start = [], 0
     for length in lengths:

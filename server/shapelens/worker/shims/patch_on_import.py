@@ -12,6 +12,7 @@ import torch
 
 from . import checkpoints, command_line, compilers, distributed, flex_attention, trackers
 from .compilers import Replacement
+from .data_sets import pictures, vision
 
 # By name of the module: what takes the place of what in it.
 IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
@@ -28,6 +29,11 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "mlflow": trackers.tracker,
     "absl.flags": command_line.absl,
     "torch.utils.model_zoo": checkpoints.model_zoo,
+    "numpy": pictures.numpy,
+    "PIL.Image": pictures.pil,
+    "torchvision.transforms.functional": pictures.functional,
+    "torchvision.transforms.v2.functional": pictures.functional,
+    "torchvision.datasets": vision.torchvision,
 }
 
 _NOT_THERE = object()  # of a name that its owner inherits, or gets when it is first asked for

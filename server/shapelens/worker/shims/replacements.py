@@ -13,6 +13,7 @@ from ..meta.mode import META
 from ..trace import autocast
 from . import accelerators, checkpoints, command_line, compilers, data_loaders, distributed, file_access
 from .compilers import Replacement, unchanged
+from .data_sets import absences
 from .patch_on_import import replaced
 
 
@@ -59,6 +60,7 @@ def _own() -> List[Replacement]:
 def harmless(mode: Any) -> Iterator[None]:
     """Put the replacements in place for a run under this mode, and take them back at the end."""
     dtype = torch.get_default_dtype()
+    absences.said.clear()
     everything = (
         _own()
         + legacy_constructors.replacements()

@@ -99,6 +99,14 @@ def decide() -> bool:
     return branches.decide((frame.f_code.co_filename, frame.f_lineno))
 
 
+def called_by_library() -> bool:
+    """Whether the code that called torch is an installed package's, as a random transform of a picture is."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_ON_THE_WAY) and frame.f_back is not None:
+        frame = frame.f_back
+    return any(folder in frame.f_code.co_filename for folder in ("site-packages", "dist-packages"))
+
+
 def assumed(value: Any) -> Any:
     """An asserted value; True where it is data, so that its truth is not known."""
     with torch._C.DisableTorchFunction():

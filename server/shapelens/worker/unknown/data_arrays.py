@@ -12,6 +12,7 @@ from . import unknown_sizes
 from .conditions import decide
 
 LARGEST_REAL = 1 << 20  # elements of an array that has memory of its own, so that it can be written to
+MOST_LOOKED_AT = 64  # items of a list that may hold data
 
 # Functions whose result is of a size that only data has.
 OF_UNKNOWN_SIZE = {
@@ -69,6 +70,13 @@ def number(dtype: Any) -> Any:
 def is_data(value: Any) -> bool:
     """Whether a value is such an array."""
     return bool(type(value).__dict__.get("_shapelens_data"))
+
+
+def holds_data(value: Any) -> bool:
+    """Whether a list of numbers, or of lists of them, has one that only data has; the first of each list are looked at."""
+    if type(value) in (list, tuple):
+        return any(holds_data(part) for part in value[:MOST_LOOKED_AT])
+    return type(value) in (unknown_sizes.UnknownInt, unknown_sizes.UnknownFloat) or is_data(value)
 
 
 def array_class() -> Any:

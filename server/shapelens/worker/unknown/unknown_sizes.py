@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterable, Tuple
 
 SIZE = 16_777_259  # A prime: what is computed from it keeps its distance from sizes that are powers of two or their multiples.
 LARGEST_DIVISOR = 32
+COUNT = 10_007  # of what is listed in the place of an unknown number of things: a prime that no model has among its sizes
 NEAR = 4096  # that padding and kernels add to it or take away
 
 
@@ -52,6 +53,8 @@ def is_unknown(number: Any) -> bool:
     """Whether a size or number was computed from an unknown one."""
     if type(number) is UnknownInt:
         return True
+    if number == COUNT and state.met and isinstance(number, int):
+        return True
     if not state.met or not isinstance(number, int) or number < SIZE // LARGEST_DIVISOR - NEAR:
         return False
     for divisor in (1, 2, 3, 4, 8, 16, 32):
@@ -69,7 +72,7 @@ def any_unknown(numbers: Iterable[Any]) -> bool:
 
 
 def as_plain(values: Tuple[Any, ...]) -> Tuple[Any, ...]:
-    """Arguments with ordinary numbers in the place of unknown ones, in lists and tuples too; those say themselves that they are not known."""
+    """Arguments with ordinary numbers in the place of unknown ones, in lists and tuples too; is_unknown tells those as well."""
     for value in values:
         kind = type(value)
         if kind is UnknownInt or kind is UnknownFloat or ((kind is tuple or kind is list) and _has_unknown_type(value)):

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import Dict, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
+from ....shims.data_sets.documented import DATA_SETS
 from .loops import first_of
 from .scope import Arguments
 from .tensors import shorthand
 from .values import SPELLED, UNKNOWN, Value, constant, integer
 
-# The pictures of torchvision's data sets: channels and size.
-PICTURES: Dict[str, Tuple[int, int]] = {
-    "MNIST": (1, 28), "FashionMNIST": (1, 28), "KMNIST": (1, 28), "QMNIST": (1, 28), "EMNIST": (1, 28),
-    "CIFAR10": (3, 32), "CIFAR100": (3, 32), "SVHN": (3, 32), "USPS": (1, 16), "STL10": (3, 96),
-}  # fmt: skip
-LARGE_PICTURES = {
-    "ImageFolder",
-    "ImageNet",
-    "CelebA",
-    "Flowers102",
-    "Food101",
-    "OxfordIIITPet",
-    "StanfordCars",
-    "Places365",
-    "LSUN",
-    "Caltech101",
-}
 RESIZES = {"Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop"}
 
 
 def data_set(name: str, given: Arguments) -> Optional[Value]:
     """A data set of torchvision's, with what an item of it is; None for any other function."""
     tail = name.rpartition(".")[2]
-    if tail not in PICTURES and tail not in LARGE_PICTURES:
+    documented = DATA_SETS.get(tail)
+    if documented is None or documented.target not in ("class", "attributes"):
         return None
     transform = given.by_name("transform")
-    channels, size = PICTURES.get(tail, (3, 0))
-    height = width = size
+    channels = 1 if documented.mode == "L" else 3
+    height, width = documented.size or (0, 0)
     known = transform.known() if transform is not None else None
     for node in ast.walk(known) if known is not None else ():
         if isinstance(node, ast.Call):
@@ -55,7 +40,8 @@ def data_set(name: str, given: Arguments) -> Optional[Value]:
     if not height:
         return Value()
     picture = shorthand("f32", [constant(channels), constant(height), constant(width)])
-    return Value(None, element=_tuple([Value(picture), Value(shorthand("i64", []))]))
+    target = shorthand("i64", [] if documented.target == "class" else [constant(40)])
+    return Value(None, element=_tuple([Value(picture), Value(target)]))
 
 
 def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:

@@ -1,0 +1,141 @@
+"""Pictures that are not here: PIL's own, of zeros, so that real transforms run on them. What is read out of any picture is data.
+
+Where the size of a picture is not known, it is of two primes that no model has among its sizes; they become unknown sizes where the picture
+becomes a tensor. A picture that was cut or resized to a square is as large as it is said to be.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any, List, Tuple
+
+import torch
+
+from ...meta.mode import META
+from ...unknown import data_arrays, unknown_sizes
+from ..compilers import Replacement
+from .absences import say
+
+HEIGHT, WIDTH = 379, 503  # of a picture whose size is not known
+OTHER_HEIGHT, OTHER_WIDTH = 431, 389  # of another one, to see which sizes of a result follow from it
+PRIMES = (HEIGHT, WIDTH, OTHER_HEIGHT, OTHER_WIDTH)
+
+
+def picture(mode: str, size: Tuple[int, int]) -> Any:
+    """A picture of this height and width."""
+    return _image_module().new(mode, (size[1], size[0]))
+
+
+def _image_module() -> Any:
+    return importlib.import_module("PIL.Image")
+
+
+def picture_of_unknown_size(mode: str = "RGB", other: bool = False) -> Any:
+    """A picture whose size is not known; `other`: of another size than the usual one."""
+    made = picture(mode, (OTHER_HEIGHT, OTHER_WIDTH) if other else (HEIGHT, WIDTH))
+    made.__class__ = _picture_class()
+    return made
+
+
+def _picture_class() -> Any:
+    """Pictures that remember that their size is not known, through what is made from them."""
+    if not hasattr(_picture_class, "made"):
+        image_class: Any = _image_module().Image
+
+        class Picture(image_class):  # type: ignore[misc]
+            """A picture of unknown size."""
+
+            def _new(self, core: Any) -> Any:
+                made = super()._new(core)
+                made.__class__ = type(self)
+                return made
+
+            def resize(self, size: Any, *args: Any, **kwargs: Any) -> Any:
+                return _settled(super().resize(size, *args, **kwargs))
+
+            def crop(self, *args: Any, **kwargs: Any) -> Any:
+                return _settled(super().crop(*args, **kwargs))
+
+        Picture.__name__ = "Image"
+        _picture_class.made = Picture  # type: ignore[attr-defined]
+    return _picture_class.made  # type: ignore[attr-defined]
+
+
+def _settled(made: Any) -> Any:
+    """A square was asked for by its size."""
+    if made.size[0] == made.size[1]:
+        made.__class__ = _image_module().Image
+    return made
+
+
+def is_of_unknown_size(value: Any) -> bool:
+    """Whether a value is a picture whose size is not known."""
+    return hasattr(_picture_class, "made") and isinstance(value, _picture_class.made)
+
+
+# --- as arrays and tensors ---
+
+
+def sizes_known(shape: Any) -> Tuple[int, ...]:
+    """The shape of what was made from a picture, the sizes that nobody knows unknown."""
+    return tuple([unknown_sizes.size(lasting=True) if size in PRIMES else size for size in shape])
+
+
+def functional(module: ModuleType) -> List[Replacement]:
+    """The replacements in torchvision's functions of transforms, of both versions."""
+
+    def changed(original: Any) -> Any:
+        def convert(picture: Any, *args: Any, **kwargs: Any) -> Any:
+            made = original(picture, *args, **kwargs)
+            if not is_of_unknown_size(picture) or not isinstance(made, torch.Tensor):
+                return made
+            size = unknown_sizes.size(lasting=True)
+            with torch._C.DisableTorchFunction():
+                shape = (*made.shape[:-2], size, size)
+            return torch.empty(shape, dtype=made.dtype, device=META).as_subclass(type(made))
+
+        return convert
+
+    names = ("to_tensor", "pil_to_tensor", "to_image", "to_image_tensor")
+    return [(module, name, changed(module.__dict__[name])) for name in names if name in module.__dict__]
+
+
+def pil(module: ModuleType) -> List[Replacement]:
+    """The replacements in `PIL.Image`."""
+    original = module.open
+
+    def opened(file: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(file, *args, **kwargs)
+        except (OSError, TypeError, AttributeError, ValueError) as error:
+            from ...unknown.stand_ins import is_absent
+
+            if not (isinstance(error, OSError) or is_absent(file) or getattr(file, "_shapelens_absent_file", False)):
+                raise
+            say("%s is not here: a picture of unknown size takes its place" % (file if isinstance(file, str) else "a picture"))
+            return picture_of_unknown_size()
+
+    def from_array(array: Any, *args: Any, **kwargs: Any) -> Any:
+        return make(data_arrays.without_marks(array), *args, **kwargs)
+
+    make = module.fromarray
+    return [(module, "open", opened), (module, "fromarray", from_array)]
+
+
+def numpy(module: Any) -> List[Replacement]:
+    """The replacements in `numpy`: what is read out of a picture, or a list of numbers of data, is data."""
+
+    def changed(original: Any) -> Any:
+        def convert(value: Any, *args: Any, **kwargs: Any) -> Any:
+            made = original(value, *args, **kwargs)
+            kind = type(value)
+            if kind.__module__.startswith("PIL.") or is_of_unknown_size(value):
+                return made.view(data_arrays.array_class())
+            if (kind is list or kind is tuple) and made.dtype.kind in "biuf" and data_arrays.holds_data(value):
+                return made.view(data_arrays.array_class())
+            return made
+
+        return convert
+
+    return [(module, name, changed(getattr(module, name))) for name in ("array", "asarray")]
