@@ -10,9 +10,9 @@ The first frame that a worker sends is `Hello`; a server that reads another `ver
 
 from __future__ import annotations
 
-import json
 import struct
 from dataclasses import dataclass, field
+from json import dumps, loads
 from typing import Any, Dict, List, Optional
 
 from .dataclass_json import Shared, build, build_tables, plain
@@ -234,14 +234,14 @@ def encode(message: Any) -> bytes:
     fields = {"type": type(message).__name__, **plain(message, shared)}
     if shared is not None:
         fields["shared"] = {cls.__name__: table for cls, table in shared.tables.items()}
-    body = json.dumps(fields, separators=(",", ":")).encode()
+    body = dumps(fields, separators=(",", ":")).encode()
     return HEADER.pack(len(body)) + body
 
 
 def decode(body: bytes) -> Any:
     """The message in a frame's body (without its length). Raises ProtocolError."""
     try:
-        fields = json.loads(body)
+        fields = loads(body)
         cls = MESSAGES[fields.pop("type")]
         shared = build_tables(SHARED[cls], fields.pop("shared", {})) if cls in SHARED else None
         return build(cls, fields, shared)

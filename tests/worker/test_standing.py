@@ -110,6 +110,8 @@ EDITS = [
     ("def twice(x):\n", "\n\ndef thrice(x):\n    return x @ x\n\n\ndef twice(x):\n"),
     ("from zoo.blocks import Block\n", 'from zoo.blocks import Block\n"""a text\nof two lines"""\n'),
     ("        return self.head(b)\n", "        return self.head(b)[:, :1]\n"),
+    ("import torch; import math\n", "import torch\n\n\n\n\n"),
+    ("import torch\n\n\n\n\n", "import torch\n"),
 ]
 
 

@@ -20,9 +20,8 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 5.0
 # A cancelled run is answered at once unless the worker hangs.
 CANCEL_SECONDS = 3.0
-# The first run waits for torch and its kernels; importing what the file imports may come before a run, too.
+# The first run waits for torch and its kernels.
 LOADING_SECONDS = 120.0
-PRELOAD_SECONDS = 30.0
 # A worker that could not be started is not started again for this long, unless `restart` asks for it.
 FAILURE_SECONDS = 3.0
 LONGEST_BACK_OFF = 30.0
@@ -77,7 +76,6 @@ class Worker:
         self._pump: asyncio.Task[None] | None = None
         self._watches: set[asyncio.Task[None]] = set()
         self._preloaded: list[str] = []
-        self._preloading = False
         self._stopping = False
 
     @property
@@ -137,7 +135,6 @@ class Worker:
         new = [name for name in modules if name not in self._preloaded]
         self._preloaded += new
         if new and self._process is not None:
-            self._preloading = True
             self._process.send(protocol.Preload(new))
 
     async def restart(self) -> protocol.Hello | Failure:
@@ -194,7 +191,6 @@ class Worker:
         self._failure = None
         self._process = outcome
         if self._preloaded:
-            self._preloading = True
             outcome.send(protocol.Preload(self._preloaded))
         self._watch(self._until_ready(outcome))
         self._watch(self._until_ended(outcome))
@@ -291,12 +287,11 @@ class Worker:
         before = list(self._cancelled.values())
         process.send(job.run)
         limit = job.run.longest + GRACE_SECONDS
-        await _first(job.finished, process.ended, job.cancelled, timeout=limit + (PRELOAD_SECONDS if self._preloading else 0.0))
+        await _first(job.finished, process.ended, job.cancelled, timeout=limit)
         if job.loads and not job.finished.done():
             await _first(job.finished, process.ended, job.cancelled, timeout=protocol.LONGEST_LOAD + limit)
         if job.finished.done():
             self._crashes = 0
-            self._preloading = False
         elif job.cancelled.is_set():
             job.finish("cancelled")  # The next run need not wait until the process has done with this one.
             if not process.ended.is_set():

@@ -36,7 +36,7 @@ from .meta import (  # noqa: F401  These modules add their rules to those of the
 )
 from .reload.loaded_project import Standing, Unsuitable
 from .sandbox import read_files
-from .sandbox.confinement import DeadlineReached, Interrupted, TooLong
+from .sandbox.limits import DeadlineReached, Interrupted, TooLong
 from .search_stage import find_examples
 from .shims import file_access
 from .trace.dim_names import Sizes, distinct, name_shape

@@ -11,7 +11,7 @@ from ..protocol import ExampleRequest, ExampleRun, LayerSeen, Search, Traced
 from .calls.module_calls import shift
 from .evaluation.early_findings import say_what_is_wrong
 from .evaluation.probing import Sight, as_seen
-from .sandbox.confinement import DeadlineReached, TooLong, within
+from .sandbox.limits import DeadlineReached, TooLong, within
 from .search.events import AlternativesFound, Attempted, EditSuspected, ExampleFound, ExampleKept, FoundExample
 from .search.finder import Finder
 from .search.trials.doubts import is_one_mistake

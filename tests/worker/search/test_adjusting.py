@@ -10,7 +10,7 @@ import pytest
 from shapelens.protocol import Mismatch
 from shapelens.worker.calls.refused_constructors import guarding
 from shapelens.worker.meta.mode import Meta
-from shapelens.worker.sandbox.confinement import TooLong
+from shapelens.worker.sandbox.limits import TooLong
 from shapelens.worker.search.adjusting.adjustments import adjusted
 from shapelens.worker.search.candidates.build_plans import constructions
 from shapelens.worker.search.evidence import Construction

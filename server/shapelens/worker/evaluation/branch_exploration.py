@@ -6,7 +6,7 @@ from __future__ import annotations
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Optional
 
-from ..sandbox.confinement import DeadlineReached, Interrupted
+from ..sandbox.limits import DeadlineReached, Interrupted
 from ..trace.dim_names import Sizes
 from ..unknown import unknown_sizes
 from ..unknown.conditions import MOST_PATHS, Place, branches, gave_up

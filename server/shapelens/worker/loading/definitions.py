@@ -17,9 +17,10 @@ import time
 from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from ..sandbox.confinement import TooLong, half_of_what_is_left, within
+from ..sandbox.limits import TooLong, half_of_what_is_left, within
 from ..trace.definition_time import executing
 from ..unknown.stand_ins import StandInModule, absent, cause_of
+from . import load_progress
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
 # Attributes of statements: what is known of them.
@@ -27,6 +28,7 @@ CODE, BOUND, GLOBALS, AT_ONCE = "shapelens_code", "shapelens_bound", "shapelens_
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 LONGEST = 2.0  # seconds that a statement of a module may take that is no definition
+LONGEST_DEFINITION = 5.0  # seconds that a class, or a decorated function, may take to be defined
 MODULE_NAMES = {"__path__", "__getattr__", "__all__"}
 
 # Calls at module level that are harmless and that later definitions may rely on.
@@ -80,7 +82,7 @@ class Definitions:
         self._starred: List[str] = []  # modules of which all names were imported
         self._builtins = _Builtins(self)
         self._flags = 0
-        self._longest = LONGEST
+        self._longest, self._longest_definition = LONGEST, LONGEST_DEFINITION
         self._names["__builtins__"] = self._builtins
 
     def run(self, tree: ast.Module) -> None:
@@ -144,35 +146,46 @@ class Definitions:
 
     def _execute(self, node: ast.stmt) -> None:
         start = time.perf_counter()
-        longest = half_of_what_is_left(self._longest)
+        is_definition = isinstance(node, DEFINES)
+        longest = half_of_what_is_left(self._longest_definition if is_definition else self._longest)
+        if load_progress.shared.progress is not None:
+            load_progress.shared.progress.begin(executing.depth, self._file, node.lineno, node.end_lineno or node.lineno, _imports(node))
         executing.depth += 1
         try:
-            with contextlib.nullcontext() if isinstance(node, DEFINES) else within(longest):
+            with within(longest) if not is_definition or _computes(node) else contextlib.nullcontext():
                 exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
-        except TooLong:
+        except TooLong as stop:
             if time.perf_counter() - start < longest:
                 raise  # Somebody else's time is up.
-            self._longest = LONGEST / 4  # One such statement is seldom the only one.
+            if is_definition:
+                self._longest_definition = LONGEST_DEFINITION / 4  # One such statement is seldom the only one.
+                message = "this did not come to an end within %g s while the file was loaded" % longest
+                self._failed(node, TimeoutError(message).with_traceback(stop.__traceback__))
+                return
+            self._longest = LONGEST / 4
             for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.
                 self._names[name] = absent(name, "missing-file")
         except (Exception, SystemExit) as error:
             if isinstance(error, SystemExit) and not self._all_of_it:
                 raise
-            cause = cause_of(error)
-            self._on_failure(node, error)
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                if not isinstance(error, SyntaxError):
-                    self._stand_in(node)
-            else:
-                for name in bound_names(node):  # What depends on these names has not been made wrong by its own text.
-                    if name not in self._names:
-                        self._names[name] = absent(name, cause[0] if cause is not None else "definition")
+            self._failed(node, error)
         finally:
             executing.depth -= 1
+
+    def _failed(self, node: ast.stmt, error: BaseException) -> None:
+        cause = cause_of(error)
+        self._on_failure(node, error)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            if not isinstance(error, SyntaxError):
+                self._stand_in(node)
+        else:
+            for name in bound_names(node):  # What depends on these names has not been made wrong by its own text.
+                if name not in self._names:
+                    self._names[name] = absent(name, cause[0] if cause is not None else "definition")
 
     def _stand_in(self, node: Any) -> None:
         """Bind the names of an import that failed, so that what does not need them goes on."""
@@ -184,6 +197,18 @@ class Definitions:
                 module = sys.modules.get(node.module or "")
                 found = getattr(module, alias.name, None) if node.level == 0 and module is not None else None
                 self._names.setdefault(alias.asname or alias.name, found or getattr(StandInModule(node.module or "."), alias.name))
+
+
+def _imports(node: ast.stmt) -> bool:
+    """Whether a statement is an import, or one with conditions."""
+    if isinstance(node, (ast.If, ast.Try, ast.With)):
+        return any(isinstance(part, (ast.Import, ast.ImportFrom)) for part in ast.walk(node))
+    return isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def _computes(node: ast.stmt) -> bool:
+    """Whether a definition executes more than an import or a `def`."""
+    return isinstance(node, ast.ClassDef) or bool(getattr(node, "decorator_list", ()))
 
 
 def compiled(node: ast.stmt, file: str, flags: int) -> CodeType:

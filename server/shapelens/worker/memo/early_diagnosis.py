@@ -17,7 +17,8 @@ from ..evaluation.probing import as_seen
 from ..loading.hot_patch import Loaded
 from ..meta import op_cache
 from ..rewrite.sites import UNWATCHED
-from ..sandbox.confinement import DeadlineReached, Interrupted, TooLong, unheard
+from ..sandbox.limits import DeadlineReached, Interrupted, TooLong
+from ..sandbox.output import unheard
 from ..trace.progress import SHOWING_SECONDS
 from ..trace.recorder import Recorder
 from ..unknown import unknown_sizes

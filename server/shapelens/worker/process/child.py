@@ -3,58 +3,65 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import os
-import select
 import sys
-import time
 from dataclasses import replace
-from typing import Any, BinaryIO, Iterator, Optional
+from typing import Any, BinaryIO, Iterator, List, Optional
 
 from ...protocol import ExampleRequest, Run, Trace, Traced, encode
 from ..loading.compile_cache import PREPARED
 from ..meta import op_cache
 from ..reload.loaded_project import Standing, Unsuitable
-from ..sandbox import confinement
+from ..sandbox.audit_hook import forbid
+from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit
+from ..sandbox.originals import gc, os, select, time
+from ..sandbox.output import flush
+from ..sandbox.threads import Threads
 from .framing import read_message
-from .messages import Imported, Learnt, Outdated, Rehearsal, Unsuited
+from .messages import Begun, Imported, Learnt, Outdated, Rehearsal, Unsuited
 
 LONGEST_REHEARSAL = 2.0  # seconds
+LOOKING_SECONDS = 0.5  # between looks at threads that a rehearsal has left
 
 
-def serve_one(jobs: int, results: int, output: int, standing: Optional[Standing], rehearsal: Optional[Run]) -> None:
-    """Wait for a run on the `jobs` pipe, do it, send its messages to `results`, and end the process. User prints go to `output`.
+def serve(numbers: List[int], project: Optional[Standing], rehearsal: Optional[Run]) -> None:
+    """Wait for a run, do it, write its messages, and end the process.
 
-    With what stands loaded, the last run is done once more while the next one is waited for: it takes the page faults of this process, and
-    computes the shapes of operations that will come again.
+    numbers: of the pipes for the job, for the messages, and for what user code prints. With a project loaded, the last run is rehearsed
+    while the next one is waited for: this takes the page faults of this process, and computes shapes of operations that will come again.
     """
+    jobs, results, output = numbers
     code = 0
     try:
         os.setsid()
         gc.disable()  # A short-lived process need not collect, and each collection would copy pages of the parent.
-        if standing is not None and rehearsal is not None and not rehearsal.brief:
+        if project is not None and rehearsal is not None and not rehearsal.brief:
             redirect(os.open(os.devnull, os.O_WRONLY))
-            rehearse(rehearsal, standing, jobs)
+            threads = Threads()
+            rehearse(rehearsal, project, jobs)
             redirect(output)
+            _wait_beside(threads, jobs)
         else:
             redirect(output)
-            if standing is None:  # Else its job is on the way.
+            if project is None:  # Else its job is on the way.
                 _touch()
-        with os.fdopen(jobs, "rb") as incoming, os.fdopen(results, "wb") as outgoing:
+        with open(jobs, "rb") as incoming, open(results, "wb") as outgoing:
             run = read_message(incoming)
             if isinstance(run, Run):
-                do(run, outgoing, standing, rehearsal)
+                if rehearsal is not None:
+                    outgoing.write(encode(Begun(run.run_id)))
+                    outgoing.flush()
+                do(run, outgoing, project, rehearsal)
     except BaseException:  # Nothing may get past this point: the parent's stack is below.
         import traceback
 
         traceback.print_exc()
         code = 70
     finally:
-        confinement.flush()
+        flush()
         os._exit(code)
 
 
-def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing], rehearsal: Optional[Run] = None) -> None:
+def do(run: Run, outgoing: BinaryIO, project: Optional[Standing], rehearsal: Optional[Run] = None) -> None:
     """Do a run under its limits and write its messages. rehearsal: what this process has done ahead of it, if it has come to that."""
     from ..run import execute  # The parent has imported it; this only names it.
 
@@ -77,7 +84,7 @@ def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing], rehearsal: Op
         next_one: Optional[Run] = None
         if newest is not None and not run.background:
             next_one = _to_be_rehearsed(run, newest, time.perf_counter() - start)
-            if standing is not None and rehearsal is not None and newest.mismatches and _is_better(rehearsal, next_one, standing):
+            if project is not None and rehearsal is not None and newest.mismatches and _is_better(rehearsal, next_one, project):
                 next_one = rehearsal
         if next_one is not None and next_one != rehearsed:
             rehearsed = next_one
@@ -89,11 +96,11 @@ def do(run: Run, outgoing: BinaryIO, standing: Optional[Standing], rehearsal: Op
     finished: Any
     try:
         with _limits(run):
-            finished = execute(run, send, standing, prepare_the_next)
+            finished = execute(run, send, project, prepare_the_next)
     except Unsuitable as error:
         write(Unsuited(run.run_id, str(error)))
         return
-    if standing is not None and standing.outdated and not run.background:
+    if project is not None and project.outdated and not run.background:
         write(Outdated())
     if finished.outcome == "ok":
         prepare_the_next()
@@ -107,53 +114,60 @@ def _to_be_rehearsed(run: Run, trace: Trace, seconds: float) -> Run:
     return Run(**{**run.__dict__, "search": None, "examples": examples if seconds < LONGEST_REHEARSAL else []})
 
 
-def _is_better(before: Run, run: Run, standing: Standing) -> bool:
+def _is_better(before: Run, run: Run, project: Standing) -> bool:
     """Whether to rehearse what was rehearsed before rather than a run in which something is wrong: most of what the next one will do went
     well there.
     """
-    rehearsed = standing.workspace.rehearsed
+    rehearsed = project.workspace.rehearsed
     if rehearsed is None or rehearsed.is_open or not rehearsed.went_well:
         return False
     return all(getattr(before, name) == getattr(run, name) for name in ("file", "root", "examples", "overlays", "observe"))
 
 
-def rehearse(run: Run, standing: Standing, jobs: int) -> None:
+def rehearse(run: Run, project: Standing, jobs: int) -> None:
     """Do a run for its side effects on this process, until there is something to read from `jobs`."""
     from ..run import execute
 
     def look() -> None:
         if select.select([jobs], [], [], 0)[0]:
-            raise confinement.Interrupted()  # The job has come.
+            raise Interrupted()  # The job has come.
 
     def write(message: Any) -> None:
-        standing.workspace.progress.look()
+        project.workspace.progress.look()
         encode(message)  # What is written for the first time takes longer too.
 
     interrupted = True
     try:
         look()
-        standing.workspace.progress.watch, standing.is_rehearsed = look, True
+        project.workspace.progress.watch, project.is_rehearsed = look, True
         with _limits(run):
-            execute(replace(run, named=False), write, standing)  # What names need is known from the run itself.
+            execute(replace(run, named=False), write, project)  # What names need is known from the run itself.
         interrupted = False
-    except (confinement.Interrupted, Unsuitable, confinement.DeadlineReached):
+    except (Interrupted, Unsuitable, DeadlineReached):
         pass
     finally:
-        standing.workspace.progress.watch = None
-        standing.rehearsed(interrupted=interrupted)
+        project.workspace.progress.watch = None
+        project.rehearsed(interrupted=interrupted)
+
+
+def _wait_beside(threads: Threads, jobs: int) -> None:
+    """Wait for the job as long as the rehearsal has left threads behind, and end the process where one of these takes a processor."""
+    while threads.are_left() and not select.select([jobs], [], [], LOOKING_SECONDS)[0]:
+        if threads.spin():
+            os._exit(70)
 
 
 @contextlib.contextmanager
 def _limits(run: Run) -> Iterator[None]:
     sys.dont_write_bytecode = True
-    confinement.forbid()
-    confinement.limit_memory(run.memory_limit)
-    confinement.limit_time(run.longest)
+    forbid()
+    limit_memory(run.memory_limit)
+    limit_time(run.longest)
     try:
         yield
     finally:
-        confinement.no_time_limit()
-        confinement.flush()
+        no_time_limit()
+        flush()
 
 
 def redirect(output: int) -> None:

@@ -5,14 +5,16 @@ The server replaces the process when a run hangs, exits or crashes. What user co
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from typing import Any, Dict, Set
 
 from ...protocol import Cancel, Finished, Preload, Run, Stop, encode
 from ..loading.compile_cache import PREPARED
-from ..sandbox.confinement import GRACE, clean_up
+from ..sandbox.audit_hook import forbid, trust
+from ..sandbox.limits import GRACE, limit_time, no_time_limit
+from ..sandbox.originals import os
+from ..sandbox.scratch_folder import clean_up
 from .framing import read_message
 
 MOST_OUTPUT = 256 * 1024
@@ -20,7 +22,7 @@ MARK = b"\0end of output\0"
 LONGEST_WAIT = 1.0  # seconds
 
 
-class Disposable:
+class InProcessWorker:
     """Reads messages from `incoming`, writes to `outgoing`: file descriptors that nobody else knows."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
@@ -42,7 +44,7 @@ class Disposable:
         while True:
             message = read_message(self.incoming)
             if message is None or isinstance(message, Stop):
-                clean_up(os.getpid())
+                _clean_up()
                 return
             if isinstance(message, Run):
                 self._run(message)
@@ -51,19 +53,18 @@ class Disposable:
 
     def _run(self, run: Run) -> None:
         from ..run import execute
-        from ..sandbox import confinement
 
         self.run_id = run.run_id
         before = set(sys.modules)
         watchdog = threading.Timer(run.longest + GRACE, self._too_late, [run])
         watchdog.daemon = True
         watchdog.start()
-        confinement.forbid()
-        confinement.limit_time(run.longest)
+        forbid()
+        limit_time(run.longest)
         try:
             finished = execute(run, self.send)
         finally:
-            confinement.no_time_limit()
+            no_time_limit()
             watchdog.cancel()
             _forget(before, run)
         self._forward_what_was_printed()
@@ -73,7 +74,7 @@ class Disposable:
 
     def _too_late(self, run: Run) -> None:
         self.send(Finished(run.run_id, "deadline", "the run took longer than its deadline of %g s" % run.deadline, run.deadline))
-        clean_up(os.getpid())
+        _clean_up()
         os._exit(75)
 
     def _capture_output(self) -> None:
@@ -116,3 +117,9 @@ def _forget(before: Set[str], run: Run) -> None:
         file = getattr(sys.modules[name], "__file__", None) or ""
         if "site-packages" not in file and "dist-packages" not in file:
             del sys.modules[name]
+
+
+def _clean_up() -> None:
+    """This process writes nothing any more."""
+    trust()
+    clean_up(os.getpid())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import List, Optional
 
 from ...protocol import MESSAGES, Run
+
+# --- from a process that has done something ---
 
 
 @dataclass
@@ -35,7 +37,7 @@ class Stands:
 
 @dataclass
 class Unsuited:
-    """A run could not be done with what stands loaded: it has to be done by a process that has loaded nothing."""
+    """A run could not be done with what the zygote has loaded: it has to be done by a process that has loaded nothing."""
 
     run_id: int
     reason: str
@@ -43,15 +45,76 @@ class Unsuited:
 
 @dataclass
 class Learnt:
-    """What a run has learnt about operations (op_cache.py)."""
+    """What a run has learnt about operations (`meta/op_cache.py`)."""
 
     additions: str
 
 
 @dataclass
 class Outdated:
-    """What stands loaded is no longer what the next run needs."""
+    """What the zygote has loaded is no longer what the next run needs."""
 
 
-INTERNAL = {cls.__name__: cls for cls in (Imported, Rehearsal, Stands, Unsuited, Learnt, Outdated)}
+@dataclass
+class Begun:
+    """A child that has rehearsed begins with its run: what becomes of the child now is the run's doing."""
+
+    run_id: int
+
+
+# --- to and from the process that has loaded libraries ---
+
+
+@dataclass
+class Import:
+    """Import these libraries."""
+
+    modules: List[str]
+
+
+@dataclass
+class Tried:
+    """The import of a library has ended, well or not."""
+
+    module: str
+
+
+@dataclass
+class Prepare:
+    """Parse, rewrite and compile these files of the user's, as the next runs will import them."""
+
+    files: List[str]
+
+
+@dataclass
+class Fork:
+    """Fork a process that is a "child" or a "zygote"; the descriptors that it gets come with the message.
+
+    run: what a zygote loads, or what a child rehearses. awaited: the zygote's run is still to be done.
+    """
+
+    role: str
+    run: Optional[Run] = None
+    awaited: bool = False
+
+
+@dataclass
+class Forked:
+    """The answer to `Fork`."""
+
+    pid: int
+
+
+@dataclass
+class Ended:
+    """A process that was forked has ended. status: as `os.waitpid` gives it."""
+
+    pid: int
+    status: int = field(default=0)
+
+
+INTERNAL = {
+    cls.__name__: cls
+    for cls in (Imported, Rehearsal, Stands, Unsuited, Learnt, Outdated, Begun, Import, Tried, Prepare, Fork, Forked, Ended)
+}
 MESSAGES.update(INTERNAL)

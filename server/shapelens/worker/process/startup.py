@@ -42,13 +42,13 @@ def start(fork: bool) -> None:
     gc.freeze()
     gc.enable()
     if fork:
-        from .main import Main
+        from .main_process import MainProcess
 
-        Main(incoming, outgoing).serve()
+        MainProcess(incoming, outgoing).serve()
     else:
-        from .in_process import Disposable
+        from .in_process import InProcessWorker
 
-        Disposable(incoming, outgoing).serve()
+        InProcessWorker(incoming, outgoing).serve()
     # Python's own way out of a process with torch in it takes 0.8 s, and nothing is left to save.
     sys.stderr.flush()
     os._exit(0)

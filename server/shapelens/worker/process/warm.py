@@ -6,7 +6,7 @@ import gc
 from types import FunctionType
 from typing import Any, Callable
 
-from .preload import preload
+from .library_process import import_library
 
 MARK = "__dynamo_disable"  # where torch keeps what a function is called by while the compiler is told to step aside
 
@@ -71,7 +71,7 @@ def load_kernels() -> None:
     import torch.utils._device
     import torch.utils.checkpoint
 
-    preload(["einops"])  # Its functions are guarded in runs, for which they have to be there before.
+    import_library("einops")  # Its functions are guarded in runs, for which they have to be there before.
 
 
 def _fail(operation: Callable[[], Any]) -> None:

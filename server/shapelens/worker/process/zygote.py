@@ -1,128 +1,130 @@
-"""A process that has loaded what a run loaded, and forks the processes of the runs that follow from there.
+"""What runs in a zygote: a process that has loaded what a run loaded, and forks the processes of the runs that follow from there.
 
-It is named after Android's, which does the same for apps. To the worker's main loop it is a pipe that takes runs and gives their messages;
-within, it has such a loop of its own. User code has run in it, so that it does not hold the server's pipes.
+It is named after Android's, which does the same for apps. User code has run in it, so that it does not hold the server's pipes.
 """
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
 import sys
-import time
-from typing import Any, List, Set
+import traceback
+from typing import Any, List, Optional
 
-from ...protocol import LONGEST_LOAD, Run, encode
+from ...protocol import HEADER, LONGEST_LOAD, Cancel, Run, decode, encode
 from ..loading.compile_cache import PREPARED
+from ..loading.load_progress import LoadProgress, shared
+from ..meta import op_cache
 from ..reload.loaded_project import Standing
-from ..sandbox import confinement
-from .child import redirect
+from ..sandbox.audit_hook import forbid, trust
+from ..sandbox.descriptors import Reserve
+from ..sandbox.limits import limit_memory, limit_time, no_time_limit
+from ..sandbox.originals import gc, os, time
+from ..sandbox.threads import Threads
+from . import child
+from .child_pool import ChildPool
+from .event_loop import READ_SIZE, EventLoop, write_all
+from .forks import Forks, loaded_packages
 from .framing import Splitter
-from .messages import Stands
+from .messages import Learnt, Outdated, Rehearsal, Stands
 
-PATIENCE = 0.3  # seconds that it has to end its children
+READING_SECONDS = 0.02  # for which no message is answered
+LOOKING_SECONDS = 1.0  # between looks at the threads that loading has left behind
+ENDING_SECONDS = 0.2  # in which its children end
 
 
-class Zygote:
-    """The process, as the one that forked it sees it. It takes runs once it is `ready`.
+def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
+    """Load what a run needs, and serve from there. Ends the process.
 
-    awaited: the run itself is still to be done, and is what it loads all of this for.
+    numbers: of the pipes for runs, for their messages, for what is printed meanwhile, and of the memory that shows what is being loaded.
+    awaited: the run itself is still to be done.
     """
-
-    def __init__(self, run: Run, inherited: List[int], *, awaited: bool) -> None:
-        self.root = run.root
-        self.file = run.file
-        self.awaited = run.run_id if awaited else -1
-        self.kill_at = time.monotonic() + LONGEST_LOAD + confinement.GRACE
-        self.printed = 0
-        self.ready = False
-        self.modules: Set[str] = set()  # the outermost packages that it has loaded
-        self.splitter = Splitter()
-        jobs, self.jobs = os.pipe()
-        self.results, results_in = os.pipe()
-        self.output, output_in = os.pipe()  # what is printed while it loads
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            for number in inherited + [self.jobs, self.results, self.output]:
-                os.close(number)
-            _serve(run, jobs, results_in, output_in, awaited)
-        for number in (jobs, results_in, output_in):
-            os.close(number)
-        for number in (self.results, self.output):
-            os.set_blocking(number, False)
-
-    @property
-    def pipes(self) -> List[int]:
-        """This process's ends."""
-        return [self.jobs, self.results, self.output]
-
-    def send(self, message: Any) -> None:
-        """Write a message to it. One that has gone is not an error here: the end of its results says so."""
-        view = memoryview(encode(message))
-        try:
-            while view:
-                view = view[os.write(self.jobs, view) :]
-        except BrokenPipeError:
-            pass
-
-    def stop(self) -> None:
-        """End it and its children, and close its pipes."""
-        os.close(self.jobs)
-        end = time.monotonic() + (PATIENCE if self.ready else 0)
-        while time.monotonic() < end and not self._has_ended():
-            time.sleep(0.005)
-        self.kill()
-        self._has_ended(wait=True)
-        os.close(self.results)
-        os.close(self.output)
-        confinement.clean_up(self.pid)
-
-    def kill(self) -> None:
-        """End it at once; a child of it that is at work ends by its own time limit."""
-        try:
-            os.kill(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-
-    def _has_ended(self, wait: bool = False) -> bool:
-        try:
-            return os.waitpid(self.pid, 0 if wait else os.WNOHANG)[0] != 0
-        except ChildProcessError:
-            return True
-
-
-def _serve(run: Run, incoming: int, outgoing: int, output: int, awaited: bool) -> None:
-    """Load what the run needs, and serve from there. Ends the process."""
+    incoming, outgoing, output, progress = numbers
     code = 0
     try:
         os.setsid()
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         gc.disable()  # What is loaded stays: looking for garbage in between only takes time.
-        redirect(output)
-        confinement.forbid()
-        confinement.limit_memory(run.memory_limit)
-        confinement.limit_time(LONGEST_LOAD)
-        standing = Standing(run)
-        with standing.workspace.environment():
-            standing.load()
+        child.redirect(output)
+        threads, reserve = Threads(), Reserve()
+        forbid()
+        limit_memory(run.memory_limit)
+        limit_time(LONGEST_LOAD)
+        shared.progress = LoadProgress(progress)
+        os.close(progress)
+        project = Standing(run)
+        with project.workspace.environment():
+            project.load()
+            shared.progress.end()
+            shared.progress = None
             gc.freeze()
             gc.enable()
-            confinement.no_time_limit()
-            confinement.trust()
+            no_time_limit()
+            trust()
+            reserve.give_back()
             PREPARED.keep()
             sys.stdout.flush()
-            redirect(os.open(os.devnull, os.O_WRONLY))
-            frame = memoryview(encode(Stands(sorted({name.partition(".")[0] for name in sys.modules}))))
-            while frame:
-                frame = frame[os.write(outgoing, frame) :]
-            from .host import Host
-
-            Host(incoming, outgoing, standing, None if awaited else run).serve()
+            child.redirect(os.open(os.devnull, os.O_WRONLY))
+            write_all(outgoing, encode(Stands(loaded_packages())))
+            _Zygote(incoming, outgoing, project, None if awaited else run, threads).serve()
     except BaseException:  # Nothing may get past this point: the parent's stack is below. Without a zygote runs take longer, that is all.
+        traceback.print_exc()
         code = 70
     finally:
         os._exit(code)
+
+
+class _Zygote:
+    def __init__(self, incoming: int, outgoing: int, project: Standing, rehearsal: Optional[Run], threads: Threads) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._project = project
+        self._threads = threads
+        self._splitter = Splitter()
+        self._loop = EventLoop()
+        self._loop.own(outgoing)
+        self._loop.watch(incoming, self._read)
+        forks = Forks(self._loop, lambda order, numbers: child.serve(numbers, project, order.run))
+        self._children = ChildPool(self._loop, forks, outgoing, self._hear, is_ahead=True)
+        if rehearsal is not None:
+            self._children.rehearse(rehearsal)
+        self._loop.before_waiting = self._children.prepare
+        self._loop.when_idle(0.0, self._read_imports)
+        self._look_at_threads()
+
+    def serve(self) -> None:
+        """Until the end of what comes in."""
+        self._loop.run()
+        self._children.end()
+        self._loop.run_until(lambda: not self._loop.waits_for_ends(), ENDING_SECONDS)
+
+    def _read(self) -> None:
+        chunk = os.read(self._incoming, READ_SIZE)
+        if not chunk:
+            self._loop.stopping = True
+        for frame in self._splitter.feed(chunk):
+            message = decode(frame[HEADER.size :])
+            if isinstance(message, Run):
+                self._children.submit(message, background=message.background)
+            elif isinstance(message, Cancel):
+                self._children.cancel(message.run_id)
+
+    def _hear(self, message: Any, frame: bytes) -> None:
+        """What a child says to this process, or to the one that this one was forked for."""
+        if isinstance(message, Learnt):
+            op_cache.learn(message.additions)
+        elif isinstance(message, Rehearsal):
+            self._children.rehearse(message.run)
+            if not message.run.brief:
+                absorbed = [self._project.absorb(each) for each in (message.latest, message.run) if each is not None]
+                if not all(absorbed):
+                    self._children.send(Outdated())
+        write_all(self._outgoing, frame)
+
+    def _read_imports(self) -> bool:
+        """What later runs need to know of what is loaded is found out while there is nothing to do; whether there is more."""
+        return not self._project.read_imports(READING_SECONDS)
+
+    def _look_at_threads(self) -> None:
+        """End where user code has left threads that take a processor: its runs are done by processes that do not stay."""
+        if self._threads.spin():
+            self._loop.stopping = True
+        elif self._threads.are_left():
+            self._loop.at(time.monotonic() + LOOKING_SECONDS, self._look_at_threads)

@@ -8,7 +8,8 @@ import sysconfig
 from typing import Any, List
 
 from ..locations import OURS
-from . import confinement
+from .audit_hook import opened
+from .scratch_folder import scratch_of
 
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _SYSTEM = tuple(os.sep + name + os.sep for name in ("proc", "sys", "dev"))
@@ -17,13 +18,13 @@ _LOADED = frozenset(sys.modules)  # torch and what it needs
 
 def files() -> List[str]:
     """By absolute path, in no order of importance. Of a file that was not there it is known that it was asked for."""
-    paths = {os.path.abspath(name) for name in confinement.opened if not name.endswith(".pyc")}
+    paths = {os.path.abspath(name) for name in opened if not name.endswith(".pyc")}
     for name in list(sys.modules):
         if name not in _LOADED:
             file = _file_of(sys.modules[name])
             if isinstance(file, str) and os.path.isabs(file):
                 paths.add(file)
-    elsewhere = (OURS, *_LIBRARIES, *_SYSTEM, confinement.scratch_of(os.getpid()) + os.sep)
+    elsewhere = (OURS, *_LIBRARIES, *_SYSTEM, scratch_of(os.getpid()) + os.sep)
     return sorted(path for path in paths if not path.startswith(elsewhere) and not _is_installed(path))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Map
 import torch
 
 from ...protocol import Alternative, Known, Search
-from ..sandbox.confinement import TooLong
+from ..sandbox.limits import TooLong
 from .adjusting.adjustments import adjusted
 from .candidates.abstract_classes import is_abstract
 from .candidates.build_plans import constructions

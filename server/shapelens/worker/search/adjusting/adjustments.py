@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 import torch
 
-from ...sandbox.confinement import TooLong
+from ...sandbox.limits import TooLong
 from ..candidates.build_plans import parameter_of, unset_sizes, uses_of
 from ..candidates.configs import READS_BOTH_WAYS
 from ..candidates.document_scope import Scope

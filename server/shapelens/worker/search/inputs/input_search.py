@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 
 import torch
 
-from ...sandbox.confinement import TooLong
+from ...sandbox.limits import TooLong
 from ..code.container_contents import Container, container_of
 from ..evidence import Construction, InputShape
 from ..text.shape_words import is_batch

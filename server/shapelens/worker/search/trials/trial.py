@@ -12,7 +12,7 @@ from ....protocol import ExampleRun, Mismatch
 from ...calls.mismatches import mismatch_of
 from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
 from ...meta import op_cache
-from ...sandbox.confinement import MOST_WAITING, DeadlineReached, within
+from ...sandbox.limits import MOST_WAITING, DeadlineReached, within
 from ...trace.frames import EXAMPLE_FILE
 from ...trace.recorder import Seen
 from ...unknown import stand_ins, unknown_sizes

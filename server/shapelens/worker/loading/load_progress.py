@@ -1,0 +1,84 @@
+"""Which statements of the user's modules a process executes while it loads them, for another process to see.
+
+A statement that does not end can say nothing of itself, and one that ends its process cannot either. So each is noted, before it is
+executed, in memory that both processes have: one entry for each level, as a module's import executes the statements of that module.
+An entry that was left behind by a statement that has ended is told by its number: those above it are older.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import tempfile
+from typing import List, NamedTuple, Optional
+
+from ..sandbox.originals import os, time
+
+MOST_LEVELS = 32
+_SIZE = 1024  # bytes of an entry
+_ENTRY = struct.Struct("=qdii?H")  # number, since, first line, last line, whether it is an import, length of the file's name
+
+
+class Executing(NamedTuple):
+    """A statement at module level. since: of `time.monotonic`."""
+
+    file: str
+    line: int
+    end_line: int
+    is_import: bool
+    since: float
+
+
+class LoadProgress:
+    """The memory, seen from either side."""
+
+    def __init__(self, number: int) -> None:
+        self._memory = mmap.mmap(number, MOST_LEVELS * _SIZE)
+        self._count = 0
+
+    def begin(self, level: int, file: str, line: int, end_line: int, is_import: bool) -> None:
+        """A statement is about to be executed. level: 0 for the document's own."""
+        if level < MOST_LEVELS:
+            self._count += 1
+            name = file.encode("utf-8", "surrogateescape")[: _SIZE - _ENTRY.size]
+            entry = _ENTRY.pack(self._count, time.monotonic(), line, end_line, is_import, len(name)) + name
+            self._memory[level * _SIZE : level * _SIZE + len(entry)] = entry
+
+    def end(self) -> None:
+        """All that was to be loaded is."""
+        self._memory[: _ENTRY.size] = bytes(_ENTRY.size)
+
+    def stack(self) -> List[Executing]:
+        """What is being executed, the document's statement first; nothing before the load and after it."""
+        found: List[Executing] = []
+        last = 0
+        for start in range(0, MOST_LEVELS * _SIZE, _SIZE):
+            count, since, line, end_line, is_import, length = _ENTRY.unpack_from(self._memory, start)
+            if count <= last:
+                break
+            last = count
+            name = self._memory[start + _ENTRY.size : start + _ENTRY.size + length]
+            found.append(Executing(name.decode("utf-8", "surrogateescape"), line, end_line, is_import, since))
+        return found
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()
+
+
+class _Shared:
+    progress: Optional[LoadProgress] = None  # of this process, where somebody wants to see it
+
+
+shared = _Shared()
+
+
+def memory() -> int:
+    """A descriptor of memory for it. Raises OSError."""
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("shapelens-load")
+    else:
+        with tempfile.TemporaryFile() as file:
+            number = os.dup(file.fileno())
+    os.truncate(number, MOST_LEVELS * _SIZE)
+    return number

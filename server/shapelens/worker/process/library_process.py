@@ -1,0 +1,317 @@
+"""A process that has imported the libraries that the user's files import, and forks zygotes and children from there.
+
+A library is user code too: one may end its process at import, crash or never come back. The process that holds the server's pipes imports
+none of them, and waits for none that the newest text does not import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import re
+import socket
+import sys
+import traceback
+from functools import partial
+from typing import Any, Callable, List, Optional, Sequence, Set
+
+from ...protocol import HEADER, Run, decode, encode
+from ..loading.compile_cache import PREPARED
+from ..meta import op_cache
+from ..sandbox.originals import gc, os, signal, time
+from .event_loop import READ_SIZE, EventLoop, Timer, kill
+from .forks import Begin, Forks
+from .framing import Splitter
+from .messages import Ended, Fork, Forked, Import, Learnt, Prepare, Tried
+
+SECONDS = 20.0  # for one library; one that takes longer is left to the run
+GRACE = 2.0  # seconds after which a process is killed that does not keep to this
+ANSWER_SECONDS = 2.0  # in which a process that has nothing else to do forks
+MOST_DESCRIPTORS = 8  # in one message
+
+
+class Libraries:
+    """The process that forks all others, as the main process sees it: itself at first, then one that has imported libraries.
+
+    For further libraries another one is forked from there, so that one that does not survive them takes nothing along.
+    settled: called when it is known of some libraries whether they can be imported.
+    """
+
+    def __init__(self, loop: EventLoop, begin: Begin, settled: Callable[[], None]) -> None:
+        self._loop = loop
+        self._begin = begin
+        self._here = Forks(loop, begin)
+        self._settled = settled
+        self._ready: List[LibraryProcess] = []  # the last one has loaded most; the others have forked what still lives
+        self._coming: Optional[LibraryProcess] = None  # that still imports
+        self._wanted: List[str] = []
+        self._refused: Set[str] = set()  # libraries that ended a process, or took too long
+
+    def load(self, modules: List[str]) -> None:
+        """Import what is installed and not yet loaded."""
+        known = {*self._loaded(), *self._to_come(), *self._refused, *sys.modules}
+        self._wanted += [name for name in modules if name not in known and is_library(name)]
+        self._start()
+
+    def are_had_by(self, packages: Set[str]) -> bool:
+        """Whether a process with these outermost packages has all libraries that could be imported."""
+        return all(name.partition(".")[0] in packages for name in self._loaded())
+
+    def are_awaited_by(self, run: Run) -> bool:
+        """Whether a library is being imported that the document of a run imports."""
+        return any(_imports(run.text, name) for name in self._to_come())
+
+    def fork(self, order: Fork, numbers: List[int]) -> int:
+        """Fork from the process that has loaded most: the id of a new one, whose own these descriptors are from now on."""
+        pid = self._ready[-1].fork(order, numbers) if self._ready else None
+        return self._here.fork(order, numbers) if pid is None else pid
+
+    def learn(self, additions: str) -> None:
+        """What has been learnt about operations is for all that are forked."""
+        op_cache.learn(additions)
+        for process in self._ready[-1:]:
+            process.send(Learnt(additions))
+
+    def prepare(self, file: str) -> bool:
+        """Parse, rewrite and compile a file ahead of the next runs; whether there is something new."""
+        for process in self._ready[-1:]:
+            process.send(Prepare([file]))
+        return PREPARED.prepare(file)
+
+    def end(self) -> None:
+        """End all of them."""
+        for process in [*self._ready, *([self._coming] if self._coming is not None else [])]:
+            process.kill()
+
+    def _loaded(self) -> List[str]:
+        return self._ready[-1].loaded if self._ready else []
+
+    def _to_come(self) -> List[str]:
+        return self._wanted + (self._coming.wanted if self._coming is not None else [])
+
+    def _start(self) -> None:
+        if self._coming is None and self._wanted:
+            modules, self._wanted = self._wanted, []
+            self._coming = LibraryProcess(self._loop, self, self._loaded(), modules, self._tell)
+
+    def _tell(self, process: LibraryProcess) -> None:
+        """A process has imported all that it was to import, or it has gone, or what it forked has."""
+        if process.is_gone:
+            self._ready = [each for each in self._ready if each is not process]
+        if process is self._coming and (process.is_gone or not process.wanted):
+            self._coming = None
+            if process.is_gone:  # The first one that it has not said to be done with is what it died of.
+                self._refused.update(process.wanted[:1])
+                self._wanted = process.imported + process.wanted[1:] + self._wanted
+            else:
+                self._ready.append(process)
+            self._start()
+            self._settled()
+        for each in [each for each in self._ready[:-1] if not each.living]:
+            each.kill()
+
+
+class LibraryProcess:
+    """A process that has imported libraries, or still does so: `wanted` are those to come. tell: called when something has changed."""
+
+    def __init__(
+        self, loop: EventLoop, forks: Any, loaded: List[str], wanted: List[str], tell: Callable[[LibraryProcess], None]
+    ) -> None:
+        self.wanted = list(wanted)
+        self.imported: List[str] = []  # of these
+        self.living: Set[int] = set()  # what it has forked
+        self.is_gone = False
+        self._before = loaded
+        self._loop = loop
+        self._tell = tell
+        self._splitter = Splitter()
+        self._limit: Optional[Timer] = None
+        self._socket, theirs = socket.socketpair()
+        loop.own(self._socket.fileno())
+        self._pid = forks.fork(Fork("libraries"), [theirs.detach()])
+        loop.watch(self._socket.fileno(), self._read)
+        self.send(Import(wanted))
+        self._set_limit()
+
+    @property
+    def loaded(self) -> List[str]:
+        """All libraries that it has."""
+        return self._before + self.imported
+
+    def send(self, message: Any, numbers: Sequence[int] = ()) -> bool:
+        """Write a message to it; whether it is still there."""
+        frame = encode(message)
+        try:
+            sent = socket.send_fds(self._socket, [frame], list(numbers))
+            self._socket.sendall(frame[sent:])
+        except OSError:  # Its end says so.
+            return False
+        return True
+
+    def fork(self, order: Fork, numbers: List[int]) -> Optional[int]:
+        """Have it fork another process; None where it does not."""
+        if self.is_gone or not self.send(order, numbers):
+            return None
+        answer: Optional[Forked] = None
+        self._socket.settimeout(ANSWER_SECONDS)
+        try:
+            while answer is None:
+                chunk = self._socket.recv(READ_SIZE)
+                if not chunk:
+                    return None
+                for message in self._messages(chunk):
+                    if isinstance(message, Forked):
+                        answer = message
+                    else:  # Whoever has asked for a process is in the middle of something.
+                        self._loop.at(time.monotonic(), partial(self._hear, message))
+        except OSError:
+            return None
+        finally:
+            self._socket.settimeout(None)
+        self.living.add(answer.pid)
+        for number in numbers:
+            os.close(number)
+        return answer.pid
+
+    def kill(self) -> None:
+        """End it; what it has forked goes on."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+
+    def _set_limit(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = self._loop.at(time.monotonic() + SECONDS + GRACE, self.kill) if self.wanted else None
+
+    def _read(self) -> None:
+        try:
+            chunk = self._socket.recv(READ_SIZE)
+        except OSError:
+            chunk = b""
+        for message in self._messages(chunk):
+            self._hear(message)
+        if not chunk:
+            self._gone()
+
+    def _messages(self, chunk: bytes) -> List[Any]:
+        return [decode(frame[HEADER.size :]) for frame in self._splitter.feed(chunk)]
+
+    def _hear(self, message: Any) -> None:
+        if isinstance(message, Ended):
+            self.living.discard(message.pid)
+            self._loop.ended(message.pid, message.status)
+            self._tell(self)
+        elif isinstance(message, Tried):
+            self.wanted.remove(message.module)
+            self.imported.append(message.module)
+            self._set_limit()
+            self._tell(self)
+
+    def _gone(self) -> None:
+        self.is_gone = True
+        self.kill()
+        if self._limit is not None:
+            self._limit.cancel()
+        self._loop.close(self._socket.detach())
+        living, self.living = self.living, set()
+        for pid in living:  # Nobody will say how these end.
+            kill(pid)
+            self._loop.ended(pid, signal.SIGKILL)
+        self._tell(self)
+
+
+def _imports(text: str, name: str) -> bool:
+    return re.search(r"^[ \t]*(?:from|import)\b[^#\n]*\b%s\b" % re.escape(name), text, re.MULTILINE) is not None
+
+
+# --- within the process ---
+
+
+def serve(number: int, begin: Begin) -> None:
+    """Import and fork as the main process says. Ends the process with it."""
+    try:
+        connection = socket.socket(fileno=number)
+        loop = EventLoop()
+        own = _LibraryProcess(loop, connection, begin)
+        loop.watch(number, own.read)
+        loop.run()
+    except BaseException:  # Nothing may get past this point: the stack of the process that forked this one is below.
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+class _LibraryProcess:
+    def __init__(self, loop: EventLoop, connection: socket.socket, begin: Begin) -> None:
+        self._loop = loop
+        self._connection = connection
+        self._forks = Forks(loop, begin)
+        self._splitter = Splitter()
+        self._numbers: List[int] = []  # descriptors that came, for the next process
+
+    def read(self) -> None:
+        """Do what the main process says."""
+        chunk, numbers, _, _ = socket.recv_fds(self._connection, READ_SIZE, MOST_DESCRIPTORS)
+        self._numbers += numbers
+        if not chunk:
+            self._loop.stopping = True
+        for frame in self._splitter.feed(chunk):
+            self._handle(decode(frame[HEADER.size :]))
+
+    def _handle(self, message: Any) -> None:
+        if isinstance(message, Import):
+            for name in message.modules:
+                import_library(name)
+                self._send(Tried(name))
+            gc.freeze()
+        elif isinstance(message, Learnt):
+            op_cache.learn(message.additions)
+        elif isinstance(message, Prepare):
+            for file in message.files:
+                PREPARED.prepare(file)
+        elif isinstance(message, Fork):
+            numbers, self._numbers = self._numbers, []
+            pid = self._forks.fork(message, numbers)
+            self._loop.when_ended(pid, lambda status: self._send(Ended(pid, status)))
+            self._send(Forked(pid))
+
+    def _send(self, message: Any) -> None:
+        try:
+            self._connection.sendall(encode(message))
+        except OSError:
+            self._loop.stopping = True
+
+
+class _TooLong(BaseException):
+    pass
+
+
+def import_library(name: str) -> None:
+    """Import a library in this process. One that fails is left to the run, which reports it."""
+    if name in sys.modules or not is_library(name):
+        return
+    previous = signal.signal(signal.SIGALRM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        importlib.import_module(name)
+    except (Exception, _TooLong, SystemExit):
+        for part in [part for part in sys.modules if part == name or part.startswith(name + ".")]:
+            del sys.modules[part]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _stop(number: int, frame: Any) -> None:
+    raise _TooLong()
+
+
+def is_library(name: str) -> bool:
+    """Whether an absolute import finds an installed package: code of the workspace changes, and is never kept."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return False
+    origin = getattr(spec, "origin", None) or ""
+    return "site-packages" in origin or "dist-packages" in origin or name in getattr(sys, "stdlib_module_names", ())

@@ -1,0 +1,91 @@
+"""What user code may not do while it runs: use the network, write outside its scratch folder, start programs, send signals.
+
+This is an audit hook (`sys.addaudithook`): a guard against accidents, not a boundary against an attacker, which is why nothing runs in an
+untrusted workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from typing import Any, Optional, Set, Tuple
+
+from .scratch_folder import scratch_of
+
+
+class _State:
+    scratch: Optional[str] = None  # set: the guard is up
+    is_hooked = False
+    trusts = False  # no user code is running
+    real_scratch = ""
+
+
+opened: Set[str] = set()  # what was opened for reading since the guard is up, under the names that were given
+
+NETWORK = {
+    "socket.connect",
+    "socket.bind",
+    "socket.sendto",
+    "socket.getaddrinfo",
+    "socket.gethostbyname",
+    "urllib.Request",
+    "ftplib.connect",
+    "smtplib.connect",
+}
+PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn", "os.startfile"}
+SIGNALS = {"os.kill", "os.killpg", "signal.pthread_kill"}
+CHANGES = {
+    "os.remove": (0,), "os.rename": (0, 1), "os.rmdir": (0,), "os.mkdir": (0,), "os.link": (1,), "os.symlink": (1,), "os.truncate": (0,),
+    "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,), "shutil.rmtree": (0,), "shutil.move": (0, 1), "shutil.copyfile": (1,),
+}  # fmt: skip
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+def forbid() -> None:
+    """Put up the guard of this process: an audit hook cannot be taken away. User code gets PermissionError for what it may not do."""
+    if _State.scratch != scratch_of(os.getpid()):
+        _State.trusts = True
+        _State.scratch = scratch_of(os.getpid())
+        os.makedirs(_State.scratch, exist_ok=True)
+        _State.real_scratch = os.path.realpath(_State.scratch) + os.sep
+        tempfile.tempdir = _State.scratch
+        if not _State.is_hooked:
+            _State.is_hooked = True
+            sys.addaudithook(_audit)
+    _State.trusts = False
+
+
+def trust() -> None:
+    """Let down the guard until `forbid` is called again: from here on our own code runs."""
+    _State.trusts = True
+
+
+def _audit(event: str, args: Tuple[Any, ...]) -> None:
+    if _State.trusts:
+        return
+    if event == "open":
+        path, _, flags = args
+        if not isinstance(path, (str, bytes)):
+            return
+        if not (isinstance(flags, int) and flags & WRITES):
+            opened.add(os.fsdecode(path))
+        elif not _is_scratch(path):
+            raise PermissionError("ShapeLens: files are not written while a model is looked at (%s)" % os.fsdecode(path))
+    elif event in CHANGES:
+        for index in CHANGES[event]:
+            if isinstance(args[index], (str, bytes)) and not _is_scratch(args[index]):
+                raise PermissionError("ShapeLens: %s is not allowed while a model is looked at" % event)
+    elif event in NETWORK:
+        raise PermissionError("ShapeLens: the network is not available while a model is looked at")
+    elif event in PROGRAMS:
+        raise PermissionError("ShapeLens: no program is started while a model is looked at (%s)" % event)
+    elif event in SIGNALS and args and args[0] != os.getpid():
+        raise PermissionError("ShapeLens: no signal is sent to other processes while a model is looked at")
+
+
+def _is_scratch(path: Any) -> bool:
+    text = os.fsdecode(path)
+    if text in ("/dev/null", "nul", "NUL"):
+        return True
+    return os.path.realpath(text).startswith(_State.real_scratch)

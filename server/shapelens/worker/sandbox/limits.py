@@ -1,0 +1,130 @@
+"""How much time and memory user code may take, and the exceptions that end what has taken too much. The limits are the kernel's."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any, Iterator
+
+from .originals import signal, time
+
+MOST_WAITING = 3  # times the seconds that something may take of the machine's time, where other processes get most of that
+_TICK = 0.05  # seconds between looks at an import that takes long
+GRACE = 1.0  # seconds that a run has to end by itself after its deadline
+
+
+class TooLong(BaseException):
+    """Something took longer than it was given (`within`). No `Exception`, so that user code does not catch it."""
+
+
+class DeadlineReached(BaseException):
+    """The run's time is up. A BaseException, so that user code's `except Exception` lets it pass."""
+
+
+class Interrupted(BaseException):
+    """What goes on is not needed any more, nor what came of it."""
+
+
+def limit_time(seconds: float) -> None:
+    """Raise DeadlineReached in the main thread after this many seconds, where the platform has interval timers."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _deadline)
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
+
+
+def no_time_limit() -> None:
+    """End what `limit_time` began."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[Limit]:
+    """Let something take `seconds` at most, and raise TooLong in it then. The deadline of the whole goes on, and is not put off.
+
+    Seconds of this process's own work, as what is found must not depend on what else the machine does. Imports do not count: an import
+    that is cut short leaves its package half done for whoever needs it next.
+    """
+    if not hasattr(signal, "setitimer"):
+        yield Limit(seconds, 0.0, None)
+        return
+    start = time.perf_counter()
+    left = signal.getitimer(signal.ITIMER_REAL)[0]
+    limit = Limit(seconds, left, sys._getframe(2))  # Between it and this one is contextlib's.
+    if 0 < left <= seconds:
+        yield limit
+        return
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        signal.signal(signal.SIGALRM, limit.reached)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield limit
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - start), 0.001))
+
+
+def half_of_what_is_left(most: float) -> float:
+    """`most` seconds, or half of those that are left to whatever is under way, if that is less."""
+    left = signal.getitimer(signal.ITIMER_REAL)[0] if hasattr(signal, "setitimer") else 0.0
+    return min(most, left / 2) if left > 0 else most
+
+
+class Limit:
+    """The seconds that something may take, and what imports took besides."""
+
+    def __init__(self, seconds: float, left: float, outermost: Any) -> None:
+        self.importing = 0.0
+        self._outermost = outermost  # the frame that set the limit
+        self._seconds = seconds
+        self._end = time.perf_counter() + left if left else float("inf")  # of the whole
+        self._waits = False  # for an import to end
+        self._restart()
+
+    def _restart(self) -> None:
+        self._wall, self._worked = time.perf_counter(), time.process_time()
+
+    def reached(self, number: int, frame: Any) -> None:
+        """The timer went off: raise TooLong, or set it again. `frame` is what runs."""
+        now = time.perf_counter()
+        worked = time.process_time() - self._worked
+        if now >= self._end:
+            raise TooLong()
+        if self._imports(frame):
+            self._waits = True
+            signal.setitimer(signal.ITIMER_REAL, _TICK)
+        elif self._waits:  # What runs gets its time once more.
+            self._waits = False
+            self.importing += now - self._wall
+            self._restart()
+            signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        elif worked < 0.9 * self._seconds and now - self._wall < MOST_WAITING * self._seconds:
+            signal.setitimer(signal.ITIMER_REAL, self._seconds - worked)
+        else:
+            raise TooLong()
+
+    def _imports(self, frame: Any) -> bool:
+        """Whether an import is under way that began within the limit."""
+        while frame is not None and frame is not self._outermost:
+            if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+                return True
+            frame = frame.f_back
+        return False
+
+
+def _deadline(number: int, frame: Any) -> None:
+    raise DeadlineReached()
+
+
+def limit_memory(more: int) -> None:
+    """Let this process map `more` bytes on top of what it has; past that, allocations raise MemoryError or torch's own error."""
+    try:
+        import resource
+
+        with open("/proc/self/statm") as file:
+            mapped = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + more, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    except (ImportError, OSError, ValueError):
+        pass  # No such limit on this platform: the deadline still holds.
