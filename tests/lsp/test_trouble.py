@@ -41,6 +41,24 @@ async def test_one_finding_and_the_next_edit_works(editor: Editor, recipe: str, 
         editor.configure({})
 
 
+@pytest.mark.parametrize(("statement", "code"), [("while True: pass", "definition"), ("import os; os._exit(3)", "exit")])
+async def test_trouble_while_a_file_loads_ends_with_the_edit_that_removes_it(
+    editor: Editor, recipe: str, statement: str, code: str
+) -> None:
+    trouble = f"{recipe}\n\nclass Trouble:\n    {statement}\n"
+    uri = editor.open(f"trouble/loading_{code}.py", trouble)
+    (found,) = await editor.diagnostics(uri)
+    assert found.code == code
+    if code == "definition":
+        assert trouble.splitlines()[found.range.start.line].strip() == statement
+        assert "→ [B, 10]" in (await editor.hints_when(uri)).values()
+    other = editor.open(f"trouble/beside_{code}.py", recipe)
+    assert await editor.diagnostics(other) == []
+    editor.set_text(uri, recipe)
+    assert await editor.diagnostics(uri) == []
+    assert "→ [B, 10]" in (await editor.hints_when(uri)).values()
+
+
 async def test_floods_of_output_harm_nobody(editor: Editor, recipe: str) -> None:
     uri = editor.open("trouble/prints.py", with_trouble(recipe, "for _ in range(20_000): print('x' * 200)"))
     assert await editor.diagnostics(uri) == []
