@@ -341,6 +341,26 @@ def test_doctor_says_what_to_do(folder: Path) -> None:
     assert "colour" in done.stdout
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreter here is a shell script")
+def test_an_interpreter_that_a_project_names_runs_on_the_users_word_only(tmp_path: Path) -> None:
+    project, ran = tmp_path / "project", tmp_path / "ran"
+    python = project / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\ntouch {ran}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (project / "pyproject.toml").write_text("[tool.shapelens]\ninterpreter = 'env'\ndeadline = 1e308\n")
+    (project / "net.py").write_text(RECIPE.read_text())
+    for command in ("show", "check"):
+        done = run(command, "net.py", cwd=project, XDG_DATA_HOME=str(tmp_path / "home"), SHAPELENS_CACHE_DIR="")
+        assert done.returncode == 0 and not ran.exists()
+        assert sorted(done.stderr.splitlines()) == [
+            f"shapelens: {project}/pyproject.toml names the interpreter {python}, which runs only on your word: --interpreter {python}",
+            f"shapelens: settings: {project}/pyproject.toml: deadline must be at most 3600, which holds instead of 1e+308",
+        ]
+    done = run("check", "net.py", "--interpreter", "env", cwd=project, SHAPELENS_CACHE_DIR="")
+    assert done.returncode == 0 and "on your word" not in done.stderr and ran.exists()
+
+
 def test_version_and_help_answer_without_torch_or_libcst() -> None:
     assert run("--version").stdout == f"shapelens {__version__}\n"
     assert all(command in run("--help").stdout for command in ("show", "check", "doctor", "lsp"))

@@ -20,9 +20,10 @@ from shapelens.analysis.traces.views import constructed, merged, reaches, see_al
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.settings import Settings
+from shapelens.project_scope import Scope, project_root
 from shapelens.regular_files import read_regular
 from shapelens.repair import search
-from shapelens.runner import Worker, interpreter
+from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
 from shapelens.runner.worker_state import Failure
 from shapelens.source.module import Module, parse
@@ -32,8 +33,6 @@ SEARCH_SECONDS = 10.0
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
 # Outcomes of a run that it will have again; the others may be the machine's.
 LASTING = ("ok", "exit", "memory")
-# What marks the folder that a project's own imports start from, and whose settings hold.
-PROJECT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg")
 
 
 class Unreadable(Exception):
@@ -85,25 +84,27 @@ def read(path: Path) -> str:
         raise Unreadable(f"{path} is not Python text: {getattr(error, 'msg', error)}") from None
 
 
-def project_root(path: Path) -> Path:
-    """The nearest folder above `path` that holds a project's mark; without one, the folder of the file."""
-    folder = path if path.is_dir() else path.parent
-    return next((place for place in (folder, *folder.parents) if any((place / mark).exists() for mark in PROJECT_MARKS)), folder)
-
-
 class Batch:
     """Analyses any number of texts with one worker. Used as `async with Batch(...) as batch`."""
 
     def __init__(
-        self, python: str | None = None, *, root: Path, fork: bool | None = None, importing_files: ImportingFiles | None = None
+        self,
+        python: str | None = None,
+        *,
+        root: Path,
+        fork: bool | None = None,
+        scope: Scope | None = None,
+        importing_files: ImportingFiles | None = None,
     ) -> None:
         """`python`: the interpreter that has torch, None to find it; `root`: the folder that it is found for.
 
-        `importing_files` may be shared with other batches.
+        `scope` and `importing_files` may be shared with other batches.
         """
         self.root = root
         self.output: list[str] = []  # what user code printed and the worker logged
-        self.interpreter = interpreter.find(str(root), python or Settings.from_pyproject(str(root)).interpreter)
+        self.scope = scope or Scope()
+        self.notice = self.scope.notice(root, python)
+        self.interpreter = self.scope.interpreter(root, python).python
         self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
         self._importing_files = importing_files or ImportingFiles(unchanging=True)
         self._read: set[str] = set()
@@ -149,7 +150,7 @@ class Batch:
         self, path: Path, text: str, examples: list[str], only: str | None, *, importers: bool, fixes: bool, brief: bool
     ) -> Analysed:
         file = str(path.absolute())
-        settings = Settings.from_pyproject(str(path.absolute().parent))
+        settings = self.scope.settings(path.absolute().parent)
         module = parse(text)
         choice = choose(module, file, settings, examples)
         if only is not None and not examples:

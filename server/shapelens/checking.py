@@ -8,14 +8,13 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shapelens.batch import Analysed, Batch, Unreadable, project_root, read
+from shapelens.batch import Analysed, Batch, Unreadable, read
 from shapelens.cache.inputs import Inputs, digest, version
 from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
 from shapelens.examples.importing_files import ImportingFiles
-from shapelens.examples.settings import Settings
-from shapelens.runner import interpreter
+from shapelens.project_scope import Scope, project_root
 
 MEMORY_OF_A_WORKER = 1 << 30  # bytes that torch and an ordinary run take
 
@@ -54,14 +53,16 @@ def workers_at_once() -> int:
 class Checker:
     """Goes through files in their order. What it says of one does not depend on how many are analysed side by side."""
 
-    def __init__(self, python: str | None, store: Store | None) -> None:
+    def __init__(self, python: str | None, store: Store | None, scope: Scope | None = None) -> None:
         """`python`: the interpreter that has torch, None to find it for each project; `store`: None to analyse all files anew."""
+        self.notices: list[str] = []  # on what stands in the way of the settings
         self._python = python
+        self._scope = scope or Scope()
         self._cache = RunCache(store) if store is not None else None
         self._inputs = self._cache.inputs if self._cache is not None else Inputs()
         self._importing_files = ImportingFiles(unchanging=True)
         self._roots: dict[Path, Path] = {}  # by folder
-        self._interpreters: dict[Path, str] = {}  # by root
+        self._interpreters: dict[Path, str] = {}  # by folder
 
     async def check(
         self, files: Sequence[tuple[Path, bool]], began: Callable[[Path], None]
@@ -114,13 +115,13 @@ class Checker:
 
     async def _batch_for(self, path: Path, batch: Batch | None) -> Batch:
         """The batch of a slot: projects that have the same interpreter share its worker, and there is never more than one."""
-        root = self._root(path)
-        python = self._interpreter(root)
+        root = self._scope.project_root(path.absolute())
+        python = self._interpreter(path)
         if batch is not None and batch.interpreter == python:
             return batch
         if batch is not None:
             await batch.worker.stop()
-        return Batch(python, root=root, importing_files=self._importing_files)
+        return Batch(python, root=root, scope=self._scope, importing_files=self._importing_files)
 
     async def _analysed(self, batch: Batch, path: Path, text: str, named: bool) -> CheckedFile:
         if self._cache is not None:
@@ -155,11 +156,11 @@ class Checker:
     def _key(self, path: Path, text: str, named: bool) -> str | None:
         """What the findings of a file depend on, besides the files that its runs read."""
         root = self._root(path)
-        identity = self._cache.environments.identity(self._interpreter(root)) if self._cache is not None else None
+        identity = self._cache.environments.identity(self._interpreter(path)) if self._cache is not None else None
         if identity is None:
             return None
         file = str(path.absolute())
-        settings = Settings.from_pyproject(str(path.absolute().parent))
+        settings = self._scope.settings(path.absolute().parent)
         if not settings.cache:
             return None
         importers = [each.path for each in self._importing_files.of(file, str(root), settings, {})]
@@ -171,10 +172,15 @@ class Checker:
             self._roots[folder] = project_root(path.absolute())
         return self._roots[folder]
 
-    def _interpreter(self, root: Path) -> str:
-        if root not in self._interpreters:
-            self._interpreters[root] = interpreter.find(str(root), self._python or Settings.from_pyproject(str(root)).interpreter)
-        return self._interpreters[root]
+    def _interpreter(self, path: Path) -> str:
+        folder = path.absolute().parent
+        if folder not in self._interpreters:
+            root = self._scope.project_root(path.absolute())
+            self._interpreters[folder] = self._scope.interpreter(root, self._python).python
+            problems = [f"settings: {problem}" for problem in self._scope.settings(folder).problems]
+            notices = [*problems, self._scope.notice(root, self._python)]
+            self.notices += [notice for notice in notices if notice is not None and notice not in self.notices]
+        return self._interpreters[folder]
 
 
 def _text_of(path: Path, named: bool) -> str | None:

@@ -28,7 +28,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shapelens.batch import Batch, project_root, read
+from shapelens.batch import Batch, read
+from shapelens.project_scope import project_root
 from shapelens.report.document import document
 from shapelens.worker.trace.module_names import package_of, search_path
 

@@ -29,6 +29,8 @@ class Editor:
         self.publications: list[types.PublishDiagnosticsParams] = []
         self.statuses: list[Any] = []
         self.shown: list[str] = []
+        self.questions: list[str] = []
+        self.answer: str | None = None  # to the next ones
         self.progress: list[Any] = []
         self.settings: dict[str, Any] = {}
         self.texts: dict[str, str] = {}
@@ -66,6 +68,11 @@ class Editor:
             self.shown.append(params.message)
             self._heard.set()
 
+        def question(client: LanguageClient, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
+            self.questions.append(params.message)
+            self._heard.set()
+            return next((each for each in params.actions or [] if each.title == self.answer), None)
+
         def apply(client: LanguageClient, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
             self.apply(params.edit)
             return types.ApplyWorkspaceEditResult(applied=True)
@@ -85,6 +92,7 @@ class Editor:
             types.WORKSPACE_CONFIGURATION: configuration,
             types.PROGRESS: progress,
             types.WINDOW_SHOW_MESSAGE: message,
+            types.WINDOW_SHOW_MESSAGE_REQUEST: question,
             types.WINDOW_LOG_MESSAGE: log,
             types.CLIENT_REGISTER_CAPABILITY: register,
             "shapelens/status": status,

@@ -118,6 +118,19 @@ async def test_every_request_is_answered(wire: Wire) -> None:
     assert (await wire.answer(81))["error"]["code"] == -32600
 
 
+async def test_a_greeting_that_is_wrong_ends_nothing() -> None:
+    wrong: list[Any] = [[], 3, {"capabilities": {}, "workspaceFolders": [3]}, {"capabilities": {}, "rootUri": "file://["}]
+    for params in wrong:
+        server = await asyncio.create_subprocess_exec(*COMMAND, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+        assert server.stdin is not None and server.stdout is not None
+        wire = Wire(server.stdout, server.stdin)
+        wire.send(request("initialize", params, 1))
+        await wire.answer(1)
+        assert "result" in await wire.greet() and await wire.understands(2)
+        server.stdin.close()
+        await asyncio.wait_for(server.wait(), PATIENCE)
+
+
 async def test_what_is_no_message_is_left_out(wire: Wire) -> None:
     lost = request("textDocument/codeLens", DOCUMENT, 1000)
     for number, (body, header) in enumerate(

@@ -44,17 +44,17 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         broadcast = "warning"
         """,
     )
-    found = Settings.from_pyproject(folder)
+    found = Settings.from_pyproject(folder, str(tmp_path))
     assert found.problems == []
     untouched = Settings(folder=folder)
     same = [item.name for item in dataclasses.fields(Settings) if getattr(found, item.name) == getattr(untouched, item.name)]
-    assert same == ["folder", "problems"]
+    assert same == ["interpreter", "folder", "problems"], "the user has said nothing of an interpreter"
     assert found.examples_for(str(tmp_path / "models" / "gpt.py")) == ["GPT(n=2)(i64[B:2, T:64])"]
     assert found.examples_for(str(tmp_path / "models" / ".." / "one.py")) == ["One()"]
     assert found.examples_for(str(tmp_path / "gpt.py")) == []
     assert found.memory_limit == 100 * 1024 * 1024 and found.deadline == 2.5
     # A folder below has the same, whether it exists or not.
-    assert Settings.from_pyproject(str(tmp_path / "models" / "deeper")) == found
+    assert Settings.from_pyproject(str(tmp_path / "models" / "deeper"), str(tmp_path)) == found
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_and_the_default_holds(tmp_path: Path, text: str, problem: str) -> None:
-    found = Settings.from_pyproject(written(tmp_path, text))
+    found = Settings.from_pyproject(written(tmp_path, text), str(tmp_path))
     assert len(found.problems) == 1 and problem in found.problems[0] and "pyproject.toml" in found.problems[0]
     assert dataclasses.replace(found, problems=[], folder="", examples_from="settings") == Settings()
 
 
 def test_values_beyond_all_measure_are_cut_and_said(tmp_path: Path) -> None:
-    found = Settings.from_pyproject(written(tmp_path, f"[tool.shapelens]\ndeadline = 1e308\nmemory-limit = {10**400}"))
+    found = Settings.from_pyproject(written(tmp_path, f"[tool.shapelens]\ndeadline = 1e308\nmemory-limit = {10**400}"), str(tmp_path))
     assert (found.deadline, found.memory_limit) == (3600.0, 1 << 40)
     assert [problem.partition(": ")[2] for problem in found.problems] == [
         "deadline must be at most 3600, which holds instead of 1e+308",
@@ -103,17 +103,25 @@ def test_values_beyond_all_measure_are_cut_and_said(tmp_path: Path) -> None:
     ids=["brackets", "dots", "size"],
 )
 def test_a_monstrous_file_is_one_short_problem(tmp_path: Path, text: str, problem: str) -> None:
-    (found,) = Settings.from_pyproject(written(tmp_path, text)).problems
+    (found,) = Settings.from_pyproject(written(tmp_path, text), str(tmp_path)).problems
     assert problem in found and len(found) < 300 + len(str(tmp_path))
 
 
 def test_the_nearest_project_with_settings_counts(tmp_path: Path) -> None:
     written(tmp_path, "[tool.shapelens]\ndims = 'numbers'")
     inner = written(tmp_path / "inner", "[project]\nname = 'x'")
-    assert Settings.from_pyproject(inner).dims == "numbers"
+    assert Settings.from_pyproject(inner, str(tmp_path)).dims == "numbers"
     (tmp_path / "latin").mkdir()
     (tmp_path / "latin" / "pyproject.toml").write_bytes(b"x = '\xe9'")
-    assert "pyproject.toml" in Settings.from_pyproject(str(tmp_path / "latin")).problems[0]
+    assert "pyproject.toml" in Settings.from_pyproject(str(tmp_path / "latin"), str(tmp_path)).problems[0]
+
+
+def test_what_stands_above_configures_nothing(tmp_path: Path) -> None:
+    above = written(tmp_path, "[tool.shapelens]\ndims = 'numbers'")
+    inner = tmp_path / "a" / "b"
+    assert Settings.from_pyproject(str(inner), above).dims == "numbers"
+    for top in (str(tmp_path / "a"), str(inner), str(tmp_path / "elsewhere"), ""):
+        assert Settings.from_pyproject(str(inner), top) == Settings(folder=str(inner))
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -126,7 +134,7 @@ def test_the_editors_settings_win(tmp_path: Path, flat: bool) -> None:
         examples = {"a.py" = ["A()"]}
         lints = {softmax-dim = false}
     """
-    project = Settings.from_pyproject(written(tmp_path, text))
+    project = Settings.from_pyproject(written(tmp_path, text), str(tmp_path))
     nested: dict[str, Any] = {
         "hints": {"values": False, "placement": "afterName"},
         "findings": {"severity": {"b": "error"}},
@@ -156,7 +164,9 @@ def test_the_editors_settings_win(tmp_path: Path, flat: bool) -> None:
 
 
 def test_a_default_that_an_editor_sends_is_no_choice(tmp_path: Path) -> None:
-    project = Settings.from_pyproject(written(tmp_path, "[tool.shapelens]\ndims = 'numbers'\ndeadline = 3\nignore = ['cat']"))
+    project = Settings.from_pyproject(
+        written(tmp_path, "[tool.shapelens]\ndims = 'numbers'\ndeadline = 3\nignore = ['cat']"), str(tmp_path)
+    )
     assert project.merged({setting.name: setting.default for setting in SETTINGS}) == project
 
 

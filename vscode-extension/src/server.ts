@@ -255,8 +255,7 @@ export class Server implements vscode.Disposable {
 
     private settings(scope?: string): Record<string, unknown> {
         const set = settingsThatAreSet(this.extension, scope === undefined ? vscode.workspace.workspaceFolders?.[0] : vscode.Uri.parse(scope));
-        // The server knows neither `${env:NAME}` nor the folders' names, so it gets what the setting was found to mean. One that is
-        // set, here or in pyproject.toml, wins over the interpreter that was found without.
+        // The server knows neither `${env:NAME}` nor the folders' names, so it gets what the setting was found to mean.
         const path = this.interpreters.current?.path;
         return 'interpreter' in set && path ? { ...set, interpreter: set['interpreter'] ? path : '' } : set;
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -14,6 +15,7 @@ from shapelens.cache.location import opened
 from shapelens.checking import CheckedFile, Checker, PrintedFinding
 from shapelens.commands import Refused
 from shapelens.examples.importing_files import is_skipped
+from shapelens.project_scope import Scope
 from shapelens.report.text import SEVERITY_STYLES, summary
 
 
@@ -32,7 +34,7 @@ async def check(paths: list[Path], python: str | None, *, use_cache: bool) -> in
         transient=True,
         disable=not console.is_terminal,
     )
-    checker = Checker(python, opened() if use_cache else None)
+    checker = Checker(python, opened() if use_cache else None, Scope(paths))
     with progress:
         task = progress.add_task("", total=len(files))
         async with aclosing(checker.check(files, lambda path: progress.update(task, description=str(path)))) as results:
@@ -42,6 +44,8 @@ async def check(paths: list[Path], python: str | None, *, use_cache: bool) -> in
                     for said in checked.findings:
                         _print(console, path, said)
                 progress.advance(task)
+    for notice in checker.notices:
+        sys.stderr.write(f"shapelens: {notice}\n")
     console.print(tally.closing(), soft_wrap=True, markup=False)
     return 1 if tally.has_errors else 0
 

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from shapelens import __version__, protocol
 from shapelens.analysis.shapes import shape_text
-from shapelens.batch import Analysed, Batch, Unavailable, project_root
+from shapelens.batch import Analysed, Batch, Unavailable
 from shapelens.commands import Refused
 from shapelens.examples.settings import Settings
+from shapelens.project_scope import Scope
 
 OLDEST_TORCH = (2, 1)
 PROBE = """import torch.nn as nn
@@ -56,19 +57,23 @@ async def doctor(folder: Path, python: str | None) -> int:
     report = _Report()
     packages = ", ".join(f"{name} {metadata.version(name)}" for name in ("pygls", "lsprotocol", "libcst"))
     report.say("ok", f"ShapeLens {__version__} on Python {platform.python_version()} ({packages})")
-    root = project_root(folder.absolute())
-    _settings(report, root)
-    async with Batch(python, root=root) as batch:
+    scope = Scope([folder])
+    root = scope.project_root(folder.absolute())
+    _settings(report, root, scope.settings(root))
+    async with Batch(python, root=root, scope=scope) as batch:
+        if batch.notice is not None:
+            report.say("note", batch.notice)
         await _worker(report, batch)
     return 0 if report.can_work else 1
 
 
-def _settings(report: _Report, root: Path) -> None:
-    settings = Settings.from_pyproject(str(root))
+def _settings(report: _Report, root: Path, settings: Settings) -> None:
     if settings.problems:
         report.say("note", f"settings of {settings.folder}:")
     elif settings.examples_from == "settings":
-        report.say("note", f"no [tool.shapelens] in a pyproject.toml of {root} or above it: all settings have their defaults")
+        report.say(
+            "note", f"no [tool.shapelens] in a pyproject.toml of {root} or above it in its repository: all settings have their defaults"
+        )
     else:
         report.say("ok", f"settings: [tool.shapelens] of {Path(settings.folder, 'pyproject.toml')}")
     for problem in settings.problems:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from shapelens.batch import Analysed, Batch, project_root, read
+from shapelens.batch import Analysed, Batch, read
 from shapelens.commands import Refused
 from shapelens.examples.expression import check
+from shapelens.project_scope import Scope
 from shapelens.report.document import document
 from shapelens.report.text import Listing, summary
 
@@ -22,7 +23,10 @@ async def show(target: str, examples: list[str], output: str, python: str | None
     for expression in examples:
         if problem := check(expression):
             raise Refused(f"--example: {problem}")
-    async with Batch(python, root=project_root(path.absolute())) as batch:
+    scope = Scope()
+    async with Batch(python, root=scope.project_root(path.absolute()), scope=scope) as batch:
+        if batch.notice is not None:
+            sys.stderr.write(f"shapelens: {batch.notice}\n")
         analysed = await batch.analyse(path, text, examples=examples, only=cls)
     _refuse_what_has_no_answer(analysed, path, cls)
     for problem in analysed.settings.problems:

@@ -113,16 +113,20 @@ class Settings:
     log_level: str = "info"
     folder: str = ""  # of the pyproject.toml that was read, else the one that was asked for
     examples_from: str = "settings"
+    proposed_interpreter: str | None = None  # what the pyproject.toml names: `interpreter` is what the user has said
     problems: list[str] = field(default_factory=list)
 
     @staticmethod
-    def from_pyproject(folder: str) -> Settings:
-        """The settings of `[tool.shapelens]` in the nearest pyproject.toml that has it, from a folder upwards.
+    def from_pyproject(folder: str, top: str) -> Settings:
+        """The settings of `[tool.shapelens]` in the nearest pyproject.toml that has it, from a folder upwards to `top`.
 
-        Never raises for what is in the file.
+        Nothing above `top` configures anything, and nothing at all does where the folder does not lie in it. Never raises for what is in
+        the file.
         """
         start = Path(folder).absolute()
         for place in (start, *start.parents):
+            if not top or not place.is_relative_to(top):
+                break
             file = place / "pyproject.toml"
             try:
                 content = tomllib.loads(read_regular(file, LARGEST_PROJECT_FILE).decode("utf-8-sig"))
@@ -140,7 +144,8 @@ class Settings:
             own = Settings(folder=str(place), examples_from="pyproject.toml")
             if not isinstance(table, dict):
                 return replace(own, problems=[f"{file}: tool.shapelens must be a table"])
-            return own._with(table, lambda setting: setting.pyproject_name, str(place), f"{file}: ")
+            own = own._with(table, lambda setting: setting.pyproject_name, str(place), f"{file}: ")
+            return replace(own, interpreter=None, proposed_interpreter=own.interpreter)
         return Settings(folder=str(start))
 
     def merged(self, editor: Mapping[str, Any], root: str | None = None) -> Settings:

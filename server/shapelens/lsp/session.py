@@ -23,10 +23,11 @@ from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.pipeline import Pipeline
 from shapelens.lsp.runs.schedule import Schedule, debounce
 from shapelens.lsp.workspace.configuration import Configuration
+from shapelens.lsp.workspace.consent import Consent
 from shapelens.lsp.workspace.parsed_files import depends_on
 from shapelens.lsp.workspace.workers import Workers
 from shapelens.protocol import Alternative
-from shapelens.runner import Worker, WorkerState, interpreter
+from shapelens.runner import Worker, WorkerState
 from shapelens.source.edits import set_directive
 from shapelens.source.module import warm_up
 from shapelens.source.position_map import TextEdit
@@ -45,8 +46,9 @@ class Session:
         self.folders: list[str] = []  # absolute paths of the workspace folders
         self._client = client
         self._interpreter_option = interpreter_option  # what the command line said: nothing else counts then
-        self._interpreter: str | None = None  # what the editor found, for projects that don't say which
+        self._interpreter: str | None = None  # what the editor found
         self._configuration = Configuration(self.root)
+        self._consent = Consent(client.ask, self._interpreter_changed)
         self._workers = workers
         self._cached_runs = CachedRuns(store)
         self._pipeline = Pipeline(self.documents, self._configuration, self._workers, client, self._cached_runs, self._place)
@@ -224,17 +226,26 @@ class Session:
         if self._configuration.set_editor(section):
             self._settings_changed()
 
+    def settings_known(self) -> None:
+        """The editor has said all that it has to say about settings for now: what they leave open may be asked."""
+        self._consent.begin()
+        for document in self.documents.values():
+            self._worker(document)
+
     def project_changed(self) -> None:
         """The project's settings may have changed on disk."""
         if self._configuration.reread():
             self._settings_changed()
 
     def use_interpreter(self, path: str | None) -> None:
-        """The interpreter that the editor has found; None: find one. A setting that names one wins. Its worker is started at once."""
+        """The interpreter that the editor has found; None: find one. A setting of the editor that names one wins."""
         if path != self._interpreter:
             self._interpreter = path
-            self._pipeline.found.forget()
-            self.run_all()
+            self._interpreter_changed()
+
+    def _interpreter_changed(self) -> None:
+        self._pipeline.found.forget()
+        self.run_all()
 
     def _settings_changed(self) -> None:
         for document in self.documents.values():
@@ -260,9 +271,11 @@ class Session:
         return self.root(document), worker
 
     def _worker(self, document: Document) -> Worker:
-        root = self.root(document) or next(iter(self.folders), "")
-        setting = self._interpreter_option or self._configuration.of(document).interpreter or self._interpreter
-        return self._workers.of(interpreter.find(root, setting), root)
+        # A file outside of the workspace shares the environment of a folder that is in use; no folder's is started for it.
+        root = self.root(document) or next(filter(None, map(self.root, self.documents.values())), "")
+        settings = self._configuration.of(document)
+        said = self._interpreter_option or settings.interpreter or self._interpreter
+        return self._workers.of(self._consent.interpreter(root, said, settings), root)
 
     def settled(self, document: Document) -> tuple[str, str, list[ReadState]] | None:
         """Interpreter, environment and what was read behind what is shown of a document; None unless a new server would show the same."""

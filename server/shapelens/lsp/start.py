@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlparse
 
@@ -55,9 +56,7 @@ async def _serve_stdio(workers: Workers, interpreter: str | None, stdout: Binary
     sys.setswitchinterval(SWITCH_SECONDS)
     loading = asyncio.create_task(asyncio.to_thread(_load))
     await asyncio.wait({proxy.greeted, loading}, timeout=LONGEST_GREETING, return_when=asyncio.FIRST_COMPLETED)
-    guess = _interpreter(interpreter, proxy.greeted.result() if proxy.greeted.done() else {})
-    if guess is not None:
-        workers.of(*guess).begin()
+    _begin_early(workers, interpreter, proxy)
     handlers, language_server = await loading
     # A trace is thousands of objects without cycles: looking through them for some would take longer than reading it.
     gc.freeze()
@@ -80,17 +79,51 @@ def _load() -> Any:
     return handlers, language_server
 
 
-def _interpreter(option: str | None, params: dict[str, Any]) -> tuple[str, str] | None:
-    """The interpreter that documents will most likely run under, and the folder that it was found for.
+def _begin_early(workers: Workers, option: str | None, proxy: StartupProxy) -> None:
+    """Start the worker that documents will most likely run under: at once where the user has said which, or where it is none of the
+    workspace's own; what lies in a workspace runs only once a file of it is open.
 
-    None where nothing speaks for one yet. A project's settings may name another: then this worker is stopped as soon as that is known.
+    Nothing is started where nothing speaks for an interpreter yet. A project's settings may name another that the user allows: then this
+    worker is stopped as soon as that is known.
     """
-    folders = [folder.get("uri") for folder in params.get("workspaceFolders") or []] or [params.get("rootUri")]
-    parts = urlparse(str(folders[0] or ""))
-    root = unquote(parts.path) if parts.scheme == "file" and sys.platform != "win32" else ""
+    params = proxy.greeted.result() if proxy.greeted.done() else {}
+    said, folders = _said(option, params), _folders(params)
+    first = folders[0] if folders else ""
+    python = interpreters.find(first, said)
+    if said or python == interpreters.find("", None):
+        if params or option:
+            workers.of(python, first).begin()
+        return
+
+    def begin_for(uri: str) -> None:
+        path = _path(uri)
+        root = max((folder for folder in folders if path and Path(path).is_relative_to(folder)), key=len, default="")
+        workers.of(interpreters.find(root, None), root).begin()
+
+    proxy.opened.add_done_callback(lambda opened: begin_for(opened.result()) if not opened.cancelled() else None)
+
+
+def _said(option: str | None, params: dict[str, Any]) -> str | None:
+    """The interpreter that the command line or the client names."""
     options = params.get("initializationOptions")
     found = options.get("interpreter") if isinstance(options, dict) else None
     settings = options.get("settings") if isinstance(options, dict) else None
     named = settings.get("interpreter") if isinstance(settings, dict) else None
-    setting = next((each for each in (option, named, found) if isinstance(each, str) and each), None)
-    return (interpreters.find(root, setting), root) if params or option else None
+    return next((each for each in (option, named, found) if isinstance(each, str) and each), None)
+
+
+def _folders(params: dict[str, Any]) -> list[str]:
+    """The paths of the workspace folders."""
+    folders = params.get("workspaceFolders")
+    uris = [each.get("uri") for each in folders if isinstance(each, dict)] if isinstance(folders, list) else []
+    uris = uris or [params.get("rootUri")]
+    return [path for uri in uris if (path := _path(uri))]
+
+
+def _path(uri: Any) -> str:
+    """The path of a file's URI; "" where it has none that is told without loading what knows them all."""
+    try:
+        parts = urlparse(str(uri or ""))
+    except ValueError:
+        return ""
+    return unquote(parts.path) if parts.scheme == "file" and sys.platform != "win32" else ""

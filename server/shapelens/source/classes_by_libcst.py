@@ -21,7 +21,6 @@ def read_by_libcst(tree: cst.Module, text: str, lines: Sequence[LogicalLine], ba
 class _LibcstReader(ClassCollector):
     """Walks statements only: expressions hold neither classes nor imports, and visiting them is most of the cost."""
 
-
     def statements(
         self,
         body: Sequence[cst.BaseStatement | cst.BaseSmallStatement],

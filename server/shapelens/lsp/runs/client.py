@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from shapelens.analysis.findings.findings import Finding
@@ -23,6 +23,9 @@ class Client(Protocol):
 
     def status(self, state: str, message: str = "", detail: str = "") -> None:
         """Say what the server is doing. state: "starting" | "idle" | "running" | "error" | "no-torch"."""
+
+    def ask(self, question: str, answers: Sequence[str], on_answer: Callable[[str | None], None]) -> None:
+        """Have the user choose one of some answers; None: the user, or the editor, has chosen none."""
 
     def progress(self, title: str | None) -> None:
         """Show that something takes its time; None: it has ended."""

@@ -102,6 +102,15 @@ class Editor:
             text = f"ShapeLens: {message} {detail}".strip()
             self._server.window_show_message(types.ShowMessageParams(type=types.MessageType.Warning, message=text))
 
+    def ask(self, question: str, answers: Sequence[str], on_answer: Callable[[str | None], None]) -> None:
+        async def ask() -> None:
+            actions = [types.MessageActionItem(title=each) for each in answers]
+            params = types.ShowMessageRequestParams(type=types.MessageType.Info, message=question, actions=actions)
+            chosen = await self._server.window_show_message_request_async(params)
+            on_answer(chosen.title if chosen is not None else None)
+
+        self._ask(ask())
+
     def progress(self, title: str | None) -> None:
         window = self._server.client_capabilities.window
         if window is None or not window.work_done_progress:

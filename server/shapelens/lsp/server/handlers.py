@@ -64,6 +64,8 @@ def _handle_life(server: Server) -> None:
             editor.in_background(editor.register(*wanted))
         if editor.has_configuration:
             editor.in_background(_pull_configuration(server))
+        else:
+            session.settings_known()
 
     @server.feature(types.SHUTDOWN)
     async def shutdown(params: None) -> None:
@@ -194,7 +196,10 @@ def _handle_features(server: Server) -> None:
 
 
 async def _pull_configuration(server: Server) -> None:
-    _configure(server, await server.editor.configuration())
+    try:
+        _configure(server, await server.editor.configuration())
+    finally:
+        server.session.settings_known()
 
 
 def _configure(server: Server, section: dict[str, Any]) -> None:

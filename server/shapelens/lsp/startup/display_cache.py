@@ -12,6 +12,7 @@ from typing import Any
 from shapelens.cache.environments import Environments
 from shapelens.cache.inputs import Inputs, ReadState, digest, version
 from shapelens.cache.store import Store
+from shapelens.runner.allowed_interpreters import AllowedInterpreters
 
 # What finding an interpreter depends on, besides the project.
 VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "PATH")
@@ -78,12 +79,13 @@ class DisplayCache:
         )
 
     def settings_files(self, path: str) -> ReadState:
-        """The state of all files that settings for a document may stand in."""
+        """The state of all files that settings for a document may stand in, and of the user's answers about its interpreter."""
         folders, place = [], os.path.dirname(path)  # noqa: PTH120
         while place not in folders:
             folders.append(place)
             place = os.path.dirname(place)  # noqa: PTH120
-        return self._inputs.now(os.path.join(folder, "pyproject.toml") for folder in folders)  # noqa: PTH118
+        files = [os.path.join(folder, "pyproject.toml") for folder in folders]  # noqa: PTH118
+        return self._inputs.now([*files, str(AllowedInterpreters().file)])
 
     def _key(self, uri: str, text: str) -> str:
         return digest("display", self._client, uri, text)

@@ -30,6 +30,7 @@ class StartupProxy:
         self.messages = Messages()  # for the server
         self.display_cache: DisplayCache | None = None
         self.greeted: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()  # the params of `initialize`
+        self.opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # the URI of the first document
         self._stdout = stdout
         self._store = store
         self._interpreter = interpreter
@@ -95,7 +96,7 @@ class StartupProxy:
             logger.debug("a message is left to the server", exc_info=True)
 
     def _initialize(self, params: dict[str, Any], number: Any) -> None:
-        if not self.greeted.done():
+        if not self.greeted.done() and isinstance(params, dict):
             self.greeted.set_result(params)
         if self._store is None:
             return
@@ -106,6 +107,8 @@ class StartupProxy:
 
     def _did_open(self, params: dict[str, Any], number: Any) -> None:
         document = params["textDocument"]
+        if not self.opened.done():
+            self.opened.set_result(document["uri"])
         display = self.display_cache.find(document["uri"], document["text"]) if self.display_cache is not None else None
         if display is not None:
             display = self._shown[document["uri"]] = display.of_version(document["version"])

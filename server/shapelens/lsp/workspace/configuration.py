@@ -29,7 +29,7 @@ class Configuration:
     def _of_folder(self, folder: str, root: str) -> Settings:
         # What is wrong with the settings is logged, and the defaults hold instead.
         if (folder, root) not in self._by_folder:
-            settings = Settings.from_pyproject(folder).merged(self._editor, root or None)
+            settings = Settings.from_pyproject(folder, root).merged(self._editor, root or None)
             for problem in settings.problems:
                 logger.warning("settings: %s", problem)
             self._by_folder[(folder, root)] = settings
@@ -41,7 +41,8 @@ class Configuration:
 
     def is_as_at_first(self, document: Document) -> bool:
         """Whether the settings of a document are those that a new server would begin with."""
-        first = Settings.from_pyproject(str(Path(document.path).parent)).merged(self._first or {}, self._root(document) or None)
+        root = self._root(document)
+        first = Settings.from_pyproject(str(Path(document.path).parent), root).merged(self._first or {}, root or None)
         return first == self.of(document)
 
     def set_editor(self, section: dict[str, Any]) -> bool:

@@ -67,9 +67,7 @@ Searching = Generator[Event, None, FoundExample]  # a part of the search: its ev
 class Finder:
     """The search for the examples of a document that is loaded."""
 
-    def __init__(
-        self, bench: Bench, names: Mapping[str, Any], file: str, text: str, search: Search, text_of: Callable[[str], str]
-    ) -> None:
+    def __init__(self, bench: Bench, names: Mapping[str, Any], file: str, text: str, search: Search, text_of: Callable[[str], str]) -> None:
         """text_of: the text of another file, by its path; "" where there is none."""
         self.bench = bench
         self.names = names

@@ -1,0 +1,81 @@
+"""Which project a file of the command line belongs to: where its imports start, which settings hold, which interpreter runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from shapelens.examples.settings import Settings
+from shapelens.runner.allowed_interpreters import AllowedInterpreters, ChosenInterpreter
+
+# What marks the folder that a project's own imports start from.
+PROJECT_MARKS = ("pyproject.toml", ".git", "setup.py", "setup.cfg")
+
+
+def project_root(path: Path) -> Path:
+    """The nearest folder above `path` that holds a project's mark; without one, the folder of the file."""
+    folder = path if path.is_dir() else path.parent
+    return next((place for place in (folder, *folder.parents) if any((place / mark).exists() for mark in PROJECT_MARKS)), folder)
+
+
+class Scope:
+    """How far up from a file the settings of its project are looked for, and its environment.
+
+    To the root of its repository, else to the current folder or one that the user has named, if the file lies in it, else no further than
+    the file's own folder.
+
+    What stands above that may be anybody's.
+    """
+
+    def __init__(self, named: Iterable[Path] = ()) -> None:
+        self._folders = [Path.cwd(), *(_absolute(path) for path in named if path.is_dir())]
+        self._tops: dict[Path, Path] = {}
+        self._settings: dict[Path, Settings] = {}
+        self._allowed = AllowedInterpreters()
+
+    def settings(self, folder: Path) -> Settings:
+        """The settings for the files of a folder."""
+        folder = _absolute(folder)
+        if folder not in self._settings:
+            self._settings[folder] = Settings.from_pyproject(str(folder), str(self._top(folder)))
+        return self._settings[folder]
+
+    def project_root(self, path: Path) -> Path:
+        """The project that a file or folder belongs to, as far as it lies in the scope."""
+        path = _absolute(path)
+        folder = path if path.is_dir() else path.parent
+        root = project_root(path)
+        return root if root.is_relative_to(self._top(folder)) else folder
+
+    def interpreter(self, root: Path, said: str | None) -> ChosenInterpreter:
+        """The interpreter for a project; `said`: the one that the user has named."""
+        settings = self.settings(root)
+        return self._allowed.choose(str(root), said, settings.proposed_interpreter, settings.folder)
+
+    def notice(self, root: Path, said: str | None) -> str | None:
+        """What to tell the user about the interpreter for a project."""
+        named = self.interpreter(root, said).not_allowed
+        file = Path(self.settings(root).folder, "pyproject.toml")
+        return f"{file} names the interpreter {named}, which runs only on your word: --interpreter {named}" if named is not None else None
+
+    def _top(self, folder: Path) -> Path:
+        if folder not in self._tops:
+            repository = next((place for place in (folder, *folder.parents) if _is_repository(place)), None)
+            around = [place for place in self._folders if folder.is_relative_to(place)]
+            self._tops[folder] = repository or min(around, key=lambda place: len(place.parts), default=folder)
+        return self._tops[folder]
+
+
+def _absolute(path: Path) -> Path:
+    """Without `..`, which would seem to lie in the folder before it; links stay as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _is_repository(folder: Path) -> bool:
+    """Whether a folder is the root of a repository of this user's: as for git itself, one of somebody else's says nothing."""
+    try:
+        (folder / ".git").lstat()
+        return not hasattr(os, "getuid") or folder.stat().st_uid in (os.getuid(), 0)
+    except OSError:
+        return False
