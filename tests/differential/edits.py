@@ -30,7 +30,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
 
 from shapelens.protocol import ExampleRequest, Run, Trace
 from shapelens.worker import run as running
+from shapelens.worker.evaluation.example_runner import ExampleRunner
 from shapelens.worker.memo import early_diagnosis
+from shapelens.worker.memo.early_diagnosis import Rehearsed
 from shapelens.worker.memo.recording import Recording
 from shapelens.worker.memo.replay import Reuse
 from shapelens.worker.process import child, warm
@@ -160,7 +162,7 @@ def _words(trace: Trace) -> list[str]:
 
 
 def _watch(found: Edited) -> None:
-    say, evaluate = running.say_quickly, running.Job.evaluate
+    diagnose, evaluate = early_diagnosis.diagnose_early, ExampleRunner.evaluate
     build, construct, result, begin = Reuse.handed_out, Recording.construct, Reuse.result, Recording.begin
 
     def timed(function: Any) -> Any:
@@ -173,9 +175,9 @@ def _watch(found: Edited) -> None:
 
         return run
 
-    def said(job: running.Job, names: Any, rehearsed: early_diagnosis.Rehearsed) -> bool:
-        went_on: bool = timed(say)(job, names, rehearsed)
-        found.said = job.said is not None
+    def said(runner: ExampleRunner, rehearsed: Rehearsed) -> bool:
+        went_on: bool = timed(diagnose)(runner, rehearsed)
+        found.said = runner.findings.said is not None
         return went_on
 
     def counted(name: str, function: Any, counts: Any) -> Any:
@@ -186,8 +188,8 @@ def _watch(found: Edited) -> None:
 
         return call
 
-    running.say_quickly = said
-    running.Job.evaluate = timed(evaluate)  # type: ignore[method-assign]
+    early_diagnosis.diagnose_early = said
+    ExampleRunner.evaluate = timed(evaluate)  # type: ignore[method-assign]
     Reuse.handed_out = counted("built", build, lambda *_: 1)  # type: ignore[method-assign]
     Recording.construct = counted("constructed", construct, lambda *_: 1)  # type: ignore[method-assign]
     Reuse.result = counted("known", result, lambda given, *_: given is not None)  # type: ignore[method-assign]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, Dict, List, NamedTuple, Optional, Set
+from typing import Dict, List, NamedTuple, Optional, Set
 
-from ..protocol import ExampleRequest, ExampleRun, LayerSeen, Search, Traced
-from .calls.module_calls import shift
-from .evaluation.early_findings import say_what_is_wrong
-from .evaluation.probing import Sight, as_seen
+from ..protocol import ExampleRun, LayerSeen, Search, Traced
+from .calls.module_calls import Calls, shift
+from .evaluation.evaluated import Evaluated, as_seen
+from .evaluation.example_runner import ExampleRunner
 from .sandbox.limits import DeadlineReached, TooLong, within
 from .search.events import AlternativesFound, Attempted, EditSuspected, ExampleFound, ExampleKept, FoundExample
 from .search.finder import Finder
@@ -21,16 +21,16 @@ from .search.trials.trial import Bench, sources_first
 LONGEST_RUN = 2.0  # seconds that an example which was found may run, past its mismatches
 
 
-def find_examples(job: Any, names: Dict[str, Any], search: Search, sights: List[Any]) -> bool:
-    """Find and run examples for the classes that those that were run do not reach. What they saw is added to `sights` and to the trace.
+def find_examples(runner: ExampleRunner, search: Search, evaluated: List[Evaluated]) -> bool:
+    """Find and run examples for the classes that those that were run do not reach. What they saw is added to `evaluated` and to the trace.
 
     Returns whether that was done before the run's deadline; what was seen until then is in the trace.
     """
-    stage = _Stage(job, names, search, sights)
+    stage = _Stage(runner, search, evaluated)
     try:
         stage.run()
     except DeadlineReached:  # Nobody asked for these examples: that there is no time for all of them is no mistake of the file.
-        for example in job.trace.examples[len(job.run.examples) :]:
+        for example in runner.trace.examples[len(runner.run.examples) :]:
             if not example.seconds:
                 example.evidence, example.doubtful, example.error_kind = example.evidence or "inferred", True, "deadline"
         return False
@@ -43,9 +43,8 @@ class _Run(NamedTuple):
     example: ExampleRun
     number: int
     first_layer: int
-    code: Any
-    sight: Any  # None for an expression that does not compile
-    calls: Any
+    evaluated: Optional[Evaluated]  # None for an expression that does not compile
+    calls: Calls
 
     def fits(self) -> bool:
         """Whether the example ran to its end, and nothing was wrong on the way."""
@@ -55,17 +54,18 @@ class _Run(NamedTuple):
 class _Stage:
     """One search, and what was made of its events so far."""
 
-    def __init__(self, job: Any, names: Dict[str, Any], search: Search, sights: List[Any]) -> None:
-        self._job, self._names, self._sights = job, names, sights
-        self._bench = Bench(job, names, search.seconds)
-        self._finder = Finder(self._bench, names, job.run.file, job.run.text, search, self._text_of)
-        self._finder.given = {request.target for request in job.run.examples}
-        self._finder.shows = bool(job.trace.observations)
-        for _, _, calls, _ in sights:  # Where an example that was given fails, what it did not come to has no other one either.
-            self._finder.reached.update(type(module) for module in calls.modules)
+    def __init__(self, runner: ExampleRunner, search: Search, evaluated: List[Evaluated]) -> None:
+        run = runner.run
+        self._runner, self._evaluated = runner, evaluated
+        self._bench = Bench(runner, runner.names, search.seconds)
+        self._finder = Finder(self._bench, runner.names, run.file, run.text, search, self._text_of)
+        self._finder.given = {request.target for request in run.examples}
+        self._finder.shows = bool(runner.trace.observations)
+        for given in evaluated:  # Where an example that was given fails, what it did not come to has no other one either.
+            self._finder.reached.update(type(module) for module in given.calls.modules)
         self._shown: List[bool] = []  # whether it was doubtful, of what was shown before the first example ran
         self._last: Optional[_Run] = None
-        self._before = Marks(job.trace)  # the last run
+        self._before = Marks(runner.trace)  # the last run
         self._runs: Dict[str, ExampleRun] = {}  # by class
 
     def run(self) -> None:
@@ -81,20 +81,20 @@ class _Stage:
                 self._keep(event.example)
             elif isinstance(event, AlternativesFound):
                 self._runs[event.target].others = event.alternatives
-        self._job.calls = self._job.next_calls()
+        self._runner.evaluation.watch_anew()
 
     def _text_of(self, path: str) -> str:
         try:
-            text: str = self._job.finder.text_of(path)
+            text: str = self._runner.workspace.finder.text_of(path)
         except (OSError, SyntaxError, ValueError):  # It was removed since it was found, or is no text.
             return ""
         return text
 
     def _run_example(self, found: FoundExample, instead: bool) -> None:
         if instead:
-            self._before.restore(self._job.trace)
-        self._before = Marks(self._job.trace)
-        run = self._last = _run(self._job, found, self._names, self._bench)
+            self._before.restore(self._runner.trace)
+        self._before = Marks(self._runner.trace)
+        run = self._last = _run(self._runner, found, self._bench)
         if found.untried and not run.fits():  # Another example may come in its place, or another word on it.
             self._finder.ran([], False)
         else:
@@ -103,75 +103,75 @@ class _Stage:
     def _keep(self, found: FoundExample) -> None:
         run = self._last
         if run is not None:
-            self._job.calls = run.calls
+            self._runner.evaluation.calls = run.calls
             _describe(run.example, found, run.calls)
             self._record(run, found)
 
     def _record(self, run: _Run, found: FoundExample) -> None:
-        job = self._job
+        runner = self._runner
         self._runs[found.target] = run.example
-        if run.sight is not None:
-            job.record(run.sight, [], run.number, run.first_layer)
-            self._sights.append((run.code, run.sight, run.calls, run.first_layer))
+        if run.evaluated is not None:
+            runner.record(run.evaluated)
+            self._evaluated.append(run.evaluated)
             if not found.untried:  # What was known before shows already.
-                job.send(Traced(job.run.run_id, "partial", job.trace))
-        self._finder.ran(run.calls.called_classes() if run.sight is not None else [], True)
+                runner.send(Traced(runner.run.run_id, "partial", runner.trace))
+        self._finder.ran(run.calls.called_classes() if run.evaluated is not None else [], True)
 
     def _show(self, found: FoundExample) -> None:
         """Send what an attempt saw, so that something shows before the example itself has run, or before there is one."""
-        job = self._job
-        if job.trace.observations or found.doubtful in self._shown or False in self._shown:
+        runner = self._runner
+        if runner.trace.observations or found.doubtful in self._shown or False in self._shown:
             return
         self._shown.append(found.doubtful)
-        before = Marks(job.trace)
-        job.trace.examples.append(
+        before = Marks(runner.trace)
+        runner.trace.examples.append(
             ExampleRun(found.target, found.expression, evidence=found.evidence, where=found.where, doubtful=found.doubtful)
         )
-        job.record(Sight(self._bench.seen_so_far, job.calls.seen, {}), [], len(job.trace.examples) - 1, len(job.trace.layers))
-        job.send(Traced(job.run.run_id, "partial", job.trace))
-        before.restore(job.trace)
+        seen = Evaluated(self._bench.seen_so_far, runner.evaluation.calls)
+        seen.example, seen.first_layer = len(runner.trace.examples) - 1, len(runner.trace.layers)
+        runner.record(seen)
+        runner.send(Traced(runner.run.run_id, "partial", runner.trace))
+        before.restore(runner.trace)
 
     def _say_what_is_wrong(self) -> None:
         """The edit is the likeliest cause of what fails in the last run, and what else there may be takes its time."""
-        job, run = self._job, self._last
+        runner, run = self._runner, self._last
         if run is None:
             return
-        trace = replace(job.trace, mismatches=copy.deepcopy(job.trace.mismatches))
+        trace = replace(runner.trace, mismatches=copy.deepcopy(runner.trace.mismatches))
         for found in trace.mismatches:
             if found.example == run.number:
                 shift(found, run.first_layer)
-        say_what_is_wrong(job, trace, partial(_layers, job, run))
-        job.said = None  # It may have been wrong.
+        runner.findings.say(trace, partial(_layers, runner, run), suspected=True)
 
 
-def _run(job: Any, found: FoundExample, names: Dict[str, Any], bench: Bench) -> _Run:
-    request = ExampleRequest(found.target, found.expression)
-    code = job.compiled(request, sources_first(bench, found.where))
-    example, index, first_layer = job.trace.examples[-1], len(job.trace.examples) - 1, len(job.trace.layers)
-    job.calls = job.next_calls()
+def _run(runner: ExampleRunner, found: FoundExample, bench: Bench) -> _Run:
     # What is known before the end, which a deadline may keep it from reaching.
-    example.evidence, example.where, example.doubtful = found.evidence, found.where, found.doubtful
-    sight = None
+    example = ExampleRun(found.target, found.expression, evidence=found.evidence, where=found.where, doubtful=found.doubtful)
+    expression = sources_first(bench, found.where) % found.expression
+    number, first_layer = len(runner.trace.examples), len(runner.trace.layers)
+    calls = runner.evaluation.watch_anew()
+    evaluated: Optional[Evaluated] = None
     try:
         with within(LONGEST_RUN):
-            sight = job.evaluate(index, request, code, names) if code is not None else None
+            evaluated = runner.evaluate(example, expression)
     except TooLong:  # The other classes are to have examples too. It has no dims to be named by more such runs.
-        sight = Sight(job.recorder.seen, job.calls.seen, {})
-        job.trace.mismatches += job.calls.mismatches
+        evaluated = runner.seen_so_far()
+        runner.trace.mismatches += calls.mismatches
         example.error, example.error_kind = "it takes too long to run it to its end", "exception"
-    _describe(example, found, job.calls)
-    return _Run(example, index, first_layer, code, sight, job.calls)
+    _describe(example, found, calls)
+    return _Run(example, number, first_layer, evaluated, calls)
 
 
-def _layers(job: Any, run: _Run, wanted: Set[int]) -> List[LayerSeen]:
+def _layers(runner: ExampleRunner, run: _Run, wanted: Set[int]) -> List[LayerSeen]:
     """Layers by their indices, also those of an example that is not recorded yet."""
-    known = [job.trace.layers[index] for index in sorted(wanted) if index < run.first_layer]
+    known = [runner.trace.layers[index] for index in sorted(wanted) if index < run.first_layer]
     own = {index - run.first_layer for index in wanted if index >= run.first_layer}
     layers: List[LayerSeen] = run.calls.layers(run.first_layer, as_seen, own)
     return known + layers
 
 
-def _describe(example: ExampleRun, found: FoundExample, calls: Any) -> None:
+def _describe(example: ExampleRun, found: FoundExample, calls: Calls) -> None:
     example.evidence, example.where, example.tried, example.doubtful = found.evidence, found.where, found.tried, found.doubtful
     if found.doubtful and found.exhausted and is_one_mistake(calls.mismatches, example.error):
         example.doubtful = False

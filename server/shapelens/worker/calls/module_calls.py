@@ -8,20 +8,19 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Seq
 import torch
 
 from ...protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark, Span
-from ..memo.recording import Recording, parts_of
-from ..memo.replay import Reuse
 from ..meta.mode import Meta, NotRecovered, made, spread
 from ..rewrite.instrument import Site
 from ..trace import provenance
 from ..trace.frames import Frames
 from ..trace.layer_inputs import Expectation, is_torch_layer, unmet, wrong_dtype
-from ..trace.module_memory import Holdings, own_tensors
+from ..trace.module_memory import Holdings, own_tensors, parts_of
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder, Seen
 from ..trace.suspects import modules_running, suspects_of
 from ..trace.value_summary import LAYER, MODE, STAND_IN, key_of, value_of
 from ..unknown import unknown_sizes
 from . import einops_recovery, refused_constructors
+from .memo_protocols import CallRecording, CallReplay
 from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
 
 Module = torch.nn.Module
@@ -42,8 +41,8 @@ class Calls:
         self.meta = meta
         self.frames = frames
         self.defined = defined  # modules made at module level, as the default of an argument say
-        self.recording: Optional[Recording] = None  # where to write down what is built and called
-        self.reuse: Optional[Reuse] = None  # a recording that takes over what need not be built and called again
+        self.recording: Optional[CallRecording] = None  # where to write down what is called
+        self.replay: Optional[CallReplay] = None  # what knows the results of some calls
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
         self.on_mismatch: Optional[Callable[[], None]] = None  # called at the first mismatch
         self.start_example(0)
@@ -65,8 +64,8 @@ class Calls:
         self.ended = False  # whether the example has run to its end, so that its modules stay as they are
         self._known_facts: Dict[int, Tuple[List[ParameterSeen], int, int, str]] = {}
         self.recovery = Recovery(self, self.meta, self.frames)
-        if self.reuse is not None:
-            self.modules, self.spans = list(self.reuse.modules), list(self.reuse.spans)
+        if self.replay is not None:
+            self.modules, self.spans = list(self.replay.modules), list(self.replay.spans)
             self.call_spans = [None] * len(self.modules)
             return
         for module, span in self.defined:
@@ -124,7 +123,7 @@ class Calls:
         index = self._index(module)
         if index is not None and self.call_spans[index] is None:
             self.call_spans[index] = self.frames.innermost()
-        known = None if self.reuse is None else self.reuse.result(module, args, kwargs)
+        known = None if self.replay is None else self.replay.result(module, args, kwargs)
         if known is not None:
             self._record(module, args, kwargs, known[0])
             return known[0]
@@ -266,13 +265,13 @@ class Calls:
             for path, module in model.named_modules(remove_duplicate=False):
                 paths.setdefault(module.__dict__.get(LAYER), path)
         out = []
-        said_early = self.reuse is not None or (only is not None and not self.ended)  # What is wrong can be said without what they hold.
+        said_early = self.replay is not None or (only is not None and not self.ended)  # What is wrong can be said without what they hold.
         holdings = None if said_early else Holdings(self.modules)
         for index, module in enumerate(self.modules):
             if only is not None and index not in only:
                 continue
             calls = []
-            seen = self.seen.get(index) or (None if self.reuse is None else self.reuse.seen.get(index))
+            seen = self.seen.get(index) or (None if self.replay is None else self.replay.seen.get(index))
             if seen is None and self.spans[index] is None:
                 # A part of a layer of torch's own; the index stays what it is for the others.
                 out.append(LayerSeen(first + index, type(module).__name__, "", "", "", None, self.example))

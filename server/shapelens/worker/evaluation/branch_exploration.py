@@ -3,58 +3,71 @@ another one there is unknown. What fails there is not reported, as it may be the
 
 from __future__ import annotations
 
-from types import CodeType
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Optional
+from itertools import zip_longest
+from typing import Any, Callable, Dict, List
 
-from ..sandbox.limits import DeadlineReached, Interrupted
-from ..trace.dim_names import Sizes
-from ..unknown import unknown_sizes
+from ..sandbox.limits import TooLong
+from ..trace.recorder import Seen
 from ..unknown.conditions import MOST_PATHS, Place, branches, gave_up
-from .expression import evaluate
-from .probing import add_other_path
-
-if TYPE_CHECKING:
-    from ..run import Job
+from .evaluation import NONE_TURNED, Evaluation
 
 
-def look_again(job: Job, index: int, code: CodeType, names: Dict[str, Any], sizes: Sizes, alone: List[Place]) -> None:
-    """Add to what `job` has seen of an example what the other paths show: all conditions turned at once, then each of `alone` by itself.
+def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Place]) -> None:
+    """Add to what was seen of an example what its other paths show: all conditions turned at once, then each of `alone` by itself.
 
-    The state of the job is that of its own path again afterwards. Raises DeadlineReached, MemoryError and KeyboardInterrupt.
+    `evaluate` evaluates the example. A limit of time ends the exploration, not the example, which has run to its end. Raises what ends the
+    run.
     """
-    calls, seen, found = job.calls, job.recorder.seen, job.remarks.found
-    asked, turned, met = branches.asked, branches.turned, unknown_sizes.state.met
-    try:
-        again: FrozenSet[Place] = frozenset()
-        for _ in range(MOST_PATHS):
-            error = _evaluated(job, index, code, names, sizes, again, other_path=True)
-            last = branches.last(job.frames.is_user_file)
-            if not last or not gave_up(error, job.calls.mismatches, job.frames.is_user_file):
-                break
-            again = again | last  # That condition guards what is there to fail: what comes after it is to be seen too.
-        add_other_path(seen, job.recorder.seen)
-        add_other_path(calls.seen, job.calls.seen)
-        for place in alone:
-            error = _evaluated(job, index, code, names, sizes, turned ^ {place}, other_path=False)
-            if not gave_up(error, job.calls.mismatches, job.frames.is_user_file):
-                add_other_path(seen, job.recorder.seen)
-                add_other_path(calls.seen, job.calls.seen)
-    finally:
-        unknown_sizes.start()
-        job.calls, job.recorder.seen, job.remarks.found = calls, seen, found
-        branches.asked, branches.turned, unknown_sizes.state.met = asked, turned, met
+    calls, seen, turned = evaluation.calls, evaluation.recorder.seen, branches.turned
+    is_user_file = evaluation.frames.is_user_file
+
+    def follow(conditions: Any, *, other_path: bool) -> bool:
+        """Take another path; whether that is one to take."""
+        evaluation.watch_anew()
+        error = evaluation.run(lambda: evaluation.start(calls.example, conditions, other_path=other_path), evaluate, tried=True)
+        return not gave_up(error, evaluation.calls.mismatches, is_user_file)
+
+    def add() -> None:
+        _add(seen, evaluation.recorder.seen)
+        _add(calls.seen, evaluation.calls.seen)
+
+    with evaluation.aside():
+        try:
+            again = NONE_TURNED
+            for _ in range(MOST_PATHS):
+                goes_on = follow(again, other_path=True)
+                last = branches.last(is_user_file)
+                if goes_on or not last:
+                    break
+                again = again | last  # That condition guards what is there to fail: what comes after it is to be seen too.
+            add()
+            for place in alone:
+                if follow(turned ^ {place}, other_path=False):
+                    add()
+        except TooLong:
+            pass
 
 
-def _evaluated(
-    job: Job, index: int, code: CodeType, names: Dict[str, Any], sizes: Sizes, turned: FrozenSet[Place], other_path: bool
-) -> Optional[BaseException]:
-    job.calls = job.next_calls()
-    job.start(index, turned)
-    unknown_sizes.start(other_path)
-    try:
-        evaluate(code, names, sizes, {})
-    except (DeadlineReached, Interrupted, MemoryError, KeyboardInterrupt):
-        raise
-    except BaseException as raised:  # Whatever user code raises where it takes data to be wrong.
-        return raised
-    return None
+def _add(seen: Dict[int, Seen], elsewhere: Dict[int, Seen]) -> None:
+    """Add what another evaluation saw, in which conditions on data went the other way: sizes that differ become unknown."""
+    for number, other in elsewhere.items():
+        own = seen.get(number)
+        if own is None:
+            seen[number] = other
+        elif own.sequence[: len(other.sequence)] != other.sequence[: len(own.sequence)]:
+            seen[number] = merged = Seen()
+            for first, second in zip_longest(own.sequence, other.sequence[: len(own.sequence)]):
+                merged.add(first if second is None else _common(first, second))
+            merged.total = own.total
+
+
+def _common(first: Any, second: Any) -> Any:
+    """What two keys have in common: a tensor's sizes that differ are None; the first key where they are of different kinds."""
+    if first == second or not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) != len(second):
+        return first
+    if first[:1] == ("tensor",) and second[:1] == ("tensor",):
+        if len(first[1]) != len(second[1]):
+            return first
+        shape = tuple([size if size == other else None for size, other in zip(first[1], second[1])])
+        return first if shape == first[1] else ("tensor", shape, first[2], None) + first[4:]
+    return tuple([_common(part, other) for part, other in zip(first, second)])

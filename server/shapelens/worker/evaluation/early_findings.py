@@ -6,16 +6,14 @@ The first mismatch is said when it is met: an editor can show it while the rest 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
-from ...protocol import LayerSeen, Mismatch, Trace, Traced
-from ..trace.progress import uncut
+from ...protocol import LayerSeen, Mismatch, Run, Trace, Traced
+from ..calls.module_calls import Calls
+from ..trace.progress import SHOWING_SECONDS, Progress, uncut
 from ..unknown import unknown_sizes
 from ..unknown.conditions import branches
-from .probing import as_seen
-
-if TYPE_CHECKING:
-    from ..run import Job
+from .evaluated import as_seen
 
 MOST_TOLD = 32  # mismatches: more are as well sent with the whole trace
 # Their messages also say what else the trace has seen.
@@ -24,36 +22,55 @@ _NEED_OBSERVATIONS = {"exception"}
 Layers = Callable[[Set[int]], List[LayerSeen]]
 
 
-def say_what_is_wrong(job: Job, trace: Trace, layers: Layers) -> None:
-    """Send what is wrong in a trace, if that is wanted and can be said by itself; `layers` gives those with these indices."""
-    if job.run.findings_first:
-        job.has_spoken = True
-        found = first_words(trace, layers)
-        if found is not None and not (job.said is not None and says_the_same(job.said, found)):
-            job.send(Traced(job.run.run_id, "findings", found))
-        job.said = found
+class EarlyFindings:
+    """What a run says first. `known` is called some time after it is known what is wrong: what follows takes its time."""
 
+    def __init__(self, run: Run, send: Callable[[Any], None], progress: Progress, known: Callable[[], None]) -> None:
+        self.run = run
+        self.send = send
+        self.progress = progress
+        self.known = known
+        self.said: Optional[Trace] = None  # what is wrong, where it was sent
+        self._has_spoken = False  # something of that has been sent, or is not wanted
 
-def expect_mismatch(job: Job) -> None:
-    """Send the first mismatch of the example that starts now when it is met, unless what is wrong has been sent before."""
-    run = job.run
-    if not run.findings_first or job.has_spoken or run.search is not None or len(run.examples) > 1:
-        return
+    def say(self, trace: Trace, layers: Layers, *, suspected: bool = False) -> None:
+        """Send what is wrong in a trace, if that is wanted and can be said by itself; `layers` gives those with these indices.
 
-    def say_it() -> None:
-        job.has_spoken = True
-        if branches.asked or unknown_sizes.state.cut:  # Another path may be taken, where nothing is wrong.
+        suspected: it may not be said in the end.
+        """
+        if self.run.findings_first:
+            self._has_spoken = True
+            found = findings_alone(trace, layers)
+            if found is not None and not (self.said is not None and says_the_same(self.said, found)):
+                self.send(Traced(self.run.run_id, "findings", found))
+            self.said = None if suspected else found
+        if not suspected:
+            self.progress.after(SHOWING_SECONDS, self.known)
+
+    def expect_first(self, calls: Calls, trace: Callable[[], Trace]) -> None:
+        """Send the first mismatch of the example that starts now when it is met, unless what is wrong has been sent before.
+
+        trace: what there is besides the mismatches of `calls`.
+        """
+        run = self.run
+        if not run.findings_first or self._has_spoken or run.search is not None or len(run.examples) > 1:
             return
-        with uncut():
-            trace = replace(job.trace, mismatches=job.trace.mismatches + job.calls.mismatches)
-            found = first_words(trace, lambda wanted: job.calls.layers(0, as_seen, wanted))
-            if found is not None:
-                job.send(Traced(run.run_id, "first", found))
 
-    job.calls.on_mismatch = say_it
+        def say_it() -> None:
+            self._has_spoken = True
+            if branches.asked or unknown_sizes.state.cut:  # Another path may be taken, where nothing is wrong.
+                return
+            with uncut():
+                before = trace()
+                met = replace(before, mismatches=before.mismatches + calls.mismatches)
+                found = findings_alone(met, lambda wanted: calls.layers(0, as_seen, wanted))
+                if found is not None:
+                    self.send(Traced(run.run_id, "first", found))
+
+        calls.on_mismatch = say_it
 
 
-def first_words(trace: Trace, layers: Layers) -> Optional[Trace]:
+def findings_alone(trace: Trace, layers: Layers) -> Optional[Trace]:
     """A trace with the mismatches of another one, and of its layers only those that they speak of, numbered anew; None where what is to be
     said of them needs more than that.
 

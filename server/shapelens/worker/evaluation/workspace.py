@@ -10,16 +10,15 @@ import contextlib
 import os
 import sys
 from types import FrameType
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List
 
 from ...protocol import Mismatch, Note, Run, Span, Trace
 from ..calls.mismatches import OF_THE_WORLD, may_follow, one_line
-from ..calls.module_calls import Calls, watching
+from ..calls.module_calls import watching
 from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT
 from ..loading.importer import UserFinder, load, once
 from ..loading.missing_packages import MissingFinder
-from ..memo.early_diagnosis import Rehearsed
 from ..meta import op_cache
 from ..meta.mode import Meta
 from ..shims.command_line import Arguments
@@ -28,28 +27,26 @@ from ..shims.replacements import harmless
 from ..trace.frames import Frames
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder
-from ..trace.remarks import Remarks
 from ..unknown import stand_ins
 from ..unknown.world_errors import world_cause
+from .evaluation import Evaluation
 
 
 class Workspace:
-    """What a run loads into and is watched by. `trace` is that of the run under way, `calls` that of the evaluation under way."""
+    """What a run loads into and is watched by. `trace` is that of the run under way."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.trace = Trace(run.file)
         PREPARED.forget_run()
-        self.recorder = Recorder(PREPARED.table, lambda module, site: self.calls.reported(module, site))
+        self.recorder = Recorder(PREPARED.table, lambda module, site: self.evaluation.calls.reported(module, site))
         self.meta = Meta()
         self.frames = Frames(run.file, run.root, self.recorder)
-        self.calls = Calls(self.recorder, self.meta, self.frames)
+        self.evaluation = Evaluation(self.recorder, self.meta, self.frames)
         self.progress = Progress()
-        self.remarks = self.meta.remarks = Remarks(self.frames, self.recorder)
         texts = {**run.overlays, run.file: run.text}
         self.finder = UserFinder(run.file, texts, run.observe, self.frames.is_user_file, self.recorder, self._definition_failed)
         self.missing = MissingFinder(self._missing)
-        self.rehearsed: Optional[Rehearsed] = None  # the last run, where it is done once more ahead of the next one
         op_cache.state.off = False
 
     @contextlib.contextmanager
@@ -64,7 +61,7 @@ class Workspace:
         if os.path.isdir(folder):
             os.chdir(folder)
         try:
-            with once(), harmless(self.meta), self.meta, watching(lambda: self.calls, self.progress):
+            with once(), harmless(self.meta), self.meta, watching(lambda: self.evaluation.calls, self.progress):
                 yield
         finally:
             sys.path[:], sys.argv = before[0], before[1]
@@ -74,7 +71,7 @@ class Workspace:
     def load(self) -> Dict[str, Any]:
         """Load the document; its names. Raises SyntaxError; what its definitions raise is put into the trace."""
         module = load(self.run.file, self.run.root, self.finder)
-        self.calls.definitions_ended()
+        self.evaluation.calls.definitions_ended()
         self.trace.notes += self.absences()
         names: Dict[str, Any] = module.__dict__.get(KEPT, module.__dict__)
         return names

@@ -7,27 +7,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple, Union
 
-from ...protocol import ExampleRequest, LayerSeen
+from ...protocol import ExampleRequest, ExampleRun, LayerSeen
 from ..calls.module_calls import Calls, shift
-from ..evaluation.early_findings import say_what_is_wrong
-from ..evaluation.expression import evaluate as evaluate_expression
-from ..evaluation.probing import as_seen
+from ..evaluation.evaluated import as_seen
+from ..evaluation.example_runner import ExampleRunner
+from ..evaluation.expression import evaluate
 from ..loading.hot_patch import Loaded
 from ..meta import op_cache
 from ..rewrite.sites import UNWATCHED
-from ..sandbox.limits import DeadlineReached, Interrupted, TooLong
 from ..sandbox.output import unheard
-from ..trace.progress import SHOWING_SECONDS
 from ..trace.recorder import Recorder
 from ..unknown import unknown_sizes
 from ..unknown.conditions import branches
 from .recording import Recording, set_current
 from .replay import Reuse
-
-if TYPE_CHECKING:
-    from ..run import Job
 
 # What has to be saved of the time that the examples took as they were rehearsed: else they are not worth being evaluated twice.
 WORTH_SECONDS = 0.002
@@ -47,7 +42,7 @@ class Rehearsed:
         self._patched: Tuple[Optional[Loaded], Optional[Recorder]] = None, None
         self.is_undisturbed: Callable[[], bool] = lambda: False  # whether what is loaded still is as it was loaded
 
-    def recording_of(self, request: ExampleRequest) -> Optional[Recording]:
+    def recording_of(self, request: Union[ExampleRequest, ExampleRun]) -> Optional[Recording]:
         """What was written down of an example."""
         return self.recordings.get((request.target, request.expression))
 
@@ -66,34 +61,32 @@ class Rehearsed:
         unwatched = any(recorder.sites[number].kind == "entry" and recorder.sites[number].name == UNWATCHED for number in replaced)
         return None if unwatched else replaced
 
-
-def recorded(job: Job, request: ExampleRequest, evaluate: Callable[[], Optional[BaseException]]) -> Optional[BaseException]:
-    """What `evaluate` gives: the exception that ended an example. Where that is rehearsed, what it builds and computes is written down."""
-    rehearsed = job.workspace.rehearsed
-    if rehearsed is None or not rehearsed.is_open:
-        return evaluate()
-    recording = job.calls.recording = Recording(job.calls)
-    set_current(recording)
-    try:
-        error = evaluate()
-    finally:
-        set_current(None)
-        job.calls.recording = None
-    rehearsed.seen = job.recorder.seen
-    rehearsed.went_well &= error is None and not job.calls.mismatches
-    if not op_cache.state.off:  # Else it was evaluated twice.
-        recording.finish()
-        rehearsed.recordings[request.target, request.expression] = recording
-    return error
+    def record(self, runner: ExampleRunner, example: ExampleRun, follow: Callable[[], Optional[BaseException]]) -> Optional[BaseException]:
+        """Evaluate an example by `follow`, and write down what it builds and computes; the exception that ended it, if one did."""
+        calls = runner.evaluation.calls
+        recording = calls.recording = Recording(calls)
+        set_current(recording)
+        try:
+            error = follow()
+        finally:
+            set_current(None)
+            calls.recording = None
+        self.seen = runner.recorder.seen
+        self.went_well &= error is None and not calls.mismatches
+        if not op_cache.state.off:  # Else it was evaluated twice.
+            recording.finish()
+            self.recordings[example.target, example.expression] = recording
+        return error
 
 
 class Abandoned(Exception):
     """An evaluation came to something of which only the run itself can tell."""
 
 
-def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
+def diagnose_early(runner: ExampleRunner, rehearsed: Rehearsed) -> bool:
     """Send what is wrong, if that can be told by taking over from what was rehearsed; whether the run may go on with what is loaded."""
-    found = [rehearsed.recording_of(request) for request in job.run.examples]
+    requests, evaluation, workspace = runner.run.examples, runner.evaluation, runner.workspace
+    found = [rehearsed.recording_of(request) for request in requests]
     recordings = [recording for recording in found if recording is not None]
     seconds = sum(recording.seconds for recording in recordings)
     if rehearsed.is_open or len(recordings) < len(found) or seconds < WORTH_SECONDS:
@@ -101,17 +94,17 @@ def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
     gone = rehearsed.gone()
     if gone is None or sum(recording.seconds_without(gone) for recording in recordings) < max(WORTH_SECONDS, WORTH_SHARE * seconds):
         return True
-    whole, calls = job.trace, job.calls
-    job.trace = replace(whole, examples=[], mismatches=list(whole.mismatches), notes=list(whole.notes))
+    whole = workspace.trace
+    workspace.trace = replace(whole, examples=[], mismatches=list(whole.mismatches), notes=list(whole.notes))
     evaluated: List[Tuple[int, Calls]] = []
     first = 0
     try:
-        for index, recording in enumerate(recordings):
-            job.calls = Calls(job.recorder, job.meta, job.frames, calls.defined)
-            job.calls.recording = job.calls.reuse = Reuse(recording, gone, job.calls)
-            _evaluate(job, index, names, first)
-            evaluated.append((first, job.calls))
-            first += len(job.calls.modules)
+        for request, recording in zip(requests, recordings):
+            calls = evaluation.watch_anew()
+            reuse = calls.recording = calls.replay = Reuse(recording, gone, calls)
+            _evaluate(runner, ExampleRun(request.target, request.expression), reuse, first)
+            evaluated.append((first, calls))
+            first += len(calls.modules)
 
         def layers(wanted: Set[int]) -> List[LayerSeen]:
             found: List[LayerSeen] = []
@@ -120,44 +113,39 @@ def say_quickly(job: Job, names: Dict[str, Any], rehearsed: Rehearsed) -> bool:
                 found += watched.layers(start, as_seen, own) if own else []
             return found
 
-        say_what_is_wrong(job, job.trace, layers)
-        job.progress.after(SHOWING_SECONDS, job.known)
+        runner.findings.say(runner.trace, layers)
     except Abandoned:
         pass
     finally:
-        set_current(None)
-        job.trace = whole
-        job.calls = job.next_calls()
+        workspace.trace = whole
+        evaluation.watch_anew()
     return rehearsed.is_undisturbed()
 
 
-def _evaluate(job: Job, index: int, names: Dict[str, Any], first_layer: int) -> None:
-    """Evaluate an example; what is wrong goes to the job's trace. Raises Abandoned."""
-    code = job.compiled(job.run.examples[index])
+def _evaluate(runner: ExampleRunner, example: ExampleRun, reuse: Reuse, first_layer: int) -> None:
+    """Evaluate an example; what is wrong goes to the trace. Raises Abandoned."""
+    index, code = len(runner.trace.examples), runner.compiled(example)
     if code is None:
         raise Abandoned
-    example, error = job.trace.examples[index], None
-    job.start(index)
-    job.recorder.reached = set()
-    job.recorder.is_brief = True
-    set_current(job.calls.reuse)
+    evaluation, recorder = runner.evaluation, runner.recorder
+    evaluation.start(index)
+    runner.findings.expect_first(evaluation.calls, lambda: runner.trace)
+    recorder.reached = set()
+    recorder.is_brief = True
+    set_current(reuse)
     try:
         with unheard():  # The run will print it.
-            evaluate_expression(code, names, {}, example.dims)
-    except (DeadlineReached, Interrupted, TooLong):
-        raise
-    except Exception as raised:  # Whatever user code raises.
-        error = raised
-    except BaseException as raised:  # Among them what asks for gradients.
+            error = evaluation.attempt(partial(evaluate, code, runner.names, {}, example.dims))
+    except (op_cache.NeedsGraph, SystemExit, KeyboardInterrupt, MemoryError) as raised:  # The run will come to that itself.
         raise Abandoned from raised
     finally:
-        job.recorder.is_brief = False
+        recorder.is_brief = False
         set_current(None)
     if branches.asked or unknown_sizes.state.cut:
         raise Abandoned
-    example.reached = job.recorder.functions(job.run.file)
-    for mismatch in job.calls.mismatches:
+    example.reached = recorder.functions(runner.run.file)
+    for mismatch in evaluation.calls.mismatches:
         shift(mismatch, first_layer)
-    job.trace.mismatches += job.calls.mismatches
+    runner.trace.mismatches += evaluation.calls.mismatches
     if error is not None:
-        job.failed(example, index, error, first_layer)
+        runner.failed(example, index, error, first_layer)

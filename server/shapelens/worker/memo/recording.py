@@ -12,12 +12,13 @@ import time
 import types
 from abc import ABCMeta
 from operator import is_
-from typing import Any, Container, Dict, FrozenSet, Hashable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, Hashable, List, Optional, Set, Tuple
 
 import torch
 
 from ..shims import file_access
 from ..trace.autocast import autocast_is_on
+from ..trace.module_memory import parts_of
 from ..trace.provenance import Node
 from ..trace.value_summary import LAYER, MODE, ORIGIN, STAND_IN, VAGUE
 from ..unknown import unknown_sizes
@@ -311,18 +312,6 @@ def key_of(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], tensors: 
     except NoFingerprint:
         return None
     return given, training, unknown_sizes.state.met, torch.get_default_dtype(), torch.is_grad_enabled()
-
-
-def parts_of(module: Any, but: Container[int] = ()) -> Iterator[Any]:
-    """A module and all that it holds, each once, but for those with these ids and what they hold."""
-    seen: Set[int] = set()
-    todo = [module]
-    while todo:
-        part = todo.pop()
-        if id(part) not in seen and id(part) not in but:
-            seen.add(id(part))
-            yield part
-            todo += [child for child in part.__dict__.get("_modules", {}).values() if child is not None]
 
 
 def _describe_result(value: Any, given: List[Tensor]) -> Any:

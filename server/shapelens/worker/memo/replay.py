@@ -12,9 +12,10 @@ from typing import Any, Dict, FrozenSet, Hashable, Iterable, List, Optional, Set
 import torch
 
 from ..meta import op_cache
+from ..trace.module_memory import parts_of
 from ..trace.provenance import INPUT, Node
 from ..trace.value_summary import MODE, ORIGIN, STAND_IN
-from .recording import GIVEN, HELD, HOOKS, TENSOR, VALUE, Built, Called, Mark, Recording, State, key_of, parts_of
+from .recording import GIVEN, HELD, HOOKS, TENSOR, VALUE, Built, Called, Mark, Recording, State, key_of
 from .submodule_swap import grafted
 
 Tensor = torch.Tensor

@@ -118,7 +118,7 @@ def _is_better(before: Run, run: Run, project: Standing) -> bool:
     """Whether to rehearse what was rehearsed before rather than a run in which something is wrong: most of what the next one will do went
     well there.
     """
-    rehearsed = project.workspace.rehearsed
+    rehearsed = project.rehearsed_examples
     if rehearsed is None or rehearsed.is_open or not rehearsed.went_well:
         return False
     return all(getattr(before, name) == getattr(run, name) for name in ("file", "root", "examples", "overlays", "observe"))

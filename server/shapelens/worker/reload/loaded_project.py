@@ -72,6 +72,7 @@ class Standing:
         self.outdated = False  # more than the document had to be loaded anew
         self._loaded: Optional[Loaded] = None  # the document, where a later one may be a patch of it
         self._beside: Tuple[Any, ...] = ()  # what else it has set then
+        self.rehearsed_examples: Optional[Rehearsed] = None  # of the last run, where it is done once more ahead of the next one
         self.is_rehearsed = False  # what is loaded will be run for its side effects: then it has to be known what these are
 
     def load(self) -> None:
@@ -145,7 +146,7 @@ class Standing:
         if self._is_half_loaded:
             raise Unsuitable("what was loaded last was not loaded to its end")
         first, self._names = self._names, None
-        rehearsed, workspace.rehearsed = workspace.rehearsed, Rehearsed() if self.is_rehearsed else None
+        rehearsed, self.rehearsed_examples = self.rehearsed_examples, Rehearsed() if self.is_rehearsed else None
         if first is not None and self._is_as_loaded(run):
             workspace.run = run
             workspace.trace.notes += [note for note, _ in self._notes]
@@ -160,7 +161,7 @@ class Standing:
         patched = self._patched(run, tree) if not changed else None
         if patched is not None:
             if rehearsed is not None and self._loaded is not None and isinstance(text, str) and text.count("\n") == run.text.count("\n"):
-                workspace.rehearsed = rehearsed.for_patched(self._loaded, workspace.recorder)
+                self.rehearsed_examples = rehearsed.for_patched(self._loaded, workspace.recorder)
             return patched
         self.read_imports()
         documents = self._documents_now(run)
@@ -191,7 +192,7 @@ class Standing:
             pass_on(old, module, {name: self._imports[name] for name in stale - documents if name in self._imports})
         if not _messages(workspace.trace.mismatches) <= _messages(self._mismatches):
             raise Unsuitable("a definition fails that did not fail the first time")
-        workspace.calls.definitions_ended()
+        workspace.evaluation.calls.definitions_ended()
         finder.loaded += [file for file in self._former_documents(run, tree, module) if file not in finder.loaded]
         self._note_states(run)
         self._note_modules()
@@ -210,7 +211,7 @@ class Standing:
         """The document has been loaded, and nothing was run since."""
         workspace, last = self.workspace, self.workspace.finder.last
         modules = [sys.modules[name] for name in self._documents_now(run)]
-        places = [found.span for found in workspace.trace.mismatches] + [span for _, span in workspace.calls.defined]
+        places = [found.span for found in workspace.trace.mismatches] + [span for _, span in workspace.evaluation.calls.defined]
         own = [span.file for span in places if span is not None] + [entry[0] for entry in file_access.missing]
         self._loaded = None
         if last is not None and len(modules) == 1 and run.file not in own:
@@ -310,8 +311,9 @@ class Standing:
         workspace.run = run
         workspace.trace.mismatches += [found for found in self._mismatches if found.span is None or found.span.file not in anew]
         workspace.recorder.forget_files(anew)
-        workspace.calls.defined = [(module, span) for module, span in workspace.calls.defined if span is None or span.file not in anew]
-        workspace.calls.start_example(0)
+        calls = workspace.evaluation.calls
+        calls.defined = [(module, span) for module, span in calls.defined if span is None or span.file not in anew]
+        calls.start_example(0)
         workspace.frames.adopt(run.file, run.root)
         workspace.missing.forget()
         finder.adopt(run.file, {**run.overlays, run.file: run.text}, run.observe, anew)

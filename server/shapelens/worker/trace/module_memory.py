@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Container, Dict, Iterator, List, Sequence, Set, Tuple
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
@@ -11,6 +11,18 @@ from ...protocol import ParameterSeen
 from .value_summary import dtype_name
 
 Amount = Tuple[int, int]  # the number of parameters, and the bytes of parameters and buffers
+
+
+def parts_of(module: Any, but: Container[int] = ()) -> Iterator[Any]:
+    """A module and all that it holds, each once, but for those with these ids and what they hold."""
+    seen: Set[int] = set()
+    todo = [module]
+    while todo:
+        part = todo.pop()
+        if id(part) not in seen and id(part) not in but:
+            seen.add(id(part))
+            yield part
+            todo += [child for child in part.__dict__.get("_modules", {}).values() if child is not None]
 
 
 def own_tensors(module: Any) -> List[ParameterSeen]:

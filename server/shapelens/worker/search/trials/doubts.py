@@ -39,7 +39,7 @@ def is_mismatch(trial: Trial) -> bool:
 
 def places_of(bench: Bench, trial: Trial) -> List[Span]:
     """Where the last attempt failed: the expression, and the places where the layer and the module were made that this happened in."""
-    found, made = trial.found, bench.job.calls.spans
+    found, made = trial.found, bench.evaluation.calls.spans
     if found is None or found.span is None:
         return []
     running = [index for index in [found.layer, *found.inside[:1]] if index is not None and index < len(made)]
@@ -51,7 +51,7 @@ def comes_by(bench: Bench, expression: str, places: Sequence[Span]) -> bool:
     if bench.is_over or attempt(bench, expression).error is not None or bench.seen is None:
         return True  # It ran before, so that this is no ground to think otherwise.
     left = {(place.file, place.line, place.column, place.end_line, place.end_column) for place in places}
-    recorder = bench.job.recorder
+    recorder = bench.evaluation.recorder
     for number in bench.seen:
         site, file = recorder.sites[number], recorder.file_of(number)
         left.discard((file, *site.place))

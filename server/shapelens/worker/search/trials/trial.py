@@ -10,19 +10,19 @@ import torch
 
 from ....protocol import ExampleRun, Mismatch
 from ...calls.mismatches import mismatch_of
+from ...evaluation.evaluation import NONE_TURNED, Evaluation
+from ...evaluation.example_runner import ExampleRunner
 from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
-from ...meta import op_cache
-from ...sandbox.limits import MOST_WAITING, DeadlineReached, within
+from ...sandbox.limits import MOST_WAITING, TooLong, within
 from ...trace.frames import EXAMPLE_FILE
 from ...trace.recorder import Seen
-from ...unknown import stand_ins, unknown_sizes
-from ...unknown.conditions import branches, gave_up
+from ...unknown import unknown_sizes
+from ...unknown.conditions import Place, branches, gave_up
 
 MODEL = "__shapelens_model__"
 _GIVEN = "__shapelens_given__"
 _CALL = compile("%s(*%s[0], **%s[1])" % (MODEL, _GIVEN, _GIVEN), EXAMPLE_FILE, "eval")
 LONGEST = 0.5  # seconds that an attempt may take in any case
-_STOPS = (DeadlineReached, MemoryError, KeyboardInterrupt)
 
 
 class Refused(BaseException):
@@ -54,8 +54,9 @@ class Trial:
 class Bench:
     """Where attempts are made: the environment of a run, with the document loaded."""
 
-    def __init__(self, job: Any, names: Mapping[str, Any], seconds: float) -> None:
+    def __init__(self, job: ExampleRunner, names: Mapping[str, Any], seconds: float) -> None:
         self.job = job
+        self.evaluation: Evaluation = job.evaluation
         self.names = names
         self._started = time.perf_counter(), time.process_time()
         self._imported = 0.0  # seconds that imports took
@@ -72,7 +73,7 @@ class Bench:
     @property
     def seen_so_far(self) -> Dict[int, Seen]:
         """What the last attempt saw, be it to its end or not, with what was seen while its model was built."""
-        return {**self._before, **self.job.recorder.seen}
+        return {**self._before, **self.evaluation.recorder.seen}
 
     @property
     def is_over(self) -> bool:
@@ -95,7 +96,7 @@ class Bench:
         trial = self._evaluated(lambda namespace: eval(compile_expression(constructor), namespace))
         if trial.error is None:
             self._models = {constructor: trial.result}  # Only the last one: they may be large.
-            self._built = self.job.recorder.seen
+            self._built = self.evaluation.recorder.seen
         return trial.result, trial
 
     def whole(self, expression: str) -> Trial:
@@ -103,7 +104,7 @@ class Bench:
         self.tried += 1
         self._before = {}
         trial = self._evaluated(lambda namespace: eval(compile_expression(expression), namespace))
-        self.seen = self.job.recorder.seen if trial.error is None else None
+        self.seen = self.evaluation.recorder.seen if trial.error is None else None
         return trial
 
     def parted(self, constructor: str, arguments: str) -> Trial:
@@ -126,8 +127,8 @@ class Bench:
     def call(self, model: Any, arguments: str) -> Trial:
         """Call a model with arguments, written as in a call: `f32[B:2, 3], mask=None`."""
         self.tried += 1
-        trial = self._call(model, arguments, frozenset())
-        turned = branches.last(self.job.frames.is_user_file)
+        trial = self._call(model, arguments, NONE_TURNED)
+        turned = branches.last(self.evaluation.frames.is_user_file)
         if turned and trial.error is not None and self._gave_up(trial):
             # A condition on data led into a path that ends, as it does in a run.
             other = self._call(model, arguments, turned)
@@ -136,9 +137,9 @@ class Bench:
 
     def _gave_up(self, trial: Trial) -> bool:
         found = [trial.found] if trial.found is not None and isinstance(trial.error, Refused) else []
-        return gave_up(None if isinstance(trial.error, Refused) else trial.error, found, self.job.frames.is_user_file)
+        return gave_up(None if isinstance(trial.error, Refused) else trial.error, found, self.evaluation.frames.is_user_file)
 
-    def _call(self, model: Any, arguments: str, turned: Any) -> Trial:
+    def _call(self, model: Any, arguments: str, turned: FrozenSet[Place]) -> Trial:
         def evaluate(namespace: Namespace) -> Any:
             namespace[_GIVEN] = eval(compile_expression("(lambda *args, **kwargs: (args, kwargs))(%s)" % arguments), namespace)
             namespace[MODEL] = model
@@ -151,7 +152,7 @@ class Bench:
             job.attempts = [ExampleRun(self.target, expression, evidence="inferred", doubtful=True)]
             job.progress.begin()
         try:
-            trial = self._evaluated(evaluate, turned, keep=True)
+            trial = self._evaluated(evaluate, turned, keeps_modules=True)
         finally:
             job.progress.end()
         self.seen = self.seen_so_far if trial.error is None else None
@@ -159,53 +160,46 @@ class Bench:
 
     # --- both ---
 
-    def _evaluated(self, evaluate: Callable[[Namespace], Any], turned: Any = frozenset(), keep: bool = False) -> Trial:
-        self._start(turned, keep)
-        error: Optional[BaseException] = None
-        result: Any = None
+    def _evaluated(
+        self, evaluate: Callable[[Namespace], Any], turned: FrozenSet[Place] = NONE_TURNED, keeps_modules: bool = False
+    ) -> Trial:
+        evaluation, result = self.evaluation, None
+
+        def start() -> None:
+            self.seen = None
+            if not keeps_modules:
+                evaluation.watch_anew()
+            evaluation.start(0, turned, keeps_modules=keeps_modules)
+            unknown_sizes.state.met |= keeps_modules and self._built_of_unknown
+            evaluation.calls.refuse = Refused
+            evaluation.meta.recover = evaluation.calls.recovery.unable
+
+        def run_it() -> None:
+            nonlocal result
+            result = evaluate(self.namespace())
+
+        error: Optional[BaseException]
         try:
             with within(self.most_seconds) as limit:
-                result = evaluate(self.namespace())
-        except _STOPS:
-            raise
-        except op_cache.NeedsGraph:  # From now on nothing is looked up, so that it does not come again.
-            return self._evaluated(evaluate, turned, keep)
-        except BaseException as raised:
-            error = raised
+                error = evaluation.run(start, run_it, tried=True)
+        except TooLong as reached:
+            error = reached
         self._imported += limit.importing
         trial = self._ended(error)
         trial.result = result
         return trial
 
-    def _start(self, turned: Any = frozenset(), keep: bool = False) -> None:
-        job = self.job
-        self.seen = None
-        if keep:
-            job.recorder.start_example()
-            stand_ins.called.clear()
-            branches.start(turned)
-            unknown_sizes.start()
-            unknown_sizes.state.met |= self._built_of_unknown
-            op_cache.start()
-            job.calls.start_attempt()
-            job.meta.failure, job.meta.inside_layer, job.meta.vague = None, 0, False
-        else:
-            job.calls = job.next_calls()
-            job.start(0, turned)
-        job.calls.refuse = Refused
-        job.meta.recover = job.calls.recovery.unable
-
     def _ended(self, error: Optional[BaseException]) -> Trial:
-        job = self.job
-        job.meta.inside_layer = 0
+        evaluation = self.evaluation
+        evaluation.meta.inside_layer = 0
         self._built_of_unknown = unknown_sizes.state.met
         found: Optional[Mismatch] = None
         if isinstance(error, Refused):
             found = error.found
         elif error is not None:
-            found = mismatch_of(error, 0, job.frames, job.meta, job.calls)
-        trial = Trial(len(job.recorder.seen), error, found)
-        trial.classes = job.calls.called_classes()
+            found = mismatch_of(error, 0, evaluation.frames, evaluation.meta, evaluation.calls)
+        trial = Trial(len(evaluation.recorder.seen), error, found)
+        trial.classes = evaluation.calls.called_classes()
         return trial
 
 

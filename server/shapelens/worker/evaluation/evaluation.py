@@ -1,0 +1,109 @@
+"""Evaluates one thing after the other in a workspace. All that an evaluation leaves behind is reset before the next one, and one policy
+says which exceptions end more than the evaluation itself:
+
+| what happens | examples | what becomes of it |
+|---|---|---|
+| user code fails | any exception that user code raises; an exit, where the code was only tried | it is returned: a failure is data |
+| a limit is reached | TooLong | it is raised up to whoever has set that limit by `limits.within` |
+| the run is over | DeadlineReached, MemoryError (torch's, too), SystemExit, KeyboardInterrupt, Interrupted | it is raised up to run.py |
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, FrozenSet, Iterator, Optional
+
+from ..calls.module_calls import Calls
+from ..meta import op_cache
+from ..meta.mode import Meta
+from ..sandbox.limits import DeadlineReached, Interrupted, TooLong
+from ..trace.frames import Frames
+from ..trace.recorder import Recorder
+from ..trace.remarks import Remarks
+from ..unknown import stand_ins, unknown_sizes
+from ..unknown.conditions import Place, branches
+
+RUN_IS_OVER = (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt, Interrupted)
+NONE_TURNED: FrozenSet[Place] = frozenset()
+
+
+def is_failure(error: BaseException, *, tried: bool = False) -> bool:
+    """Whether an exception is a failure of user code, which ends no more than what is evaluated.
+
+    tried: nobody asked for that code to run, so that an exit is a failure, too.
+    """
+    if tried and isinstance(error, SystemExit):
+        return True
+    return not isinstance(error, (*RUN_IS_OVER, TooLong, op_cache.NeedsGraph))
+
+
+class Evaluation:
+    """What is evaluated in a workspace, and all that watches it. `calls` is the watch over the modules of what is evaluated now."""
+
+    def __init__(self, recorder: Recorder, meta: Meta, frames: Frames) -> None:
+        self.recorder = recorder
+        self.meta = meta
+        self.frames = frames
+        self.remarks = meta.remarks = Remarks(frames, recorder)
+        self.calls = Calls(recorder, meta, frames)
+
+    def watch_anew(self) -> Calls:
+        """Let a new watch see the modules from now on: the one until now keeps what it has seen."""
+        self.calls = Calls(self.recorder, self.meta, self.frames, self.calls.defined)
+        return self.calls
+
+    def start(
+        self, example: int = 0, turned: FrozenSet[Place] = NONE_TURNED, *, other_path: bool = False, keeps_modules: bool = False
+    ) -> None:
+        """Forget what the last evaluation saw.
+
+        example: the number of the example that is evaluated next.
+        turned: the conditions on data that go the other way than they would; other_path: all others do.
+        keeps_modules: modules that were built before are called now.
+        """
+        self.recorder.start_example()
+        stand_ins.called.clear()
+        branches.start(turned)
+        op_cache.start()
+        unknown_sizes.start(other_path)
+        self.meta.failure, self.meta.inside_layer, self.meta.vague = None, 0, False
+        self.remarks.start_example(example)
+        if keeps_modules:
+            self.calls.start_attempt()
+        else:
+            self.calls.start_example(example)
+        self.meta.recover = self.calls.recovery.operation
+
+    def attempt(self, evaluate: Callable[[], Any], *, tried: bool = False) -> Optional[BaseException]:
+        """Evaluate something; the exception that user code ended it with, if any. Raises what ends more than that (see above), and
+        op_cache.NeedsGraph where it has to be evaluated again from the start.
+        """
+        try:
+            evaluate()
+        except BaseException as error:  # Whatever user code raises.
+            if not is_failure(error, tried=tried):
+                raise
+            if "can't allocate memory" in str(error):  # What torch says where Python says MemoryError.
+                raise MemoryError from error
+            return error
+        return None
+
+    def run(self, start: Callable[[], None], evaluate: Callable[[], Any], *, tried: bool = False) -> Optional[BaseException]:
+        """`start`, which has to call the method of that name, then `attempt`: both once more where gradients are asked for."""
+        start()
+        try:
+            return self.attempt(evaluate, tried=tried)
+        except op_cache.NeedsGraph:  # From now on no operation is looked up, so that this does not come again.
+            return self.run(start, evaluate, tried=tried)
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is evaluated meanwhile is not what was asked for: what was seen before, and how, is there again afterwards."""
+        calls, seen, remarks = self.calls, self.recorder.seen, self.remarks.found
+        asked, turned, met = branches.asked, branches.turned, unknown_sizes.state.met
+        try:
+            yield
+        finally:
+            unknown_sizes.start()
+            self.calls, self.recorder.seen, self.remarks.found = calls, seen, remarks
+            branches.asked, branches.turned, unknown_sizes.state.met = asked, turned, met

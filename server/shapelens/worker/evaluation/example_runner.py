@@ -1,0 +1,268 @@
+"""Evaluates the examples of a run and puts what they show into its trace: first as they are, then with other sizes, to name dims."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from types import CodeType
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set
+
+import torch
+
+from ...protocol import ExampleRun, LayerSeen, Observation, Run, Trace, Traced, Value
+from ..calls.mismatches import mismatch_of, one_line
+from ..calls.module_calls import shift
+from ..sandbox.limits import Interrupted
+from ..shims import file_access
+from ..trace.dim_names import Sizes, distinct, name_shape
+from ..trace.progress import EVERY, SOON
+from ..trace.recorder import Seen
+from ..trace.remarks import name_remarks
+from ..trace.value_summary import value_of
+from ..unknown import unknown_sizes
+from ..unknown.conditions import LONGEST, Place, branches, gave_up
+from .branch_exploration import explore
+from .early_findings import EarlyFindings
+from .evaluated import Evaluated, named_calls
+from .evaluation import NONE_TURNED, RUN_IS_OVER
+from .expression import compile_expression, evaluate
+from .probing import probes, what
+from .workspace import Workspace
+
+MOST_NAMED_DIMS = 6  # each costs a probe
+
+Evaluate = Callable[[], Optional[BaseException]]
+
+
+class ExampleRunner:
+    """Evaluates the examples of a run, one after the other. `names` are those of the loaded document."""
+
+    def __init__(self, run: Run, send: Callable[[Any], None], workspace: Workspace, known: Callable[[], None]) -> None:
+        self.run = run
+        self.send = send
+        self.workspace = workspace
+        self.names: Dict[str, Any] = {}
+        self.evaluation, self.recorder, self.frames = workspace.evaluation, workspace.recorder, workspace.frames
+        self.progress = workspace.progress
+        self.progress.send = self._send_so_far
+        self.progress.first = EVERY if run.search is None else SOON
+        self.findings = EarlyFindings(run, send, self.progress, known)
+        self.attempts: List[ExampleRun] = []  # what the search tries, as long as there is no example
+        self.first_path: Callable[[ExampleRun, Evaluate], Optional[BaseException]] = lambda example, run_it: run_it()
+        """Does an example for the first time; whoever writes down what is built and called takes part here."""
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the run, as far as it has come."""
+        return self.workspace.trace
+
+    # --- one example ---
+
+    def compiled(self, example: ExampleRun, expression: str = "") -> Optional[CodeType]:
+        """Add an example to the trace and compile it, or the `expression` that stands for it; None where that is no expression."""
+        self.trace.examples.append(example)
+        try:
+            return compile_expression(expression or example.expression)
+        except (SyntaxError, ValueError) as error:
+            example.error, example.error_kind = getattr(error, "msg", None) or str(error), "syntax"
+            return None
+
+    def evaluate(self, example: ExampleRun, expression: str = "") -> Optional[Evaluated]:
+        """Evaluate an example, or the `expression` that stands for it, and add it to the trace, but for what it saw: `record` does that.
+
+        None where it does not compile. Raises what ends more than the example (evaluation.py).
+        """
+        index, code = len(self.trace.examples), self.compiled(example, expression)
+        if code is None:
+            return None
+        start, self.recorder.reached = time.perf_counter(), set()
+        is_user_file = self.frames.is_user_file
+        follow = partial(self._follow, example, index, partial(evaluate, code, self.names, {}, example.dims))
+        error = self.first_path(example, follow)
+        turned = branches.last(is_user_file)
+        while turned and gave_up(error, self.evaluation.calls.mismatches, is_user_file):
+            # A condition on data led into a path that ends; where no other path goes on, the first is what is told of.
+            error = follow(branches.turned | turned)
+            turned = branches.last(is_user_file)
+        if branches.turned and gave_up(error, self.evaluation.calls.mismatches, is_user_file):
+            error = follow()
+        calls, end = self.evaluation.calls, self._end_of(error)
+        seconds = time.perf_counter() - start
+        alone = branches.places(is_user_file) if seconds < LONGEST else []
+        is_explored = seconds < self.run.deadline / 10 and (unknown_sizes.state.cut or bool(branches.asked))
+        if is_explored:
+            explore(self.evaluation, partial(evaluate, code, self.names, {}, {}), alone)
+        example.seconds, example.reached = time.perf_counter() - start, self.recorder.functions(self.run.file)
+        calls.ended = True
+        self.trace.mismatches += calls.mismatches
+        line = self.frames.line
+        notes = [*branches.notes(is_user_file, line), *file_access.notes(is_user_file, line), *self.workspace.absences()]
+        self.trace.notes += [note for note in notes if note not in self.trace.notes]
+        if error is not None:
+            self.failed(example, index, error, len(self.trace.layers))
+        if calls.models:
+            _measure(calls.models[0], example)
+        found = Evaluated(self.recorder.seen, calls, example.dims, end)
+        found.code, found.first_layer = code, len(self.trace.layers)
+        found.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
+        found.remarks = self.evaluation.remarks.found
+        found.turned, found.is_explored, found.turned_alone = branches.turned, is_explored, alone
+        return found
+
+    def _follow(
+        self, example: ExampleRun, index: int, run_it: Callable[[], None], turned: FrozenSet[Place] = NONE_TURNED
+    ) -> Optional[BaseException]:
+        """Evaluate an example with these conditions on data turned; the exception that ended it, if one did."""
+
+        def start() -> None:
+            self.evaluation.start(index, turned)
+            self.findings.expect_first(self.evaluation.calls, lambda: self.trace)
+            self.progress.begin()
+
+        try:
+            return self.evaluation.run(start, run_it)
+        except Interrupted:
+            raise
+        except RUN_IS_OVER as stop:
+            example.error = one_line(stop) or type(stop).__name__
+            self.record(self.seen_so_far())
+            self.trace.mismatches += self.evaluation.calls.mismatches
+            raise
+        finally:
+            self.progress.end()
+
+    def seen_so_far(self) -> Evaluated:
+        """What the evaluation under way has seen until now."""
+        found = Evaluated(self.recorder.seen, self.evaluation.calls)
+        found.first_layer = len(self.trace.layers)
+        return found
+
+    def _send_so_far(self) -> None:
+        """Send what the example that runs has shown until now, without mismatches: they are told when it has ended."""
+        whole = self.trace
+        self.workspace.trace = replace(whole, examples=whole.examples or self.attempts, layers=list(whole.layers), mismatches=[])
+        try:
+            self._record(self.seen_so_far(), [])
+            self.send(Traced(self.run.run_id, "partial", self.trace))
+        finally:
+            self.workspace.trace = whole
+
+    def failed(self, example: ExampleRun, index: int, error: BaseException, first_layer: int) -> None:
+        """Put the exception that ended an example into the trace."""
+        found = mismatch_of(error, index, self.frames, self.evaluation.meta, self.evaluation.calls)
+        example.error = "%s: %s" % (found.exception, found.message)
+        example.error_span = found.span
+        if not found.trail:
+            # Raised by the expression itself: a name that does not exist, arguments that do not fit.
+            example.error_kind = "example"
+            return
+        if found.code == "definition":  # Of something that failed there, which has been said.
+            example.error_kind = "mismatch"
+            return
+        shift(found, first_layer)
+        example.error_kind = "exception" if found.code == "exception" else "mismatch"
+        self.trace.mismatches.append(found)
+
+    def _end_of(self, error: Optional[BaseException]) -> Any:
+        """Where an exception ended an example; None where it ran to its end."""
+        if error is None:
+            return None
+        trail = self.frames.trail_of(error.__traceback__)
+        return type(error).__name__, trail[-1] if trail else None
+
+    # --- what it saw ---
+
+    def record(self, found: Evaluated) -> None:
+        """Put what an evaluation of an example saw into the trace, for the first time."""
+        for mismatch in found.calls.mismatches:
+            shift(mismatch, found.first_layer)
+        for remark in found.remarks:
+            shift(remark, found.first_layer)
+        self._record(found, [])
+
+    def _record(self, found: Evaluated, others: List[Evaluated]) -> None:
+        """Put what an evaluation saw into the trace, in the place of what is there of this example, with names of dims by `others`."""
+        self.progress.look()
+        own = {name: found.sizes[name] for name in others[0].sizes} if others else found.sizes
+        sizes = [own] + [other.sizes for other in others]
+        first, index, trace = found.first_layer, found.example, self.trace
+
+        def name_site(number: int, seen: Seen) -> Any:
+            return distinct(seen, [other.sites.get(number) for other in others], sizes)
+
+        held, self.recorder.seen = self.recorder.seen, found.sites
+        trace.files, trace.called = list(dict.fromkeys(self.workspace.finder.loaded)), self.recorder.always_reached(self.run.file)
+        observations: List[Observation] = self.recorder.observations(index, name_site, self._shown())
+        if first:
+            for observation in observations:
+                observation.values = [_of_layer(value, first) for value in observation.values]
+        self.recorder.seen = held
+        layers: List[LayerSeen] = found.calls.layers(first, lambda number, seen: named_calls(number, others, sizes, seen))
+        name_remarks(found.remarks, [other.remarks for other in others], sizes)
+        for given, *same_given in zip(found.refused, *[other.refused for other in others]) if others else ():
+            for number, (value, *same) in enumerate(zip(given, *same_given)):
+                shapes = [part.shape for part in [value] + same]
+                if all(shape is not None and len(shape) == len(value.shape or []) for shape in shapes):
+                    given[number] = replace(value, named=list(name_shape(shapes, sizes)))
+        trace.observations = [item for item in trace.observations if item.example != index] + observations
+        trace.layers[first : first + len(layers)] = layers
+        count = len(trace.layers)
+        for observation in observations:
+            if any((value.layer or 0) >= count for value in observation.values):  # Of a model that an earlier attempt has built.
+                observation.values = [replace(value, layer=None) if (value.layer or 0) >= count else value for value in observation.values]
+
+    def _shown(self) -> Set[str]:
+        """The files whose values are sent: open documents, and those that a mismatch lies in or was called from."""
+        led_there = {span.file for mismatch in self.trace.mismatches + self.evaluation.calls.mismatches for span in mismatch.trail}
+        return {self.run.file, *self.run.observe, *led_there}
+
+    # --- named dims ---
+
+    def seconds_to_name(self, examples: List[Evaluated]) -> float:
+        """How long `name_dims` will take, about."""
+        return sum(self.trace.examples[found.example].seconds * len(found.sizes) for found in examples)
+
+    def name_dims(self, examples: List[Evaluated]) -> None:
+        """Evaluate examples again with other sizes, and record them with names for their dims."""
+        for found in examples:
+            if not found.sizes or len(found.sizes) > MOST_NAMED_DIMS:
+                continue
+            mismatches = [what(mismatch) for mismatch in found.calls.mismatches]
+            example, self.recorder.reached = self.trace.examples[found.example], set()
+            others = probes(found, partial(self._probe, found, mismatches), any_size=bool(example.evidence))
+            example.reached = self.recorder.functions(self.run.file, also=example.reached)
+            if others:
+                self._record(found, others)
+
+    def _probe(self, found: Evaluated, mismatches: List[Any], sizes: Sizes) -> Optional[Evaluated]:
+        """An example with other sizes; None where it goes another way than the run did."""
+        evaluation = self.evaluation
+        dims: Sizes = {}
+        error = evaluation.run(lambda: evaluation.start(0, found.turned), partial(evaluate, found.code, self.names, sizes, dims))
+        met = evaluation.calls.mismatches
+        # A size that the model cannot take ends the probe elsewhere than the run, or brings other mismatches.
+        if dims != sizes or self._end_of(error) != found.end or [what(mismatch) for mismatch in met] != mismatches:
+            return None
+        probe = Evaluated(self.recorder.seen, evaluation.calls, dict(sizes))
+        failed = list(met)
+        if error is not None and found.end[1] is not None:
+            failed.append(mismatch_of(error, 0, self.frames, evaluation.meta, evaluation.calls))
+        probe.refused = [mismatch.inputs for mismatch in failed]
+        probe.remarks = evaluation.remarks.found
+        if found.is_explored:
+            explore(evaluation, partial(evaluate, found.code, self.names, sizes, {}), found.turned_alone)
+        return probe
+
+
+def _measure(model: Any, example: ExampleRun) -> None:
+    """Note how many parameters a model has, and how large it is."""
+    with torch._C.DisableTorchFunction():  # Tensors answer without the mode of the run.
+        example.parameter_count = sum(parameter.numel() for parameter in model.parameters())
+        tensors = list(model.parameters()) + list(model.buffers())
+        example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _of_layer(value: Value, first: int) -> Value:
+    """A value whose layer, if it is one, is counted from the first layer of its example."""
+    return value if value.layer is None else value_of(("layer", value.layer + first))
