@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from shapelens.analysis.display.hints import Hint
@@ -22,10 +21,10 @@ from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.pipeline import Pipeline
 from shapelens.lsp.runs.schedule import Schedule, debounce
-from shapelens.lsp.workspace.configuration import Configuration
 from shapelens.lsp.workspace.consent import Consent
 from shapelens.lsp.workspace.parsed_files import depends_on
 from shapelens.lsp.workspace.workers import Workers
+from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.protocol import Alternative
 from shapelens.runner import Worker, WorkerState
 from shapelens.source.edits import set_directive
@@ -43,22 +42,18 @@ class Session:
 
     def __init__(self, client: Client, interpreter_option: str | None, workers: Workers, store: Store | None) -> None:
         self.documents: dict[str, Document] = {}
-        self.folders: list[str] = []  # absolute paths of the workspace folders
-        self._client = client
-        self._interpreter_option = interpreter_option  # what the command line said: nothing else counts then
-        self._interpreter: str | None = None  # what the editor found
-        self._configuration = Configuration(self.root)
         self._consent = Consent(client.ask, self._interpreter_changed)
-        self._workers = workers
+        self.workspace = Workspace(self.documents, workers, self._consent, interpreter_option)
+        self._client = client
         self._cached_runs = CachedRuns(store)
-        self._pipeline = Pipeline(self.documents, self._configuration, self._workers, client, self._cached_runs, self._place)
+        self._pipeline = Pipeline(self.documents, self.workspace, client, self._cached_runs)
         self._schedule = Schedule(self._pipeline.run, self._pipeline.runner.cancel, self._pipeline.background_fixes)
 
     def greet(self) -> None:
         """The client has said hello: tell it of what has happened until now, too."""
-        self._configuration.greeted()
-        self._pipeline.importers.look_around(list(self.folders))
-        self._workers.listen(self._tell_state)
+        self.workspace.configuration.greeted()
+        self._pipeline.importers.look_around(list(self.workspace.folders))
+        self.workspace.workers.listen(self._tell_state)
         asyncio.get_running_loop().call_later(WARM_UP_AFTER, warm_up)
 
     # --- documents ---
@@ -223,24 +218,23 @@ class Session:
 
     def configure(self, section: dict[str, Any]) -> None:
         """The editor's settings. What is shown follows at once, and everything runs again."""
-        if self._configuration.set_editor(section):
+        if self.workspace.configuration.set_editor(section):
             self._settings_changed()
 
     def settings_known(self) -> None:
         """The editor has said all that it has to say about settings for now: what they leave open may be asked."""
         self._consent.begin()
         for document in self.documents.values():
-            self._worker(document)
+            self.workspace.worker(document)
 
     def project_changed(self) -> None:
         """The project's settings may have changed on disk."""
-        if self._configuration.reread():
+        if self.workspace.configuration.reread():
             self._settings_changed()
 
     def use_interpreter(self, path: str | None) -> None:
         """The interpreter that the editor has found; None: find one. A setting of the editor that names one wins."""
-        if path != self._interpreter:
-            self._interpreter = path
+        if self.workspace.use_interpreter(path):
             self._interpreter_changed()
 
     def _interpreter_changed(self) -> None:
@@ -259,27 +253,9 @@ class Session:
 
     # --- workers ---
 
-    def root(self, document: Document) -> str:
-        """The workspace folder that a document lies in, the innermost one; "" where there is none."""
-        inside = [folder for folder in self.folders if Path(document.path).is_relative_to(folder)]
-        return max(inside, key=len, default="")
-
-    def _place(self, document: Document) -> tuple[str, Worker]:
-        worker = self._worker(document)
-        # A worker whose interpreter nobody uses any more only takes up memory.
-        self._workers.keep({self._worker(each) for each in self.documents.values()} | {worker})
-        return self.root(document), worker
-
-    def _worker(self, document: Document) -> Worker:
-        # A file outside of the workspace shares the environment of a folder that is in use; no folder's is started for it.
-        root = self.root(document) or next(filter(None, map(self.root, self.documents.values())), "")
-        settings = self._configuration.of(document)
-        said = self._interpreter_option or settings.interpreter or self._interpreter
-        return self._workers.of(self._consent.interpreter(root, said, settings), root)
-
     def settled(self, document: Document) -> tuple[str, str, list[ReadState]] | None:
         """Interpreter, environment and what was read behind what is shown of a document; None unless a new server would show the same."""
-        analysis, worker = document.analysis, self._worker(document)
+        analysis, worker = document.analysis, self.workspace.worker(document)
         if analysis is None or analysis.version != document.version or not document.saved or self._pipeline.runner.is_running(document):
             return None
         if (
@@ -294,7 +270,7 @@ class Session:
         runs = document.runs_behind(analysis)
         read = [self._cached_runs.read_by(ran.run) for ran in runs]
         environment = self._cached_runs.identity(worker.interpreter)
-        if not runs or environment is None or not self._configuration.is_as_at_first(document):
+        if not runs or environment is None or not self.workspace.configuration.is_as_at_first(document):
             return None
         known = [each for each in read if each is not None]
         others = {ran.run.file: ran.run.text for ran in runs if ran.run.file != document.path}
@@ -318,7 +294,7 @@ class Session:
 
     async def restart(self) -> None:
         """End all workers, start them anew and run every document again."""
-        await self._workers.restart()
+        await self.workspace.workers.restart()
         self._pipeline.found.forget()
         self.run_all()
 
@@ -326,5 +302,5 @@ class Session:
         """The client says goodbye: no run and no process is left when this returns."""
         for document in self.documents.values():
             self._schedule.forget(document)
-        await self._workers.stop()
+        await self.workspace.workers.stop()
         await self._cached_runs.written()

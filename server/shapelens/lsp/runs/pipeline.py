@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pygls import uris
@@ -22,36 +22,25 @@ from shapelens.lsp.runs.plan import FollowEdit, RunAffected, StayAsShown, plan
 from shapelens.lsp.runs.run import Runner
 from shapelens.lsp.runs.show import Presenter
 from shapelens.lsp.runs.stages import ImporterRun, OwnRun
-from shapelens.lsp.workspace.configuration import Configuration
 from shapelens.lsp.workspace.importers import Importers
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
-from shapelens.lsp.workspace.workers import Workers
+from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.protocol import Search
-from shapelens.runner import Worker
 
 
 class Pipeline:
     """Takes one document at a time through the four steps, and the files that import it where those show it better than a search would."""
 
-    def __init__(
-        self,
-        documents: Mapping[str, Document],
-        configuration: Configuration,
-        workers: Workers,
-        client: Client,
-        cached_runs: CachedRuns,
-        place: Callable[[Document], tuple[str, Worker]],
-    ) -> None:
-        """place: gives the workspace folder of a document, and the worker that runs it."""
+    def __init__(self, documents: Mapping[str, Document], workspace: Workspace, client: Client, cached_runs: CachedRuns) -> None:
         self._documents = documents
         self._parsed_files = ParsedFiles(documents)
         run_ids = itertools.count(1)
         self.found = FoundExamples(self._parsed_files.state_of)
-        self.importers = Importers(documents, configuration, place)
+        self.importers = Importers(documents, workspace)
         self.background_fixes = BackgroundFixes(client, cached_runs, self._parsed_files, run_ids)
-        self.presenter = Presenter(documents, configuration, client, self.found, self._parsed_files, self.background_fixes)
-        self.runner = Runner(documents, workers, client, cached_runs, self.found, self.background_fixes, run_ids, place)
-        self._chooser = Chooser(documents, configuration, self.found)
+        self.presenter = Presenter(documents, workspace.configuration, client, self.found, self._parsed_files, self.background_fixes)
+        self.runner = Runner(documents, workspace, client, cached_runs, self.found, self.background_fixes, run_ids)
+        self._chooser = Chooser(documents, workspace.configuration, self.found)
 
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that

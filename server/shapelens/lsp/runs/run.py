@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from shapelens import protocol
@@ -18,7 +18,7 @@ from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.progress import tell_when_slow
 from shapelens.lsp.runs.stages import ImporterRun, OwnRun
 from shapelens.lsp.runs.trial import try_run
-from shapelens.lsp.workspace.workers import Workers
+from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
 
@@ -33,23 +33,20 @@ class Runner:
     def __init__(
         self,
         documents: Mapping[str, Document],
-        workers: Workers,
+        workspace: Workspace,
         client: Client,
         cached_runs: CachedRuns,
         found: FoundExamples,
         background_fixes: BackgroundFixes,
         run_ids: itertools.count[int],
-        place: Callable[[Document], tuple[str, Worker]],
     ) -> None:
-        """place: gives the workspace folder of a document, and the worker that runs it."""
         self._documents = documents
-        self._workers = workers
+        self._workspace = workspace
         self._client = client
         self._cached_runs = cached_runs
         self._found = found
         self._fix_search = background_fixes
         self._run_ids = run_ids
-        self._place = place
         self._under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
 
     def is_running(self, document: Document) -> bool:
@@ -77,7 +74,7 @@ class Runner:
 
     async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:
         """Whether an example runs, and what comes out of it or is wrong; None where there is no time to try it."""
-        root, worker = self._place(document)
+        worker, root = self._workspace.only_worker(document), self._workspace.root(document)
         if document.module.errors:
             return None
         request = protocol.ExampleRequest(class_name, expression)
@@ -86,7 +83,7 @@ class Runner:
         return await try_run(run, worker)
 
     def _to_send(self, document: Document, results: OwnRun | ImporterRun, search: protocol.Search | None) -> RepeatableRun:
-        root, worker = self._place(document)
+        worker, root = self._workspace.only_worker(document), self._workspace.root(document)
         analysis = results.analysis
         worker.preload(third_party(analysis.module.imports, root, document.path))
         again = analysis.kept.again if analysis.kept is not None else None
@@ -111,7 +108,7 @@ class Runner:
         run, worker = repeatable.run, repeatable.worker
         wanted = [*(request.target for request in run.examples), *(run.search.classes if run.search is not None else ())]
         logger.debug("run %d: %s of %s", run.run_id, ", ".join(wanted) or "nothing", document.path)
-        self._workers.new_run()
+        self._workspace.workers.new_run()
         self._under_way[on_behalf_of] = (worker, run.run_id)
         results.run = repeatable
         self._fix_search.expect(on_behalf_of)

@@ -37,7 +37,7 @@ def _handle_life(server: Server) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
         folders = [folder.uri for folder in params.workspace_folders or []] or [params.root_uri or ""]
-        session.folders[:] = [path for uri in folders if (path := uris.to_fs_path(uri))]
+        session.workspace.folders[:] = [path for uri in folders if (path := uris.to_fs_path(uri))]
         options = params.initialization_options
         if isinstance(options, dict):
             # A client that speaks of interpreters is one of ours: it has a place for the status, and popups of its own.
@@ -120,7 +120,7 @@ def _handle_settings(server: Server) -> None:
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
-        session.folders[:] = [path for folder in server.workspace.folders.values() if (path := uris.to_fs_path(folder.uri))]
+        session.workspace.folders[:] = [path for folder in server.workspace.folders.values() if (path := uris.to_fs_path(folder.uri))]
         session.run_all()
 
     @server.feature("shapelens/interpreter")
