@@ -31,7 +31,7 @@ from shapelens.source.module import Module, parse
 # Nobody types meanwhile, so there is time to try what is less likely.
 SEARCH_SECONDS = 10.0
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
-# Outcomes of a run that it will have again; the others may be the machine's.
+# Outcomes that a run has each time; the others may be due to the machine.
 LASTING = ("ok", "exit", "memory")
 
 

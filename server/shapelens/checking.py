@@ -84,7 +84,7 @@ class Checker:
             await asyncio.gather(*slots, return_exceptions=True)
             for result in results:
                 if not result.cancel() and not result.cancelled():
-                    result.exception()  # One is enough.
+                    result.exception()  # One error is raised; the others are marked as seen.
 
     async def _go_through(
         self,
@@ -143,7 +143,7 @@ class Checker:
             same = self._inputs.same(value["read"])
             checked: CheckedFile = build(CheckedFile, value["checked"])
         except (KeyError, TypeError, ValueError, AttributeError):
-            return None  # Not of our making.
+            return None  # Another program wrote this entry.
         return checked if same else None
 
     def _keep(self, python: str, path: Path, text: str, named: bool, analysed: Analysed, checked: CheckedFile) -> None:

@@ -24,7 +24,7 @@ class Shared:
         self.tables: Tables = {cls: [] for cls in classes}
         self._numbers: Dict[Any, int] = {}  # by what identifies an object
         self._by_content = {cls for cls in self.tables if cls.__dataclass_params__.frozen}  # type: ignore[attr-defined]
-        self._held: List[Any] = []  # An id is one object's only as long as that lives.
+        self._held: List[Any] = []  # An id belongs to one object only as long as that object lives.
 
     def number(self, item: Any) -> int:
         """The number of an object, which is written if it is new."""

@@ -53,7 +53,7 @@ class RunCache:
             traced, finished = build(Traced, value["traced"]), build(Finished, value["finished"])
             same = self._same(value, run, traced.trace)
         except (KeyError, TypeError, ValueError, AttributeError):
-            return None  # Not of our making.
+            return None  # Another program wrote this entry.
         traced.run_id = finished.run_id = run.run_id
         return KeptRun(traced, finished, value["read"]) if same else None
 

@@ -38,7 +38,7 @@ class Store:
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self.folder = folder
         self._limit = limit
-        self._written = LOOK_EVERY  # The first write looks.
+        self._written = LOOK_EVERY  # The first write looks whether there is room.
 
     def get(self, key: str) -> Any:
         """The value of a key (a digest in hex), or None. It counts as used now; one that is damaged is removed."""

@@ -93,10 +93,10 @@ class FoundExamples:
                 before = self._by_class.get((path, run.target))
                 same = before is not None and before.run.expression == run.expression
                 failed = index in wrong or run.error is not None or run.doubtful
-                text = None  # Of one that runs it is never asked for.
+                text = None  # The text is not needed of an example that runs.
                 if (failed and remember) or (before is not None and before.run.doubtful):
                     text = self._text(module, run, files, surroundings)
-                if before is not None and same and run.tried <= 1 and not run.others:  # It was known, so that nothing else was tried.
+                if before is not None and same and run.tried <= 1 and not run.others:  # It was known, so no other was tried.
                     doubtful = run.doubtful or (before.run.doubtful and before.text == text)
                     run = replace(run, tried=before.run.tried, others=before.run.others, doubtful=doubtful)
                 if remember and (whole or run.seconds):

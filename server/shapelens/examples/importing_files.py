@@ -57,7 +57,7 @@ class ImportingFiles:
         """`unchanging`: the files stay as they are, so that each folder is read once."""
         self._unchanging = unchanging
         self._scanned: dict[str, _Scanned] = {}  # by path
-        self._scanning = threading.Lock()  # Whoever comes second finds it done.
+        self._scanning = threading.Lock()  # A second thread waits, and finds the files scanned.
         self._of_root: dict[str, dict[str, _Scanned]] = {}
 
     def of(self, path: str, root: str, settings: Settings, texts: Mapping[str, str], classes: Collection[str] = ()) -> list[ImportingFile]:

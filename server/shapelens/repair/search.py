@@ -81,7 +81,7 @@ class RepairSearch:
             if len(working) == MOST_FIXES or (number and time.monotonic() > end):
                 break
             if any(_place(other) == _place(fix) for *_, other in working):
-                continue  # A likelier text works there.
+                continue  # A likelier fix works in this place already.
             left = await self._left(finding, fix)
             if left is not None:
                 end = min(end, time.monotonic() + self._limits.seconds_for_others)

@@ -220,7 +220,7 @@ class Worker:
     async def _until_ended(self, process: processes.Process) -> None:
         await process.ended.wait()
         if process is not self._process or self._stopping:
-            return  # It was ended by us.
+            return  # We ended the process ourselves.
         self._process = None
         self._crashes += 1
         detail = _how_it_ended(process)
@@ -295,10 +295,10 @@ class Worker:
         elif job.cancelled.is_set():
             job.finish("cancelled")  # The next run need not wait until the process has done with this one.
             if not process.ended.is_set():
-                told = self._cancelled[job.run.run_id] = asyncio.Event()  # Now: the process may tell it at any moment.
+                told = self._cancelled[job.run.run_id] = asyncio.Event()  # Before the process tells, which it may at any moment.
                 self._watch(self._until_told(process, job.run.run_id, told))
         elif process.ended.is_set() and not all(told.is_set() for told in before):
-            await self._execute(job)  # It had not come to it.
+            await self._execute(job)  # The worker had not come to this run.
         elif process.ended.is_set():
             await self._give_up(process, job, "crash")
         else:

@@ -94,7 +94,7 @@ class StatementReader:
                 if not at_end and not (kind == "operation" and self._in_operand(node, position)):
                     around.append(found)
             elif isinstance(node, cst.Attribute) and position < Span(*self._statement.place(node.attr)).start:
-                continue  # It is on what the attribute is looked up on.
+                continue  # The position is on what the attribute is looked up on.
             else:
                 (ending if at_end else inside).append(found)
         operators = [min(around)] if around and self._expressions[min(around)[1]][1] == "operation" else []

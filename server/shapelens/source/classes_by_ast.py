@@ -110,7 +110,7 @@ def _dotted(node: ast.expr) -> str | None:
         names.append(node.attr)
         node = node.value
     if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool)):
-        return ".".join([str(node.value), *reversed(names)])  # A name like any other to libcst.
+        return ".".join([str(node.value), *reversed(names)])  # To libcst, True, False and None are names like any other.
     return ".".join([node.id, *reversed(names)]) if isinstance(node, ast.Name) else None
 
 

@@ -50,7 +50,7 @@ class PositionMap:
     """
 
     def __init__(self, changes: Sequence[_Change] = ()) -> None:
-        # Text that was inserted and deleted again leaves no trace.
+        # Text that was inserted and deleted again changes no position.
         self._changes = [change for change in changes if change.old_start != change.old_end or change.new_start != change.new_end]
         self._old_starts = [change.old_start for change in self._changes]
 

@@ -145,7 +145,7 @@ def _parsed(piece: str, chunk: Chunk) -> TopLevelStatement:
     try:
         syntax.refuse_what_nests_too_deeply(piece, chunk.lines, chunk.start)
         known = read_by_ast(piece, chunk.lines, chunk.start)
-        if known is None:  # It is wrong, or of a newer Python than this one.
+        if known is None:  # The statement is wrong, or of a newer Python than this one.
             known = read_by_libcst(syntax.parse(piece, chunk.lines, chunk.start), piece, chunk.lines, chunk.start)
         classes, names = known
     except syntax.Unparsable as error:

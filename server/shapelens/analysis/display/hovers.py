@@ -81,7 +81,7 @@ def _observed(module: Module, trace: Trace, span: Span) -> list[Observation]:
 
 
 def _same_place(found: Span, span: Span, seen: Observation) -> bool:
-    if seen.kind == "parameter":  # Its span holds the annotation too.
+    if seen.kind == "parameter":  # The span of a parameter holds its annotation too.
         return (found.line, found.column) == (span.line, span.column)
     return found == span
 

@@ -24,7 +24,7 @@ _DIM = {
     "argmin": 1, "cumsum": 1, "softmax": 1, "log_softmax": 1, "flatten": 1, "select": 1, "index_select": 1, "narrow": 1, "gather": 1,
     "transpose": 1, "swapaxes": 1, "swapdims": 1, "movedim": 1, "moveaxis": 1, "unflatten": 1,
 }  # fmt: skip
-_ONE_DIM = {"select", "index_select", "narrow", "gather", "unflatten"}  # What follows the dim is none.
+_ONE_DIM = {"select", "index_select", "narrow", "gather", "unflatten"}  # The arguments that follow `dim` are no dims.
 _TWO_DIMS = {"transpose", "swapaxes", "swapdims", "movedim", "moveaxis"}
 _DIM_KEYWORDS = {"dim", "axis", "start_dim", "end_dim", "dim0", "dim1"}
 _ORDERS = {"permute"}
@@ -98,7 +98,7 @@ def _dims(call: Call, name: str, first: int, rank: int) -> Iterator[Rewriting]:
         if not is_dim:
             continue
         if number is not None:
-            # Two dims of one call are different ones.
+            # The dims that one call names have to differ.
             taken = {each % rank for each in map(_number, call.arguments) if each is not None} if name in _TWO_DIMS else set()
             for other in _other_dims(number, rank):
                 if other % rank in taken:

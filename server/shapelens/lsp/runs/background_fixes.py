@@ -51,7 +51,7 @@ class BackgroundFixes:
         self._parsed_files = parsed_files
         self._run_ids = run_ids
         self._tasks: dict[Document, _Task] = {}
-        # What was run last, its findings, and these with fixes.
+        # The texts that were run last, their findings without fixes, and the same findings with those that work.
         self._known: WeakKeyDictionary[Document, tuple[object, list[Finding], list[Finding]]] = WeakKeyDictionary()
         self._expected: dict[Document, asyncio.Event] = {}  # set when more is known of which fixes work
 
@@ -67,7 +67,7 @@ class BackgroundFixes:
             return
         known = self._known.get(document)
         if known is not None and known[0] == _texts(runs) and analysis.findings in known[1:]:
-            # Something else ran that has nothing to do with this.
+            # These findings were searched before: what has run since has nothing to do with them.
             self._publish(document, analysis, known[2])
             self.forget(document)
             return
@@ -165,7 +165,7 @@ class BackgroundFixes:
         task.under_way = worker, run.run_id
         finished = await self._cached_runs.run(run, worker, lambda traced: newest.append(traced.trace), lasting=ran.lasting)
         task.under_way = None
-        if finished.outcome in ("cancelled", "unavailable"):  # It says nothing about the fix.
+        if finished.outcome in ("cancelled", "unavailable"):  # A run that did not take place says nothing about the fix.
             raise search.GivenUp
         return with_evidence(newest[-1], ran.examples) if newest and finished.outcome == "ok" else None
 

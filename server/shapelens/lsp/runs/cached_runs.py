@@ -138,5 +138,5 @@ def _changed_since(path: str, time: float) -> bool:
     try:
         stat = Path(path).stat()
     except OSError:
-        return False  # It was not there; whether it is now is part of the state that is kept.
+        return False  # A file that is not there cannot have changed; that it was missing is part of the state that is kept.
     return max(stat.st_mtime, stat.st_ctime) > time

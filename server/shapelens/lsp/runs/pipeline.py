@@ -50,7 +50,7 @@ class Pipeline:
         chosen = self._chooser.choose(document)
         document.forget_failure()
         if chosen.lacking and document.importers is None and not whole:
-            document.leave_unfinished()  # Files that import this one may know better.
+            document.leave_unfinished()  # Files that import this one may show more of it, and are not known yet.
         module = chosen.analysis.module
         planned = plan(document, chosen, lambda: self._chooser.known(document, module, chosen.lacking), whole=whole)
         if isinstance(planned, StayAsShown):
@@ -76,7 +76,7 @@ class Pipeline:
         results = await self._run_own(document, planned.analysis, search)
         if results.cancelled:
             return
-        if planned.kept.trace is None:  # It is not known where in the newest text all of it belongs.
+        if planned.kept.trace is None:  # It is not known where in the newest text everything belongs that was kept.
             document.mark_outdated()
             await self.run(document)
             return
@@ -111,7 +111,7 @@ class Pipeline:
         if results.cancelled or not lacking:
             return
         if await self.importers.of(document, patient=True) != importers and self.presenter.is_current(document, analysis):
-            await self.run(document)  # They were still being looked for when it ran, and may know better.
+            await self.run(document)  # More importers were found while the document ran, and may show more of it.
         elif given:
             await self._run_closed_importers(document)
 

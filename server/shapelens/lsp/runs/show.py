@@ -57,7 +57,7 @@ class Presenter:
             own = analysis.kept.trace
             assert own is not None
             trace = spliced(without_values(own) if more else own, analysis.kept.again, trace)
-        # What was kept is in the trace now; it knows the analysis before, which knew the one before that.
+        # What was kept is in the trace now. Holding on to it would hold all earlier analyses, each by the next one.
         seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named", kept=None)
         if traced.stage == "partial":  # Nothing is said to be wrong before the run has come to its end.
             return self._merged(document, seen)
@@ -130,13 +130,13 @@ class Presenter:
         for uri, (version, module) in others.items():
             document = self._documents.get(uri)
             if document is None or document.version != version:
-                continue  # It has changed since, and what imports it runs again.
+                continue  # The document has changed since, so what imports it runs again.
             if run is not None and reaches(trace, document.path):
                 document.importer_traces.add(trace, module, run)
             elif not document.importer_traces.drop(trace.file):
                 continue
             if not document.module.errors and (document.analysis is None or document.analysis.version != version):
-                continue  # Its own run is still to come, and will show this as well: until then nothing is known of the newest text.
+                continue  # Its own run is still to come and will show this as well; until then its newest text is unknown.
             shown = document.analysis or Analysis(version, module, self._configuration.of(document))
             own = moved_trace(shown.own, shown.module.lines, module.lines) if shown.own is not None else None
             analysis = self.with_importers(document, replace(shown, version=version, module=module, own=own))

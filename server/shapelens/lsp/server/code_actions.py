@@ -38,7 +38,7 @@ def example_actions(
         try:
             edit = set_directive(document.module, lens.target, lens.expression)
         except ValueError:
-            continue  # The class has gone since.
+            continue  # The class was removed since the lens was made.
         edits = [to_lsp.text_edit(document.lines, edit, encoding)]
         change = to_lsp.workspace_edit(document.uri, document.version, edits, versioned=versioned)
         actions.append(types.CodeAction("Write the example down as a directive", types.CodeActionKind.RefactorRewrite, edit=change))

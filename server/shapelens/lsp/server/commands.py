@@ -55,7 +55,7 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
             return edit
         document = session.documents[uri]
         if document.lines.text_of(edit.span) == edit.new_text:
-            return None  # It is the example already.
+            return None  # The class has this example already.
         edits = [to_lsp.text_edit(document.lines, edit, editor.encoding)]
         change = to_lsp.workspace_edit(uri, document.version, edits, versioned=editor.takes_versioned_edits)
         return await editor.apply(change, f"Set the example of {class_name}")

@@ -39,9 +39,9 @@ class DisplayRecorder:
         """Write down what is shown now."""
         for document in list(self._session.documents.values()):
             settled = self._session.settled(document)
-            analysis, published = self._written.get(document.uri, (None, None))
-            if settled is not None and (analysis is not document.analysis or published is not document.published):
-                self._written[document.uri] = document.analysis, document.published
+            analysis, findings = self._written.get(document.uri, (None, None))
+            if settled is not None and (analysis is not document.analysis or findings is not document.published.findings):
+                self._written[document.uri] = document.analysis, document.published.findings
                 interpreter, environment, read = settled
                 read.append(self._cache.settings_files(document.path))
                 self._cache.keep(document.uri, document.text, self._display(document), interpreter, environment, read)

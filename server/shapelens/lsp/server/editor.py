@@ -77,7 +77,7 @@ class Editor:
             if finding.code == diagnostic.code:
                 known = to_lsp.diagnostic(finding, document.uri, document.version, document.lines, self.lines_of, self.encoding)
                 if known.range == diagnostic.range:
-                    return known  # Its words may be others by now: dims get their names after the first run.
+                    return known  # Only its place counts: its message may be another by now, as dims get their names after the first run.
         return diagnostic
 
     def clear(self, uri: str) -> None:

@@ -49,7 +49,7 @@ class _ClientHandler(logging.Handler):
         self._loop = loop
 
     def emit(self, record: logging.LogRecord) -> None:
-        from lsprotocol import types  # Loaded by now; a server that begins has a log before it has this.
+        from lsprotocol import types  # Imported here: a server that begins has a log before it has loaded lsprotocol.
 
         kinds = (
             (logging.ERROR, types.MessageType.Error),

@@ -67,7 +67,7 @@ class DisplayCache:
                 return None
             return display if self._inputs.same(value["read"]) else None
         except (KeyError, TypeError, ValueError, AttributeError):
-            return None  # Not of our making.
+            return None  # Another program wrote this entry.
 
     def keep(self, uri: str, text: str, display: Display, interpreter: str, environment: str, read: list[ReadState]) -> None:
         """Remember what is shown of a document that is on disk with this text, and what the runs behind it have read."""

@@ -48,7 +48,7 @@ class StartupProxy:
         self._splitter = Splitter()
         try:
             self._loop.add_reader(stdin, self._readable, stdin)
-        except (NotImplementedError, OSError):  # Windows, and a regular file. Nothing ends a read that waits: the process need not either.
+        except (NotImplementedError, OSError):  # On Windows, and for a regular file. A read that waits cannot be ended: a daemon.
             threading.Thread(target=self._read, args=[stdin], name="stdin", daemon=True).start()
 
     def step_aside(self) -> None:
@@ -61,7 +61,7 @@ class StartupProxy:
             chunk = os.read(stdin, READ_SIZE)
         except BlockingIOError:
             return
-        except OSError:  # A client that has gone, as a terminal or a socket says it.
+        except OSError:  # A terminal or a socket says by an error that the client has gone.
             chunk = b""
         for body in self._splitter.feed(chunk):
             self._take(body)
@@ -92,7 +92,7 @@ class StartupProxy:
             if handle is not None:
                 handle(message["params"], message.get("id"))
         except Exception:
-            # The server will say what is wrong with it.
+            # The server gets the message as well, and says what is wrong with it.
             logger.debug("a message is left to the server", exc_info=True)
 
     def _initialize(self, params: dict[str, Any], number: Any) -> None:
