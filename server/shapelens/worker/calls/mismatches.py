@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from types import FunctionType
 from typing import Any, List, Optional, Tuple
 
 import torch
@@ -61,6 +62,15 @@ def may_follow(trace: Trace, file: str, node: ast.stmt) -> bool:
     failed += [note.span for note in trace.notes if note.code in OF_THE_WORLD]
     computes = isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For))
     return computes and any(span is not None and span.file == file and span.line < node.lineno for span in failed)
+
+
+def is_set_elsewhere(error: BaseException) -> bool:
+    """Whether an object lacks an attribute that a method of its class sets: one that a program calls, of which only definitions ran."""
+    owner, name = type(getattr(error, "obj", None)), getattr(error, "name", None)
+    if not isinstance(error, AttributeError) or name is None:
+        return False
+    methods = [value for base in owner.__mro__ for value in base.__dict__.values() if isinstance(value, FunctionType)]
+    return any(name in method.__code__.co_names for method in methods)
 
 
 def one_line(error: BaseException, limit: int = 500) -> str:

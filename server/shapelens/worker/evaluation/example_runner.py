@@ -14,7 +14,6 @@ from ...protocol import ExampleRun, LayerSeen, Observation, Run, Trace, Traced, 
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
 from ..sandbox.limits import Interrupted
-from ..shims import file_access
 from ..trace.dim_names import Sizes, distinct, name_shape
 from ..trace.progress import EVERY, SOON
 from ..trace.recorder import Seen
@@ -97,7 +96,7 @@ class ExampleRunner:
         calls.ended = True
         self.trace.mismatches += calls.mismatches
         line = self.frames.line
-        notes = [*branches.notes(is_user_file, line), *file_access.notes(is_user_file, line), *self.workspace.absences()]
+        notes = [*branches.notes(is_user_file, line), *self.workspace.absences()]
         self.trace.notes += [note for note in notes if note not in self.trace.notes]
         if error is not None:
             self.failed(example, index, error, len(self.trace.layers))

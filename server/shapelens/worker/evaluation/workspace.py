@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Dict, Iterator, List
 
 from ...protocol import Mismatch, Note, Run, Span, Trace
-from ..calls.mismatches import OF_THE_WORLD, may_follow, one_line
+from ..calls.mismatches import OF_THE_WORLD, is_set_elsewhere, may_follow, one_line
 from ..calls.module_calls import watching
 from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT
@@ -57,6 +57,7 @@ class Workspace:
         sys.argv = Arguments([run.file])
         sys.meta_path.insert(0, self.finder)
         sys.meta_path.append(self.missing)
+        absences.watch(self.frames.is_user_file)
         folder = run.root or os.path.dirname(run.file)
         if os.path.isdir(folder):
             os.chdir(folder)
@@ -79,7 +80,7 @@ class Workspace:
     def absences(self) -> List[Note]:
         """What was stood in for and is to be said, once a file."""
         said = {note.span.file for note in self.trace.notes if note.code in OF_THE_WORLD and note.span is not None}
-        found = absences.notes(self.frames.is_user_file, self.frames.line)
+        found = absences.notes(self.frames.line)
         return [note for note in found if note.span is not None and note.span.file not in said]
 
     def _missing(self, name: str, frames: List[FrameType]) -> None:
@@ -104,7 +105,7 @@ class Workspace:
             if code in OF_THE_WORLD and not said:  # Once a file; nor is what follows from it said again.
                 self.trace.notes.append(Note(code, message, span))
             stand_ins.called.clear()
-        elif not may_follow(self.trace, file, node):
+        elif not may_follow(self.trace, file, node) and not is_set_elsewhere(error):
             trail = self.frames.trail_of(error.__traceback__)
             place = trail[-1] if trail else span
             found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)

@@ -76,15 +76,15 @@ class MissingFinder(importlib.abc.MetaPathFinder):
         return any(first <= frame.f_lineno <= last for first, last in self._guards[file])
 
 
-def guards(text: str) -> List[Tuple[int, int]]:
-    """The lines (first, last) of the bodies of `try` statements, and of `suppress` blocks, that expect an import to fail."""
+def guards(text: str, failures: Set[str] = EXPECT_FAILURE) -> List[Tuple[int, int]]:
+    """The lines (first, last) of the bodies of `try` statements, and of `suppress` blocks, that expect one of `failures`."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Try) and any(handler.type is None or _names(handler.type) & EXPECT_FAILURE for handler in node.handlers):
+        if isinstance(node, ast.Try) and any(handler.type is None or _names(handler.type) & failures for handler in node.handlers):
             found.append((node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno))
         elif isinstance(node, ast.With) and any("suppress" in ast.dump(item.context_expr) for item in node.items):
             found.append((node.lineno, node.end_lineno or node.lineno))

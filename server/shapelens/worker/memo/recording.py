@@ -16,7 +16,7 @@ from typing import Any, Dict, FrozenSet, Hashable, List, Optional, Set, Tuple
 
 import torch
 
-from ..shims import file_access
+from ..shims.data_sets import absences
 from ..trace.autocast import autocast_is_on
 from ..trace.module_memory import parts_of
 from ..trace.provenance import Node
@@ -284,7 +284,7 @@ class Recording:
         """What is another one after something that cannot be taken over."""
         calls, state = self.calls, unknown_sizes.state
         recovered = sum(calls.recovery.met.values())
-        failed = len(calls.mismatches), id(calls.meta.failure), recovered, calls.meta.vague, len(file_access.missing)
+        failed = len(calls.mismatches), id(calls.meta.failure), recovered, calls.meta.vague, len(absences.said)
         return failed, state.met, state.cut, sum(branches.asked.values())
 
     # --- the end ---

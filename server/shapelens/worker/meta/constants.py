@@ -10,8 +10,9 @@ from typing import Any, Callable, Set
 import torch
 
 from ..trace import provenance
+from ..unknown import unknown_sizes
 from ..unknown.conditions import decide
-from ..unknown.data_arrays import holds_data, without_marks
+from ..unknown.data_arrays import holds_data, shape_of, without_marks
 from ..unknown.unknown_sizes import UnknownFloat, UnknownInt
 from .mode import CPU, META, OF_VALUES, SPECIAL, WITHIN, Args, Kwargs, become_meta, named, to_meta, with_numbers
 
@@ -86,7 +87,7 @@ def _random_int(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """A constant: real where it is small."""
     if args and getattr(args[0], "_shapelens_data", False):
-        return torch.empty(args[0].shape, dtype=kwargs.get("dtype") or _dtype_of_array(args[0]), device=META)
+        return torch.empty(shape_of(args[0]), dtype=kwargs.get("dtype") or _dtype_of_array(args[0]), device=META)
     if func is torch.from_numpy or func is torch.frombuffer:
         made = func(*args, **{name: value for name, value in kwargs.items() if name != "device"})
         return made if made.numel() <= LARGEST_REAL else made.to(META)
@@ -99,6 +100,8 @@ def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         if func not in KNOWN_NEW and func is not torch.full:
             # A list of meta scalars: the shape is that of the list, the values are data.
             return _from_meta_scalars(args, kwargs)
+    if args and type(args[0]) in unknown_sizes.STAND_INS:
+        return args[0]  # What is made of what nobody knows.
     if func in OF_VALUES and args and type(args[0]) in (list, tuple, UnknownInt, UnknownFloat) and holds_data(args[0]):
         return _of_data(args[0], kwargs)
     with _plainly():
@@ -120,7 +123,10 @@ def _of_data(value: Any, kwargs: Kwargs) -> Tensor:
         return without_marks(part)
 
     with _plainly():
-        return torch.tensor(plain(value), **_without(kwargs, CPU)).to(META)
+        made = torch.tensor(plain(value), **_without(kwargs, CPU)).to(META)
+        if unknown_sizes.state.cut and isinstance(value, list) and len(value) == unknown_sizes.few():
+            return torch.empty((unknown_sizes.size(), *made.shape[1:]), dtype=made.dtype, device=META)  # What a loop gathered.
+        return made
 
 
 def _is_small(func: Callable[..., Any], args: Args) -> bool:

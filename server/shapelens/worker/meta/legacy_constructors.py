@@ -6,6 +6,9 @@ from typing import Any, Dict, List, Tuple
 
 import torch
 
+from ..unknown.data_arrays import is_data
+from ..unknown.unknown_sizes import STAND_INS
+from .constants import LARGEST_REAL
 from .mode import META, SPECIAL
 
 Tensor = torch.Tensor
@@ -46,9 +49,20 @@ class _Variable(_Legacy):
         return data.detach().requires_grad_() if requires_grad else data.detach()
 
 
+def _from_numpy(array: Any) -> Any:
+    """torch.from_numpy, which no mode sees: data stays data, and what is large is."""
+    if is_data(array) or type(array) in STAND_INS:
+        return torch.as_tensor(array)
+    made = _plain_from_numpy(array)
+    return made if made.numel() <= LARGEST_REAL else made.to(META)
+
+
+_plain_from_numpy = torch.from_numpy
+
+
 def replacements() -> List[Tuple[Any, str, Any]]:
     """(owner, name, class) for each legacy constructor."""
-    out: List[Tuple[Any, str, Any]] = []
+    out: List[Tuple[Any, str, Any]] = [(torch, "from_numpy", _from_numpy)]
     for name, dtype in DTYPES.items():
         made = _Legacy(name, (), {"dtype": dtype, "__module__": "torch"})
         out += [(owner, name, made) for owner in (torch, torch.cuda) if name in owner.__dict__]

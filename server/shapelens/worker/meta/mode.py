@@ -51,6 +51,7 @@ SPECIAL: Dict[Any, Callable[..., Any]] = {}
 NEEDS_DATA = re.compile(
     r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|device meta"
     r"|Cannot copy out of meta|aten::\S+ .* 'Meta' backend|incompatible tensor type"
+    r"|Storage size calculation overflowed|integer multiplication overflow"  # of several unknown sizes
     r"|'NestedIntNode' object has no attribute"  # a calculation with the size of a ragged tensor
 )
 

@@ -115,9 +115,7 @@ class Libraries:
 class LibraryProcess:
     """A process that has imported libraries, or still does so: `wanted` are those to come. tell: called when something has changed."""
 
-    def __init__(
-        self, loop: EventLoop, forks: Any, loaded: List[str], wanted: List[str], tell: Callable[[LibraryProcess], None]
-    ) -> None:
+    def __init__(self, loop: EventLoop, forks: Any, loaded: List[str], wanted: List[str], tell: Callable[[LibraryProcess], None]) -> None:
         self.wanted = list(wanted)
         self.imported: List[str] = []  # of these
         self.living: Set[int] = set()  # what it has forked

@@ -27,8 +27,8 @@ from ..loading.import_graph import Imports
 from ..loading.importer import NOBODYS, load, parse, relative_levels
 from ..memo.early_diagnosis import Rehearsed
 from ..meta import op_cache
-from ..shims import file_access
 from ..shims.command_line import Arguments
+from ..shims.data_sets import absences
 from ..trace.module_names import package_of, search_path
 from ..unknown.stand_ins import StandInModule
 from .rebinding import pass_on, put_in_place
@@ -212,12 +212,12 @@ class Standing:
         workspace, last = self.workspace, self.workspace.finder.last
         modules = [sys.modules[name] for name in self._documents_now(run)]
         places = [found.span for found in workspace.trace.mismatches] + [span for _, span in workspace.evaluation.calls.defined]
-        own = [span.file for span in places if span is not None] + [entry[0] for entry in file_access.missing]
+        own = [span.file for span in places if span is not None] + [entry[0] for entry in absences.said]
         self._loaded = None
         if last is not None and len(modules) == 1 and run.file not in own:
             notes = [(note, _line(workspace, note)) for note in workspace.trace.notes]
             self._loaded = Loaded(run.file, modules[0], last.body, workspace.recorder.always_reached(run.file), notes)
-            self._beside = list(file_access.missing), list(sys.path), torch.get_default_dtype()
+            self._beside = list(absences.said), list(sys.path), torch.get_default_dtype()
             if self.is_rehearsed:
                 self._loaded.note_state()
 
@@ -242,7 +242,7 @@ class Standing:
         if patch is None:
             return None
         self._adopt(run, set(), loaded.notes)
-        file_access.missing[:], sys.path[:], dtype = self._beside
+        absences.said[:], sys.path[:], dtype = self._beside
         torch.set_default_dtype(dtype)
         finder.trees[run.file] = tree
         finder.show(run.file)
@@ -317,7 +317,7 @@ class Standing:
         workspace.frames.adopt(run.file, run.root)
         workspace.missing.forget()
         finder.adopt(run.file, {**run.overlays, run.file: run.text}, run.observe, anew)
-        file_access.missing[:] = [entry for entry in file_access.missing if entry[0] not in anew]
+        absences.said[:] = [entry for entry in absences.said if entry[0] not in anew]
         op_cache.state.off = False
         sys.path[:] = self._path
         if "set_default_" in str(self._states.get(run.file)):  # It is for the new text to say.

@@ -6,8 +6,9 @@ from typing import Any, Iterator, List
 
 import torch.utils.data
 from torch.utils.data import dataloader, dataset, sampler
+from torch.utils.data._utils import collate
 
-from ..unknown import unknown_sizes
+from ..unknown import stand_ins, unknown_sizes  # noqa: F401  Stand-ins tell what they are.
 from .compilers import Replacement
 
 MOST_BATCHES = 2  # that a loop over a loader takes
@@ -56,6 +57,15 @@ def _split(data: Any, lengths: Any, generator: Any = None) -> List[Any]:
         parts.append(dataset.Subset(data, range(start, start + length)))
         start += length
     return parts
+
+
+def _unknown_parts(batch: Any, **kwargs: Any) -> Any:
+    """What default_collate makes of parts of which nothing is known."""
+    return batch[0]
+
+
+for _kind in unknown_sizes.STAND_INS:
+    collate.default_collate_fn_map[_kind] = _unknown_parts
 
 
 def replacements() -> List[Replacement]:

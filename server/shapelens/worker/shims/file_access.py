@@ -4,40 +4,70 @@ from __future__ import annotations
 
 import builtins
 import io
+import linecache
 import os
 import shutil
 import sys
 import tempfile
-from typing import Any, Callable, List, Tuple
+from types import FrameType
+from typing import Any, Callable, List
 
-from ...protocol import Note, Span
+from ..loading.missing_packages import guards
 from .compilers import Replacement
+from .data_sets import absences
 
 # A text in the place of one that is not there: its characters are those of an ordinary text.
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,;:!?'-\n"
 
 
-missing: List[Tuple[str, int, str]] = []  # (file, line, what to say of it) of texts that were read and are not there
-
-
 TEXTS = (".txt", ".text")
+CATCH_MISSING = {"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"}
+
+
+class MissingText(io.StringIO):
+    """A text that is not there: what parses it gets a stand-in (data_sets/files.py), whoever reads it learns now that it is not there."""
+
+    def __init__(self, error: FileNotFoundError) -> None:
+        super().__init__()
+        self.error = error
+
+    def read(self, *args: Any) -> Any:
+        raise self.error
+
+    readline = readlines = __next__ = getvalue = read
+
+    def __iter__(self) -> Any:
+        raise self.error
+
+
+class MissingBytes(MissingText):
+    """The same of a file that is opened in binary mode."""
+
+    readinto = MissingText.read
+
+
+def _expects_failure(frame: FrameType) -> bool:
+    """Whether the code that opens a file catches that the file is not there."""
+    text = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
+    return any(first <= frame.f_lineno <= last for first, last in guards(text, CATCH_MISSING))
 
 
 def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
     def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         try:
             return original(file, mode, *args, **kwargs)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
             beside = _beside(file)
             if any(letter in mode for letter in "wax+"):
                 raise
             if beside is not None:
                 return original(beside, mode, *args, **kwargs)
-            if "b" in mode or not str(file).endswith(TEXTS):
+            if isinstance(file, int) or not absences.is_asked_by_user() or _expects_failure(sys._getframe(1)):
                 raise
-            frame = sys._getframe(1)
-            message = "%s is not there: sizes that follow from it are those of a text of %d different characters" % (file, len(LETTERS))
-            missing.append((frame.f_code.co_filename, frame.f_lineno, message))
+            if "b" in mode or not str(file).endswith(TEXTS):
+                absences.say("%s is not there: what it holds is unknown" % (file,))
+                return MissingBytes(error) if "b" in mode else MissingText(error)
+            absences.say("%s is not there: sizes that follow from it are those of a text of %d different characters" % (file, len(LETTERS)))
             return io.StringIO(LETTERS * 100)
         except PermissionError:
             if not any(letter in mode for letter in "wax+"):
@@ -68,14 +98,8 @@ def _if_allowed(original: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
-def notes(is_user_file: Callable[[str], bool], line: Callable[[str, int], Span]) -> List[Note]:
-    """What to say of the texts that are not there. `line(file, number)` is the span of a line."""
-    return [Note("missing-file", message, line(file, number)) for file, number, message in missing if is_user_file(file)]
-
-
 def replacements() -> List[Replacement]:
     """What takes the place of Python's functions for the time of a run."""
-    missing.clear()
     out: List[Replacement] = [(builtins, "open", _opening(builtins.open)), (io, "open", _opening(io.open))]
     for owner, names in (
         (os, "mkdir makedirs remove unlink rmdir rename replace symlink link chmod utime"),

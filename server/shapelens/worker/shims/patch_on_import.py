@@ -12,7 +12,7 @@ import torch
 
 from . import checkpoints, command_line, compilers, distributed, flex_attention, trackers
 from .compilers import Replacement
-from .data_sets import pictures, vision
+from .data_sets import environments, files, pictures, vision
 
 # By name of the module: what takes the place of what in it.
 IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
@@ -29,7 +29,16 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "mlflow": trackers.tracker,
     "absl.flags": command_line.absl,
     "torch.utils.model_zoo": checkpoints.model_zoo,
-    "numpy": pictures.numpy,
+    "gym": environments.gym,
+    "gymnasium": environments.gym,
+    "cv2": files.opencv,
+    "h5py": files.h5,
+    "joblib": files.joblib,
+    "numpy": lambda module: pictures.numpy(module) + files.arrays(module),
+    "pandas": files.tables,
+    "scipy.io": files.mat,
+    "soundfile": files.sound,
+    "yaml": files.yaml,
     "PIL.Image": pictures.pil,
     "torchvision.transforms.functional": pictures.functional,
     "torchvision.transforms.v2.functional": pictures.functional,

@@ -13,7 +13,7 @@ from ..meta.mode import META
 from ..trace import autocast
 from . import accelerators, checkpoints, command_line, compilers, data_loaders, distributed, file_access
 from .compilers import Replacement, unchanged
-from .data_sets import absences
+from .data_sets import absences, files
 from .patch_on_import import replaced
 
 
@@ -72,6 +72,7 @@ def harmless(mode: Any) -> Iterator[None]:
         + checkpoints.replacements()
         + command_line.replacements()
         + file_access.replacements()
+        + files.replacements()
     )
     with replaced(everything), distributed.launched():
         try:

@@ -12,6 +12,12 @@ from . import unknown_sizes
 from .conditions import decide
 
 LARGEST_REAL = 1 << 20  # elements of an array that has memory of its own, so that it can be written to
+# Sizes of pictures whose size is not known: primes that no model has among its sizes. As sizes of a tensor they are unknown.
+PICTURE_HEIGHT, PICTURE_WIDTH = 379, 503
+OTHER_HEIGHT, OTHER_WIDTH = 431, 389  # of another such picture, to see which sizes of a result follow from them
+PICTURE_SIZES = (PICTURE_HEIGHT, PICTURE_WIDTH, OTHER_HEIGHT, OTHER_WIDTH)
+CHANNELS = "_shapelens_any_channels"  # an attribute of arrays: the number of channels is not known either
+
 MOST_LOOKED_AT = 64  # items of a list that may hold data
 
 # Functions whose result is of a size that only data has.
@@ -67,6 +73,18 @@ def number(dtype: Any) -> Any:
     return found
 
 
+def shape_of(array: Any) -> Any:
+    """The shape of an array of data as that of a tensor: sizes that nobody knows are unknown ones."""
+    any_channels = array.__dict__.get(CHANNELS, False)
+
+    def known(size: int) -> int:
+        if any_channels and size == 3:
+            return unknown_sizes.count()
+        return unknown_sizes.size(lasting=True) if size in PICTURE_SIZES else size
+
+    return tuple([known(size) for size in array.shape])
+
+
 def is_data(value: Any) -> bool:
     """Whether a value is such an array."""
     return bool(type(value).__dict__.get("_shapelens_data"))
@@ -98,6 +116,12 @@ def _made() -> Any:
             return {name: plain(item) for name, item in value.items()}
         return value
 
+    def like(given: Any, result: Any) -> Any:
+        """A result, which does not know how many channels it has if what it was made from does not."""
+        if is_data(result) and any(is_data(value) and value.__dict__.get(CHANNELS) for value in given):
+            result.__dict__[CHANNELS] = True
+        return result
+
     def broadcast(shapes: Any) -> Any:
         """The shape of what arrays of these shapes are broadcast to: a size that is not known is as large as it has to be."""
         rank = max(map(len, shapes))
@@ -122,6 +146,10 @@ def _made() -> Any:
 
         _shapelens_data = True
 
+        def __array_finalize__(self, origin: Any) -> None:
+            if is_data(origin) and origin.__dict__.get(CHANNELS):
+                self.__dict__[CHANNELS] = True
+
         def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
             large = any(isinstance(value, numpy.ndarray) and value.size > LARGEST_REAL for value in inputs)
             with numpy.errstate(all="ignore"):
@@ -131,14 +159,14 @@ def _made() -> Any:
                 if large and method == "__call__" and ufunc.signature is None:
                     return marked(elementwise(ufunc, inputs))
                 result = getattr(ufunc, method)(*plain(inputs), **plain(kwargs))
-            return out[0] if out is not None and len(out) == 1 else marked(result)
+            return out[0] if out is not None and len(out) == 1 else like(inputs, marked(result))
 
         def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
             name = func.__name__
             if name in OF_UNKNOWN_SIZE or (name == "where" and len(args) == 1):
                 return self._of_unknown_size(func, args, kwargs)
             with numpy.errstate(all="ignore"):
-                return marked(func(*plain(args), **plain(kwargs)))
+                return like(args, marked(func(*plain(args), **plain(kwargs))))
 
         def _of_unknown_size(self, func: Any, args: Any, kwargs: Any) -> Any:
             first = numpy.asarray(plain(args[0] if args else next(iter(kwargs.values()))))
@@ -175,7 +203,7 @@ def _made() -> Any:
                 index = 0
             if isinstance(index, tuple):
                 index = tuple([0 if type(part) is unknown_sizes.UnknownInt else plain(part) for part in index])
-            return marked(numpy.ndarray.__getitem__(self.view(numpy.ndarray), plain(index)))
+            return like((self,), marked(numpy.ndarray.__getitem__(self.view(numpy.ndarray), plain(index))))
 
         def __setitem__(self, index: Any, value: Any) -> None:
             if self.flags.writeable and not unknown_sizes.any_unknown((index,) if isinstance(index, int) else ()):

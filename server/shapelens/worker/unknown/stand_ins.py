@@ -41,6 +41,16 @@ class _Meta(type):
         called.append(cls)
         return cls
 
+    def __mod__(cls, other: Any) -> Any:
+        called.append(cls)
+        return unknown_sizes.whole(None)
+
+    __rmod__ = __mod__
+
+    def __fspath__(cls) -> str:
+        called.append(cls)
+        return cls.__name__.replace("/", " ")
+
     __getitem__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __enter__ = _unknown
     __neg__ = __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __and__ = __rand__ = _unknown
 
@@ -89,6 +99,9 @@ class _Meta(type):
         if args and isinstance(args[0], torch.Tensor) and (name in ("__setitem__", "__set__") or (name.endswith("_") and name[0] != "_")):
             return args[0]
         raise TypeError("%s is not known" % (given[0].__name__ if given else "an argument"))
+
+
+unknown_sizes.STAND_INS.add(_Meta)
 
 
 def _is_absent(cls: Any) -> bool:
@@ -149,6 +162,8 @@ MODULES = {
 
 def absent(name: str, code: str = "missing-import") -> Any:
     """A stand-in for what is called `name`; `code` is that of the finding if the run ends because of it."""
+    if code != "missing-import":  # What is computed from it may be a size.
+        unknown_sizes.state.met = unknown_sizes.state.lasting = True
     base: Any = _AbsentModule if name.rpartition(".")[2] in MODULES and code == "missing-import" else _Absent
     return _Meta(name, (base,), {"_shapelens_absent": True, "_shapelens_code": code})
 

@@ -8,11 +8,12 @@ So unknown sizes need no bookkeeping; they are shown as `?`, and an operation th
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Iterable, Tuple
+from typing import Any, Callable, Dict, Iterable, Set, Tuple
 
 SIZE = 16_777_259  # A prime: what is computed from it keeps its distance from sizes that are powers of two or their multiples.
 LARGEST_DIVISOR = 32
-COUNT = 10_007  # of what is listed in the place of an unknown number of things: a prime that no model has among its sizes
+STAND_INS: Set[type] = set()  # the types of what stands in for a value of which nothing is known; as a size it is unknown
+COUNT = 1_009  # of what is listed in the place of an unknown number of things: a prime that no model has among its sizes
 NEAR = 4096  # that padding and kernels add to it or take away
 
 
@@ -49,6 +50,12 @@ def size(lasting: bool = False) -> int:
     return SIZE
 
 
+def count() -> int:
+    """An unknown size beside other ones in a tensor that may not be too large for torch."""
+    size(lasting=True)
+    return COUNT
+
+
 def is_unknown(number: Any) -> bool:
     """Whether a size or number was computed from an unknown one."""
     if type(number) is UnknownInt:
@@ -81,7 +88,7 @@ def as_plain(values: Tuple[Any, ...]) -> Tuple[Any, ...]:
 
 
 def _has_unknown_type(values: Any) -> bool:
-    return any(type(value) is UnknownInt or type(value) is UnknownFloat for value in values)
+    return any(type(value) is UnknownInt or type(value) is UnknownFloat or type(value) in STAND_INS for value in values)
 
 
 def _as_plain(value: Any) -> Any:
@@ -89,7 +96,9 @@ def _as_plain(value: Any) -> Any:
         return int(value)
     if type(value) is UnknownFloat:
         return float(value)
-    return type(value)([_as_plain(part) for part in value]) if type(value) in (tuple, list) else value
+    if type(value) in (tuple, list):
+        return type(value)([SIZE if type(part) in STAND_INS else _as_plain(part) for part in value])
+    return value
 
 
 def turns(steps: Any) -> Any:

@@ -78,11 +78,19 @@ def _is_of_another_version(error: BaseException) -> bool:
     last = _last(error.__traceback__)
     if said is None or last is None:
         return False
-    called = [value for value in last.tb_frame.f_globals.values() if getattr(value, "__name__", None) == said[1]]
-    called += [
-        getattr(value, said[1]) for value in last.tb_frame.f_globals.values() if type(value) is ModuleType and said[1] in value.__dict__
-    ]
-    return any(_is_installed(str(getattr(each, "__module__", ""))) for each in called)
+    named = _named(said[1], error.__traceback__)
+    return _is_installed(named if named is not None else _raised_in(error.__traceback__))
+
+
+def _named(name: str, traceback: Optional[TracebackType]) -> Optional[str]:
+    """The module of the class or function that code calls by this name; None where no frame of a traceback knows it."""
+    while traceback is not None:
+        for value in list(traceback.tb_frame.f_globals.values()):
+            found = value.__dict__.get(name) if type(value) is ModuleType else value if getattr(value, "__name__", None) == name else None
+            if isinstance(getattr(found, "__module__", None), str):
+                return str(found.__module__)
+        traceback = traceback.tb_next
+    return None
 
 
 def _is_installed(module: str) -> bool:
@@ -119,6 +127,8 @@ def _message(error: BaseException, code: str) -> str:
         return "%s is not there, or cannot be read while a model is looked at" % (getattr(error, "filename", None) or "a file")
     text = " ".join(str(error).split()) or type(error).__name__
     text = text if len(text) <= 120 else text[:119] + "…"
+    if text.startswith("ShapeLens: "):  # Our own guard says it best.
+        return text
     if code == "missing-import":
         return "%s: %s" % (type(error).__name__, text)
     return "what this asks for is not at hand while a model is looked at (%s)" % text

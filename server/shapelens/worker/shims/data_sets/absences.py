@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from ....protocol import Note, Span
 
-# (code, message, the frames that asked as file and line, innermost first) since the run began
-said: List[Tuple[str, str, List[Tuple[str, int]]]] = []
+Absence = Tuple[str, int, str, str]  # the user's file and line that asked, what to say of it, the code of the note
+
+said: List[Absence] = []  # since the run began
+
+
+class _Asker:
+    """Who asks for something: a frame of the user's."""
+
+    is_user_file: Callable[[str], bool] = staticmethod(lambda file: False)  # set by whoever runs user code
+
+
+def watch(is_user_file: Callable[[str], bool]) -> None:
+    """Tell the user's files from others by this function from now on."""
+    _Asker.is_user_file = staticmethod(is_user_file)
+
+
+def is_asked_by_user() -> bool:
+    """Whether the function that is running was called by the user's code, and not by a library's."""
+    return _Asker.is_user_file(sys._getframe(2).f_code.co_filename)
 
 
 def say(message: str, code: str = "missing-file") -> None:
     """Note that something is stood in for, at the user's line that asked for it."""
-    places: List[Tuple[str, int]] = []
     frame: Optional[FrameType] = sys._getframe(1)
-    while frame is not None and len(places) < 40:
-        places.append((frame.f_code.co_filename, frame.f_lineno))
+    while frame is not None and not _Asker.is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
-    said.append((code, message, places))
+    if frame is not None:
+        absence = frame.f_code.co_filename, frame.f_lineno, message, code
+        if absence not in said:
+            said.append(absence)
 
 
-def notes(is_user_file: Callable[[str], bool], line: Callable[[str, int], Span]) -> List[Note]:
+def notes(line: Callable[[str, int], Span]) -> List[Note]:
     """What to say, once a file. `line(file, number)` is the span of a line."""
-    found = {}
-    for code, message, places in said:
-        place = next((place for place in places if is_user_file(place[0])), None)
-        if place is not None and place[0] not in found:
-            found[place[0]] = Note(code, message, line(*place))
+    found: Dict[str, Note] = {}
+    for file, number, message, code in said:
+        found.setdefault(file, Note(code, message, line(file, number)))
     return list(found.values())

@@ -14,12 +14,10 @@ import torch
 
 from ...meta.mode import META
 from ...unknown import data_arrays, unknown_sizes
+from ...unknown.data_arrays import CHANNELS, OTHER_HEIGHT, OTHER_WIDTH, PICTURE_HEIGHT, PICTURE_WIDTH
+from ...unknown.stand_ins import is_absent
 from ..compilers import Replacement
 from .absences import say
-
-HEIGHT, WIDTH = 379, 503  # of a picture whose size is not known
-OTHER_HEIGHT, OTHER_WIDTH = 431, 389  # of another one, to see which sizes of a result follow from it
-PRIMES = (HEIGHT, WIDTH, OTHER_HEIGHT, OTHER_WIDTH)
 
 
 def picture(mode: str, size: Tuple[int, int]) -> Any:
@@ -31,10 +29,11 @@ def _image_module() -> Any:
     return importlib.import_module("PIL.Image")
 
 
-def picture_of_unknown_size(mode: str = "RGB", other: bool = False) -> Any:
-    """A picture whose size is not known; `other`: of another size than the usual one."""
-    made = picture(mode, (OTHER_HEIGHT, OTHER_WIDTH) if other else (HEIGHT, WIDTH))
+def picture_of_unknown_size(mode: str = "", other: bool = False) -> Any:
+    """A picture whose size is not known, nor its mode where none is given; `other`: of another size than the usual one."""
+    made = picture(mode or "RGB", (OTHER_HEIGHT, OTHER_WIDTH) if other else (PICTURE_HEIGHT, PICTURE_WIDTH))
     made.__class__ = _picture_class()
+    made.__dict__[CHANNELS] = not mode
     return made
 
 
@@ -49,6 +48,13 @@ def _picture_class() -> Any:
             def _new(self, core: Any) -> Any:
                 made = super()._new(core)
                 made.__class__ = type(self)
+                made.__dict__[CHANNELS] = self.__dict__.get(CHANNELS, False)
+                return made
+
+            def convert(self, mode: Any = None, *args: Any, **kwargs: Any) -> Any:
+                made = super().convert(mode, *args, **kwargs)
+                if mode is not None:
+                    made.__dict__[CHANNELS] = False
                 return made
 
             def resize(self, size: Any, *args: Any, **kwargs: Any) -> Any:
@@ -64,7 +70,7 @@ def _picture_class() -> Any:
 
 def _settled(made: Any) -> Any:
     """A square was asked for by its size."""
-    if made.size[0] == made.size[1]:
+    if made.size[0] == made.size[1] and not made.__dict__.get(CHANNELS):
         made.__class__ = _image_module().Image
     return made
 
@@ -77,11 +83,6 @@ def is_of_unknown_size(value: Any) -> bool:
 # --- as arrays and tensors ---
 
 
-def sizes_known(shape: Any) -> Tuple[int, ...]:
-    """The shape of what was made from a picture, the sizes that nobody knows unknown."""
-    return tuple([unknown_sizes.size(lasting=True) if size in PRIMES else size for size in shape])
-
-
 def functional(module: ModuleType) -> List[Replacement]:
     """The replacements in torchvision's functions of transforms, of both versions."""
 
@@ -92,7 +93,10 @@ def functional(module: ModuleType) -> List[Replacement]:
                 return made
             size = unknown_sizes.size(lasting=True)
             with torch._C.DisableTorchFunction():
-                shape = (*made.shape[:-2], size, size)
+                sizes = (made.shape[-2], made.shape[-1])
+                sizes = sizes if sizes[0] == sizes[1] else (size, size)  # A square was asked for.
+                channels = (unknown_sizes.count(),) if picture.__dict__.get(CHANNELS) else made.shape[:-2]
+                shape = (*channels, *sizes)
             return torch.empty(shape, dtype=made.dtype, device=META).as_subclass(type(made))
 
         return convert
@@ -109,9 +113,7 @@ def pil(module: ModuleType) -> List[Replacement]:
         try:
             return original(file, *args, **kwargs)
         except (OSError, TypeError, AttributeError, ValueError) as error:
-            from ...unknown.stand_ins import is_absent
-
-            if not (isinstance(error, OSError) or is_absent(file) or getattr(file, "_shapelens_absent_file", False)):
+            if not (isinstance(error, OSError) or is_absent(file)):
                 raise
             say("%s is not here: a picture of unknown size takes its place" % (file if isinstance(file, str) else "a picture"))
             return picture_of_unknown_size()
@@ -130,8 +132,11 @@ def numpy(module: Any) -> List[Replacement]:
         def convert(value: Any, *args: Any, **kwargs: Any) -> Any:
             made = original(value, *args, **kwargs)
             kind = type(value)
-            if kind.__module__.startswith("PIL.") or is_of_unknown_size(value):
-                return made.view(data_arrays.array_class())
+            if data_arrays.is_data(value) or kind.__module__.startswith("PIL.") or is_of_unknown_size(value):
+                made = made.view(data_arrays.array_class())
+                if getattr(value, "__dict__", {}).get(CHANNELS) and made.ndim == 3:
+                    made.__dict__[CHANNELS] = True
+                return made
             if (kind is list or kind is tuple) and made.dtype.kind in "biuf" and data_arrays.holds_data(value):
                 return made.view(data_arrays.array_class())
             return made

@@ -6,20 +6,29 @@ from typing import Any, List
 
 from ...unknown import unknown_sizes
 
-COUNT = unknown_sizes.COUNT  # of the names that going through such a list gives
+
+class UnknownName(str):
+    """The name of a file that is not here: it ends as the code that asks hopes."""
+
+    def endswith(self, ending: Any, *args: Any) -> bool:
+        return True
+
+    def lower(self) -> str:
+        return self
+
+    def upper(self) -> str:
+        return self
 
 
 class UnknownNames(List[str]):
     """A list of an unknown number of names; whoever goes through it gets `COUNT`, a number that is known to be unknown."""
 
-    def __init__(self, name: str, ending: str = "") -> None:
+    def __init__(self, before: str, ending: str = "") -> None:
         unknown_sizes.state.met = unknown_sizes.state.lasting = True
-        super().__init__(["%s %05d%s" % (name, number, ending) if not ending else "%05d%s" % (number, ending) for number in range(COUNT)])
+        super().__init__([UnknownName("%s%05d%s" % (before, number, ending)) for number in range(unknown_sizes.COUNT)])
 
     def __len__(self) -> int:
         return unknown_sizes.size(lasting=True)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, int):
-            return super().__getitem__(index % COUNT)
-        return super().__getitem__(index)
+        return super().__getitem__(index % unknown_sizes.COUNT if isinstance(index, int) else index)

@@ -17,11 +17,12 @@ import torch
 
 from ...meta.mode import META
 from ...unknown import data_arrays, unknown_sizes
+from ...unknown.data_arrays import PICTURE_HEIGHT, PICTURE_WIDTH
 from ...unknown.stand_ins import absent
 from ..compilers import Replacement
 from .absences import say
 from .documented import DATA_SETS, EMNIST_CLASSES, Documented
-from .pictures import HEIGHT, WIDTH, is_of_unknown_size, picture, picture_of_unknown_size
+from .pictures import is_of_unknown_size, picture, picture_of_unknown_size
 from .unknown_names import UnknownNames
 
 SAMPLE = "_shapelens_sample"  # in the __dict__ of a data set that is stood in for: makes a sample
@@ -146,7 +147,7 @@ def _length(known: Documented, given: Dict[str, Any]) -> int:
 
 
 def _give_classes(self: Any, count: Optional[int]) -> None:
-    names: Any = UnknownNames("class") if count is None else ["class %d" % number for number in range(count)]
+    names: Any = UnknownNames("class ") if count is None else ["class %d" % number for number in range(count)]
     for attribute, value in (("classes", names), ("class_to_idx", _Indices(names))):
         if not hasattr(type(self), attribute):
             setattr(self, attribute, value)
@@ -211,10 +212,10 @@ def _unknown(name: str) -> Any:
 def _sample(self: Any, known: Documented, given: Dict[str, Any]) -> Any:
     if known.size is not None:
         return _transformed(self, known, given, picture(known.mode, known.size), known.size)
-    first = _transformed(self, known, given, picture_of_unknown_size(known.mode), (HEIGHT, WIDTH))
+    first = _transformed(self, known, given, picture_of_unknown_size(known.mode), (PICTURE_HEIGHT, PICTURE_WIDTH))
     if not _holds_tensor(first):
         return first
-    second = _transformed(self, known, given, picture_of_unknown_size(known.mode, other=True), (HEIGHT, WIDTH))
+    second = _transformed(self, known, given, picture_of_unknown_size(known.mode, other=True), (PICTURE_HEIGHT, PICTURE_WIDTH))
     return alike(first, second)
 
 
