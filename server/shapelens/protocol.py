@@ -103,6 +103,7 @@ class Known:
     where: str = ""
     chosen: bool = False  # by the user: it stays even if it fails
     proven: bool = False  # it ran to its end before: where it fails now, the text since then is to blame unless other sizes fit
+    call: Optional[Span] = None  # the call in the project that says all of it: it stays even if it fails, as one that the user gave does
 
 
 @dataclass

@@ -183,6 +183,7 @@ class ExampleRun:
     file: str = ""  # the file that asks for it, where that is not the trace's; a worker leaves it empty
     evidence: str = ""  # of one that was found: "annotation" | "usage" | "factory" | "inferred"
     where: str = ""  # what follows "from": "line 88", "train.py:40", "test()"
+    call: Optional[Span] = None  # the call in the project that says all of it: then what fails under it is wrong in the code
     doubtful: bool = False  # another choice of input or argument might avoid its mismatches, or none was found that fits
     tried: int = 0  # how many ways to build and call the model were tried
     others: List[Alternative] = field(default_factory=list)  # that run as well, the more credible ones first

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
 from shapelens.examples.expression import SHORTHANDS
-from shapelens.protocol import Alternative, ExampleRun, Known, Trace
+from shapelens.protocol import Alternative, ExampleRun, Known, Span, Trace
 from shapelens.source.module import Module
 
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -35,12 +35,14 @@ _DEFINITION = re.compile(r"(?:@.*\n)*(?:async\s+)?(?:def|class)\s+(\w+)")
 
 @dataclass(frozen=True)
 class _FoundExample:
-    """What is known of one class. evidence_text and text: what its choice and its failure depend on; line: what its `where` points to."""
+    """What is known of one class. evidence_text and text: what its choice and its failure depend on; line: what its `where` points to;
+    call_line: what its `call` points to, where that is in the same file."""
 
     run: ExampleRun
     evidence_text: object
     text: object
     line: str
+    call_line: str
     files: tuple[str, ...]  # that its run imported
     failed: bool  # its run showed something wrong, be it with the code or with the example
     chosen: bool = False
@@ -74,7 +76,8 @@ class FoundExamples:
                 continue
             settled = found.failed and found.text == self._text(module, run, found.files, surroundings)
             where = _moved(module, run.where, found.line)
-            known.append(Known(name, run.expression, run.evidence, where, chosen=found.chosen or settled, proven=found.proven))
+            chosen, call = found.chosen or settled, _moved_call(module, run.call, found.call_line)
+            known.append(Known(name, run.expression, run.evidence, where, chosen=chosen, proven=found.proven, call=call))
         return known
 
     def keep(
@@ -104,8 +107,9 @@ class FoundExamples:
                     evidence = _evidence_text(module, run, surroundings)
                     failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
-                    line = _line_of(module, run.where)
-                    self._by_class[path, run.target] = _FoundExample(run, evidence, text, line, files, failed, chosen, proven)
+                    in_file = run.call is not None and run.call.file == path
+                    lines = _line_of(module, run.where), _text_of_line(module, run.call.line if run.call is not None and in_file else 0)
+                    self._by_class[path, run.target] = _FoundExample(run, evidence, text, *lines, files, failed, chosen, proven)
             examples.append(run)
         return replace(trace, examples=examples)
 
@@ -251,13 +255,29 @@ def bound(statement: str) -> frozenset[str]:
 def _line_of(module: Module, where: str) -> str:
     """The line that `line 88` speaks of."""
     found = _LINE.match(where)
-    return module.lines.line(int(found[1])) if found and int(found[1]) <= module.lines.count else ""
+    return _text_of_line(module, int(found[1])) if found else ""
+
+
+def _text_of_line(module: Module, number: int) -> str:
+    return module.lines.line(number) if 0 < number <= module.lines.count else ""
 
 
 def _moved(module: Module, where: str, line: str) -> str:
     """`line 90` for `line 88` where the line is further down now."""
     found = _LINE.match(where)
-    if not found or not line or _line_of(module, where) == line:
-        return where
-    same = [number for number in range(1, module.lines.count + 1) if module.lines.line(number) == line]
-    return f"line {min(same, key=lambda number: abs(number - int(found[1])))}" if same else where
+    return f"line {_nearest(module, int(found[1]), line)}" if found else where
+
+
+def _moved_call(module: Module, call: Span | None, line: str) -> Span | None:
+    if call is None:
+        return None
+    down = _nearest(module, call.line, line) - call.line
+    return replace(call, line=call.line + down, end_line=call.end_line + down)
+
+
+def _nearest(module: Module, number: int, line: str) -> int:
+    """The line with this text that is nearest to where it was; where it was, if there is none or it is empty."""
+    if not line or _text_of_line(module, number) == line:
+        return number
+    same = [other for other in range(1, module.lines.count + 1) if module.lines.line(other) == line]
+    return min(same, key=lambda other: abs(other - number), default=number)

@@ -147,7 +147,9 @@ class _Stage:
 
 def _run(runner: ExampleRunner, found: FoundExample, bench: Bench) -> _Run:
     # What is known before the end, which a deadline may keep it from reaching.
-    example = ExampleRun(found.target, found.expression, evidence=found.evidence, where=found.where, doubtful=found.doubtful)
+    example = ExampleRun(
+        found.target, found.expression, evidence=found.evidence, where=found.where, call=found.call, doubtful=found.doubtful
+    )
     expression = sources_first(bench, found.where) % found.expression
     number, first_layer = len(runner.trace.examples), len(runner.trace.layers)
     calls = runner.evaluation.watch_anew()
@@ -172,6 +174,7 @@ def _layers(runner: ExampleRunner, run: _Run, wanted: Set[int]) -> List[LayerSee
 
 
 def _describe(example: ExampleRun, found: FoundExample, calls: Calls) -> None:
-    example.evidence, example.where, example.tried, example.doubtful = found.evidence, found.where, found.tried, found.doubtful
+    example.evidence, example.where, example.call = found.evidence, found.where, found.call
+    example.tried, example.doubtful = found.tried, found.doubtful
     if found.doubtful and found.exhausted and is_one_mistake(calls.mismatches, example.error):
         example.doubtful = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shapelens import protocol
 from shapelens.analysis.explanations.messages import product
+from shapelens.analysis.layer_arguments import noun
 from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.shapes import shape_text
 from shapelens.protocol import LayerSeen, Mismatch, Observation
@@ -67,6 +68,20 @@ def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
             words = f"{mismatch.got} is {factors} here" if factors else f"the size comes from {origin.operation}"
         if place is not None:
             yield related_place(places, place, words)
+
+
+def example_call(places: Places, mismatch: Mismatch) -> Iterable[Related]:
+    """The call in the project that the example is, with the size that comes from it: `test() gives 3 channels`."""
+    run = places.trace.examples[mismatch.example] if 0 <= mismatch.example < len(places.trace.examples) else None
+    place = places.locate(run.call) if run is not None else None
+    if run is None or place is None:
+        return
+    units = noun(places.trace.layers[mismatch.layer], mismatch.argument) if mismatch.layer is not None and mismatch.argument else ""
+    if units and mismatch.got is not None and not mismatch.origins:
+        words = f"{run.where} gives {mismatch.got} {units}"
+    else:
+        words = f"{run.where} calls it so: {run.expression}"
+    yield related_place(places, place, words)
 
 
 def related_place(places: Places, place: Place | ArgumentPlace, message: str, *, suspected: bool = False) -> Related:

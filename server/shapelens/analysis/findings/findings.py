@@ -13,7 +13,16 @@ from shapelens.analysis.explanations.blame import blamed
 from shapelens.analysis.explanations.expression_parts import parts_of
 from shapelens.analysis.explanations.messages import in_size_message, operation_message
 from shapelens.analysis.explanations.operation_messages import failed_at
-from shapelens.analysis.explanations.related_places import Related, calls, constructor, distinct_places, makers, origins, related_place
+from shapelens.analysis.explanations.related_places import (
+    Related,
+    calls,
+    constructor,
+    distinct_places,
+    example_call,
+    makers,
+    origins,
+    related_place,
+)
 from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.places import OtherModules, Place, Places
@@ -145,6 +154,7 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         *constructor(places, layer, argument, first, span),
         *origins(places, first),
         *suspected(places, first),
+        *example_call(places, first),
     ]
     message, severity = in_size_message(places, group), codes.severity(first.code)
 
@@ -192,7 +202,13 @@ def _operations(places: Places) -> list[Finding]:
         place = here or places.of_example(mismatch.example)
         failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
         message, span = operation_message(places, failed), blamed(places, failed, place)
-        around = [*calls(places, mismatch, span), *origins(places, mismatch), *makers(places, mismatch), *suspected(places, mismatch)]
+        around = [
+            *calls(places, mismatch, span),
+            *origins(places, mismatch),
+            *makers(places, mismatch),
+            *suspected(places, mismatch),
+            *example_call(places, mismatch),
+        ]
         related, severity = distinct_places(around, span), codes.severity(mismatch.code)
         candidates = partial(_of_operation, places, mismatch)
         finding = Finding(

@@ -35,7 +35,7 @@ def _moved(trace: protocol.Trace, move: _Move) -> protocol.Trace:
     ]
     return replace(
         trace,
-        examples=[replace(run, error_span=move.span(run.error_span)) for run in trace.examples],
+        examples=[replace(run, error_span=move.span(run.error_span), call=move.span(run.call)) for run in trace.examples],
         layers=layers,
         observations=[_at(seen, statement=move.span(seen.statement)) for seen in move.kept(trace.observations)],
         mismatches=mismatches,

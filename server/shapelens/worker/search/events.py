@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, NamedTuple, Union
+from typing import List, NamedTuple, Optional, Union
 
-from ...protocol import Alternative
+from ...protocol import Alternative, Span
 
 
 @dataclass
@@ -16,6 +16,7 @@ class FoundExample:
     expression: str
     evidence: str
     where: str = ""
+    call: Optional[Span] = None  # the call in the project that says all of it
     doubtful: bool = False  # nothing was found that runs to its end: this one came furthest
     exhausted: bool = False  # whether all other choices that there are were tried
     untried: bool = False  # it ran to its end in an earlier version of the text, and not yet in this one

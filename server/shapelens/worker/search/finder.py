@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Map
 
 import torch
 
-from ...protocol import Alternative, Known, Search
+from ...protocol import Alternative, Known, Search, Span
 from ..sandbox.limits import TooLong
 from .adjusting.adjustments import adjusted
 from .candidates.abstract_classes import is_abstract
@@ -30,7 +30,6 @@ from .trials.doubts import (
     comes_by,
     constructor_of,
     depends_on_choice,
-    is_given,
     is_mismatch,
     is_strange,
     places_of,
@@ -59,6 +58,7 @@ class Way(NamedTuple):
 
     construction: Construction
     arguments: Optional[str]
+    call: Optional[Span] = None  # the call in the project that says both
 
 
 Searching = Generator[Event, None, FoundExample]  # a part of the search: its events, and the example that it ends with
@@ -191,16 +191,21 @@ class Finder:
         """The example that ran before, perhaps with other sizes or another form of input; if none runs, the edit is to blame."""
         found = _of_known(known)
         trial = attempt(self.bench, known.expression)
-        if trial.error is None or is_given(known.evidence, known.where):
+        if trial.error is None or known.call is not None:
             return found
         places = places_of(self.bench, trial) if is_mismatch(trial) else []
         if not asks_for_another_form(self.bench, trial):
-            other = with_other_sizes(self.bench, known.expression, trial, ran_before=True)
+            is_ours = found.evidence in ("usage", "factory")  # How the model is built the project says itself.
+            other = with_other_sizes(self.bench, known.expression, trial, ran_before=True, keeps_constructor=is_ours)
             if other is not None and is_strange(other, known.expression):
                 # It may fit by chance: no ground to change to it, and none to call the code wrong.
                 return replace(found, doubtful=True)
             avoids = other is not None and comes_by(self.bench, other, places)
-            return replace(found, expression=other) if other is not None and avoids else found
+            if other is None or not avoids:
+                return found
+            # What the project says of its use is something else now.
+            said = ("inferred", "") if found.evidence == "usage" else (found.evidence, found.where)
+            return replace(found, expression=other, evidence=said[0], where=said[1])
         if is_mismatch(trial):
             yield EditSuspected()
         # That the file's own way to build it still fits something is what matters; that there are others does not.
@@ -220,12 +225,12 @@ class Finder:
             if way.arguments is not None and not self.bench.is_over:
                 expression = "%s(%s)" % (way.construction.text(), way.arguments)
                 trial = self.bench.whole(expression)
-                found = FoundExample(name, expression, way.construction.evidence, way.construction.where)
+                found = FoundExample(name, expression, way.construction.evidence, way.construction.where, way.call)
                 if trial.error is None and (cls in trial.classes or not trial.classes):
                     yield Attempted(found)
                     return found
                 counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self._file)
-                if given is None and is_given(found.evidence, found.where) and counts:
+                if given is None and found.call is not None and counts:
                     given = found
                 continue
             if given is not None:
@@ -243,11 +248,12 @@ class Finder:
                     break
             if self.bench.is_over:
                 break
-        if given is not None:  # The file's own call fails: no other one makes up for that.
+        if given is not None:  # The project's own call fails: no other one makes up for that.
             return given
         if best is not None:
             found = self._found(name, best[1], inputs)
-            other = with_other_sizes(self.bench, found.expression, best[1].trial)
+            is_ours = found.evidence in ("usage", "factory")
+            other = with_other_sizes(self.bench, found.expression, best[1].trial, keeps_constructor=is_ours)
             if other is not None:
                 return replace(found, expression=other)
             return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
@@ -284,10 +290,10 @@ class Finder:
         candidates = [candidate for candidate in candidates if candidate not in unclear]
         for candidate in candidates:
             if candidate.constructor:
-                yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), _given(candidate))
+                yield Way(_construction(candidate), _given(candidate), candidate.call)
         for candidate in candidates:
             if candidate.constructor and candidate.arguments is not None:  # What it is called with did not fit.
-                yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), None)
+                yield Way(Construction(candidate.constructor, candidate.sizes), None)
         inferred = constructions(cls, self.names, self.tree)
         for construction in inferred:
             for candidate in candidates:
@@ -295,7 +301,7 @@ class Finder:
                     yield Way(replace(construction, evidence=candidate.evidence, where=candidate.where), _given(candidate))
             yield Way(construction, None)
         for candidate in unclear:
-            yield Way(Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where), _given(candidate))
+            yield Way(_construction(candidate), _given(candidate))
 
     def _candidates(self, name: str) -> List[Candidate]:
         """What the project says of a class, the strongest first."""
@@ -305,6 +311,7 @@ class Finder:
             for path in self.search.users:
                 self._evidence += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
             self._evidence += factories(self.tree, classes)
+            self._evidence = [_in_file(candidate, self._file) for candidate in self._evidence]
         return [candidate for candidate in self._evidence if candidate.target == name]
 
     def _built(self, construction: Construction, cls: type) -> Iterator[Tuple[Construction, Any]]:
@@ -319,7 +326,11 @@ class Finder:
                 if callable(model) and not isinstance(model, type):
                     yield made, model  # Asked for another one, it takes too long to run.
                 left, trial.error = [], TooLong()
-            others = [other for other in self._adjusted(made, trial.error, cls) if other.text() not in seen]
+            others = [
+                replace(other, evidence="inferred", where="")  # The project does not say this.
+                for other in self._adjusted(made, trial.error, cls)
+                if other.text() not in seen
+            ]
             seen.update(other.text() for other in others)
             left[:0] = others
 
@@ -338,12 +349,22 @@ class Finder:
 
 
 def _of_known(known: Known) -> FoundExample:
-    return FoundExample(known.target, known.expression, known.evidence or "inferred", known.where)
+    return FoundExample(known.target, known.expression, known.evidence or "inferred", known.where, known.call)
 
 
 def _is_settled(known: Known) -> bool:
     """Whether an example is not compared with others as long as it runs."""
     return known.chosen or known.proven
+
+
+def _in_file(candidate: Candidate, file: str) -> Candidate:
+    """A candidate whose call is in that file, unless it says another one."""
+    call = candidate.call
+    return replace(candidate, call=replace(call, file=file)) if call is not None and not call.file else candidate
+
+
+def _construction(candidate: Candidate) -> Construction:
+    return Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where)
 
 
 def _given(candidate: Candidate) -> Optional[str]:

@@ -11,7 +11,7 @@ import torch
 from ....protocol import Mismatch, Span
 from ..evidence import filled
 from .demands import demands
-from .solving import Sizes, are_even, difference_to, sizes_for, sizes_that_matter, step_of
+from .solving import Sizes, are_even, difference_to, is_met_by_some_size, sizes_for, sizes_that_matter, step_of
 from .trial import Bench, Trial
 
 MOST_TRIES = 40
@@ -23,13 +23,6 @@ _NUMBER = re.compile(r"(?<![\w.\"'⟨])\d+(?![\w.\"'⟩])")
 _NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute")
 _SQUARE = re.compile(r"\b([1-9]\d{1,3}|[89])(?:, \1)+(?=\])")  # the last sizes of a tensor
 _BATCH = re.compile(r"\bB:⟨(\d+)⟩")
-# Ways to call a model that its author wrote to be run, and not to see it fail.
-_OWN = re.compile(r"__main__|main\(\)|get_inputs\(\)|line \d+")
-
-
-def is_given(evidence: str, where: str) -> bool:
-    """Whether an example is the file's own, so that a mismatch under it is one in any case."""
-    return evidence == "usage" and _OWN.match(where) is not None and "inferred" not in where
 
 
 def is_mismatch(trial: Trial) -> bool:
@@ -97,20 +90,25 @@ def attempt(bench: Bench, expression: str) -> Trial:
     return bench.whole(expression) if parts is None else bench.parted(*parts)
 
 
-def with_other_sizes(bench: Bench, expression: str, trial: Optional[Trial], *, ran_before: bool = False) -> Optional[str]:
+def with_other_sizes(
+    bench: Bench, expression: str, trial: Optional[Trial], *, ran_before: bool = False, keeps_constructor: bool = False
+) -> Optional[str]:
     """The example with other numbers in it, with which it runs to its end; None where none was found. Squares stay squares if they can.
 
     ran_before: an earlier version of the text ran with it. Then only those numbers are changed on which the mismatch depends.
+    keeps_constructor: only numbers of the input are changed.
     """
     if trial is None:
         return None
-    found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, square=True)
+    found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, square=True)
     if found is None and _SQUARE.search(expression):
-        found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, square=False)
+        found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, square=False)
     return found
 
 
-def _with_other_sizes(bench: Bench, expression: str, trial: Trial, *, ran_before: bool, square: bool) -> Optional[str]:
+def _with_other_sizes(
+    bench: Bench, expression: str, trial: Trial, *, ran_before: bool, keeps_constructor: bool, square: bool
+) -> Optional[str]:
     template, sizes, guessed = _template(expression, square=square)
     worked: Dict[str, str] = {}
     most = MOST_TRIES_AFTER_EDIT if ran_before else MOST_TRIES
@@ -128,7 +126,7 @@ def _with_other_sizes(bench: Bench, expression: str, trial: Trial, *, ran_before
         return tried
 
     free = dict(sizes)
-    if not square:  # What else there is was tried with the square.
+    if keeps_constructor or not square:  # What else there is was tried with the square.
         free = {name: size for name, size in free.items() if name not in guessed}
     batch = _BATCH.search(template)
     if ran_before and batch is not None and sizes[batch[1]] == 2:
@@ -150,8 +148,8 @@ def is_strange(expression: str, known: str) -> bool:
 def depends_on_choice(bench: Bench, expression: str, trial: Trial) -> bool:
     """Whether other numbers in an example change by how much something does not fit: then there may be some with which it does.
 
-    A number of the constructor that it follows evenly would have been solved for. The sizes of an input count in any case, as several of
-    them together may do what none does alone.
+    A number of the constructor counts where some value of it would fit, or where what does not fit does not follow it evenly. The sizes of
+    an input count in any case, as several of them together may do what none does alone.
     """
     demand = next((each for each in demands(trial) if each.kind == "equal"), None)
     if demand is None:
@@ -172,7 +170,7 @@ def depends_on_choice(bench: Bench, expression: str, trial: Trial) -> bool:
             if name not in guessed:
                 return True
             points.append((other, difference))
-        if len(points) == 3 and not are_even(points):
+        if len(points) == 3 and (not are_even(points) or is_met_by_some_size(points)):
             return True
     return False
 

@@ -7,6 +7,7 @@ import builtins
 import os
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ....protocol import Span
 from ..evidence import Candidate
 from .scripts.module_names import ModuleNames, dotted, free_names
 from .scripts.scope import Arguments
@@ -35,7 +36,7 @@ def usages(
     of_document = names if document is None else ModuleNames(document)
     script = Script(names, classes, of_document)
     uses = script.read()
-    writer = _Writer(script, of_document, os.path.basename(file))
+    writer = _Writer(script, of_document, file)
     found = _of_functions(script, writer) if not file else []
     found += [candidate for candidate in map(writer.candidate, uses) if candidate is not None]
     return _strongest(found, classes)
@@ -47,20 +48,25 @@ class _Writer:
     def __init__(self, script: Script, allowed: ModuleNames, file: str) -> None:
         self.tensors = script.tensors
         self.allowed = allowed
-        self.file = file
+        self.path = file
+        self.file = os.path.basename(file)
 
     def candidate(self, use: Use) -> Optional[Candidate]:
         """None where nothing of it can be said in the document."""
-        where = use.label or "line %d" % use.line
+        node = use.call
+        where = use.label or "line %d" % node.lineno
         if self.file:
-            where = "%s:%d" % (self.file, use.line)
+            where = "%s:%d" % (self.file, node.lineno)
         constructor = self.expression(use.constructor)
         arguments = self.arguments(use.given)
         if not constructor and arguments is None:
             return None
         if constructor and use.is_evaluated and arguments is not None and EVALUATED_ALONE in arguments:
             constructor += ".eval()"  # A batch norm does not train on a batch of one.
-        return Candidate(use.target, constructor, arguments, "usage", where)
+        is_whole = use.is_sure and constructor and arguments is not None
+        end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        call = Span(self.path, node.lineno, node.col_offset, *end) if is_whole else None
+        return Candidate(use.target, constructor, arguments, "usage", where, call=call)
 
     def expression(self, node: Optional[ast.expr]) -> str:
         """An expression, written so that it makes tensors by shorthands; "" where the document cannot evaluate it."""
@@ -107,10 +113,13 @@ def _of_functions(script: Script, writer: _Writer) -> List[Candidate]:
         written = writer.arguments(Arguments(list(given.items), []))
         texts = [written] + texts if written is not None else texts
     constructors = _constructors(script, writer)
+    node = functions["get_inputs"]
+    call = Span("", node.lineno, node.col_offset, node.lineno, node.col_offset + len("def get_inputs"))
     found = []
     for target in targets:
         if target in script.classes:
-            found += [Candidate(target, "%s(%s)" % (target, constructors), text, "usage", "get_inputs()") for text in texts]
+            constructor = "%s(%s)" % (target, constructors)
+            found += [Candidate(target, constructor, text, "usage", "get_inputs()", call=call) for text in texts]
     return found
 
 

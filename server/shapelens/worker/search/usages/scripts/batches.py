@@ -10,7 +10,7 @@ from ....shims.data_sets.documented import DATA_SETS
 from .loops import first_of
 from .scope import Arguments
 from .tensors import shorthand
-from .values import SPELLED, UNKNOWN, Value, constant, integer
+from .values import SPELLED, UNKNOWN, Value, constant, guessed, integer, is_guessed
 
 RESIZES = {"Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop"}
 
@@ -39,9 +39,11 @@ def data_set(name: str, given: Arguments) -> Optional[Value]:
                 return Value()
     if not height:
         return Value()
-    picture = shorthand("f32", [constant(channels), constant(height), constant(width)])
+    picture = Value(shorthand("f32", [constant(channels), constant(height), constant(width)]))
+    if transform is not None and known is None:
+        picture = guessed(picture)
     target = shorthand("i64", [] if documented.target == "class" else [constant(40)])
-    return Value(None, element=_tuple([Value(picture), Value(target)]))
+    return Value(None, element=_tuple([picture, Value(target)]))
 
 
 def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:
@@ -85,7 +87,8 @@ def _batched(item: Value, count: ast.expr) -> Value:
     if isinstance(item.node, ast.Subscript) and isinstance(item.node.value, ast.Name):
         inner = item.node.slice
         sizes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
-        return Value(shorthand(item.node.value.id, [count] + sizes))
+        batch = Value(shorthand(item.node.value.id, [count] + sizes))
+        return guessed(batch) if is_guessed(item.node) else batch
     return UNKNOWN
 
 

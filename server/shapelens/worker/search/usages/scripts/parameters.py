@@ -6,7 +6,7 @@ import ast
 from typing import Dict, Optional
 
 from .module_names import Function, dotted
-from .values import Value, constant
+from .values import Value, constant, guessed
 
 
 def options(tree: ast.AST) -> Dict[str, Value]:
@@ -46,7 +46,7 @@ def _default(node: ast.Call) -> Optional[ast.expr]:
         return constant(action.value == "store_false")
     choices = said.get("choices")
     if isinstance(choices, (ast.List, ast.Tuple)) and choices.elts:
-        return choices.elts[0]
+        return guessed(Value(choices.elts[0])).node
     return None
 
 

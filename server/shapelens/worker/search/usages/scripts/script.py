@@ -30,7 +30,7 @@ from .parameters import decorated
 from .scope import Arguments, Scope
 from .statements import Statements
 from .tensors import Tensors
-from .values import UNKNOWN, Unresolved, Value, checked, choice, is_literal, is_none
+from .values import UNKNOWN, Unresolved, Value, checked, choice, is_guessed, is_literal, is_none
 
 MOST_CALLS = 400  # of functions that are gone through
 DEEPEST = 6
@@ -49,7 +49,8 @@ class Use:
     given: Optional[Arguments]  # None: it is only built
     is_evaluated: bool
     label: str  # the function that does it; "" for the module itself
-    line: int
+    call: ast.Call
+    is_sure: bool  # nothing of it had to be guessed, and the script does not expect it to fail
 
 
 class Script(Statements):
@@ -121,8 +122,10 @@ class Script(Statements):
         outer = scope if function is not self.names.functions.get(function.name) and owner is None else self.module
         local = {name for part in statements(function.body) for name in stored(part)}
         inner = Scope(function.name + "()", local=local, parent=outer, owner=self._owners.get(id(function)))
+        doubts = self.doubts
         self._bind_parameters(function, given, inner, owner)
         self.block(function.body, inner)
+        self.doubts = doubts
         self._active.pop()
         return choice(inner.returned)
 
@@ -157,10 +160,12 @@ class Script(Statements):
             annotated = dotted(self.value(parameter.annotation, self.module).node) if parameter.annotation is not None else ""
             if (value is None or value is UNKNOWN) and annotated in self.classes:
                 value = Value(model=annotated, is_model=True)
+                self.doubts += 1
             if value is None and name in ARGUMENTS and self.options:
                 value = Value(attributes=self.options)
             if value is None and is_entry:
                 value = self._likely(name)
+                self.doubts += value is not None
             inner.values[name] = value if value is not None else UNKNOWN
         if function.args.kwarg is not None:
             taken = {parameter.arg for parameter in parameters + function.args.kwonlyargs}
@@ -216,7 +221,9 @@ class Script(Statements):
         for one in (model,) + model.others:
             if one.model:
                 said = None if self._misses(one.model, "forward", given) else given
-                self.uses.append(Use(one.model, one.node, said, one.is_evaluated, scope.label, node.lineno))
+                values = [one, *given.positional, *[value for _, value in given.keywords]]
+                sure = not (model.others or self.doubts or said is None or _is_guess(values))
+                self.uses.append(Use(one.model, one.node, said, one.is_evaluated, scope.label, node, sure))
         try:
             positional, keywords = given.nodes()
             return Value(checked(ast.Call(model.resolved(), positional, keywords)))
@@ -228,7 +235,7 @@ class Script(Statements):
         if self._misses(target, "__init__", given):
             made = replace(made, node=None)
         label = self._active[-1].name + "()" if self._active else self.module.label
-        self.uses.append(Use(target, made.node, None, False, label, node.lineno))
+        self.uses.append(Use(target, made.node, None, False, label, node, False))
         return made
 
     def _misses(self, target: str, name: str, given: Arguments) -> bool:
@@ -332,6 +339,10 @@ class Script(Statements):
         if element is not None and not self.prefers_result(element):
             element = Value(first_of(node))
         return replace(value, node=node, literal=value.known(), items=items, element=element)
+
+
+def _is_guess(values: Sequence[Value]) -> bool:
+    return any(value.node is None or is_guessed(value.node) for value in values)
 
 
 def _is_fixture(node: ast.expr) -> bool:

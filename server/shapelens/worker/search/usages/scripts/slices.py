@@ -17,7 +17,7 @@ from .loops import element
 from .module_names import Function, ModuleNames, dotted, free_names, method
 from .parameters import options
 from .scope import Arguments, Scope
-from .values import UNKNOWN, Unresolved, Value, checked, choice, constant, dotted_node, integer, part_of, spelled
+from .values import UNKNOWN, Unresolved, Value, checked, choice, constant, dotted_node, guessed, integer, part_of, spelled
 
 # What a model or a tensor is after these is shaped as before.
 SAME_TENSOR = {"to", "cuda", "cpu", "clone", "detach", "contiguous", "pin_memory", "requires_grad_", "xpu", "to_device"}
@@ -351,7 +351,8 @@ class Expressions:
             made: Optional[ast.expr] = checked(ast.Call(callee, positional, keywords))
         except Unresolved:
             made = None
-        return Value(made, model=target, is_model=True)
+        model = Value(made, model=target, is_model=True)
+        return model if len(kept) == len(given.keywords) else guessed(model)
 
     def _model_method(self, model: Value, name: str, given: Arguments, node: ast.Call, scope: Scope) -> Value:
         if name in ("forward", "__call__"):

@@ -11,6 +11,8 @@ from .scope import Scope
 from .slices import Expressions
 from .values import UNKNOWN, Value, choice, constant, is_none
 
+EXPECT_FAILURE = {"raises", "assertRaises", "assertRaisesRegex", "suppress"}
+
 
 class Statements(Expressions):
     """What statements do to the names of a scope."""
@@ -18,6 +20,7 @@ class Statements(Expressions):
     def __init__(self, names: ModuleNames, classes: Sequence[str]) -> None:
         super().__init__(names, classes)
         self.module = Scope(is_script=True)
+        self.doubts = 0  # of the code that is gone through: whether it runs, or with what, only running it would tell
 
     def kept(self, name: str, value: Value, scope: Scope) -> Value:
         """What a name is to hold: the value, or a name of the document for it."""
@@ -102,16 +105,23 @@ class Statements(Expressions):
         self.block(node.body, scope)
 
     def _do_with(self, node: ast.With, scope: Scope) -> None:
+        fails = False  # on purpose
         for item in node.items:
             value = self.value(item.context_expr, scope)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, value, scope)
+            manager = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
+            fails |= dotted(manager).rpartition(".")[2] in EXPECT_FAILURE
+        self.doubts += fails
         self.block(node.body, scope)
+        self.doubts -= fails
 
     _do_asyncwith = _do_with
 
     def _do_try(self, node: ast.Try, scope: Scope) -> None:
+        self.doubts += bool(node.handlers)
         self.block(node.body, scope)
+        self.doubts -= bool(node.handlers)
         self.block(node.orelse, scope)
         for handler in node.handlers:
             kept = scope.values

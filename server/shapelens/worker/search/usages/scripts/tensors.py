@@ -90,6 +90,8 @@ class Tensors:
         if is_shorthand(node):
             inner = node.slice  # type: ignore[attr-defined]
             return node.value.id, list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]  # type: ignore[attr-defined]
+        if isinstance(node, ast.Subscript):
+            return self._sliced(node)
         if not isinstance(node, ast.Call):
             return self._computed(node)
         name = self._full(node.func)
@@ -120,6 +122,24 @@ class Tensors:
         if isinstance(node.func, ast.Attribute) and "torch" not in name.partition(".")[0]:
             return self._method(node.func, node)
         return None
+
+    def _sliced(self, node: ast.Subscript) -> Optional[Made]:
+        """Part of a tensor whose sizes are known: `x[:50]`, `x[0:0 + 50, :, 3]`."""
+        made = self._made(node.value)
+        bounds = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if made is None or len(bounds) > len(made[1]):
+            return None
+        sizes: List[ast.expr] = []
+        for size, bound in zip(made[1], bounds):
+            if isinstance(bound, ast.Slice):
+                left = _length(integer(size, self._literals()), bound)
+                whole = bound.lower is None and bound.upper is None and bound.step is None
+                if left is None and not whole:
+                    return None
+                sizes.append(size if whole or left is None else constant(left))
+            elif integer(bound) is None:
+                return None
+        return made[0], sizes + made[1][len(bounds) :]
 
     def _computed(self, node: ast.AST) -> Optional[Made]:
         """Arithmetic and comparisons with numbers: `torch.rand(2, 3) * 2 - 1`, `torch.rand(2, 3) > 0.5`."""
@@ -253,8 +273,17 @@ class _Shorthands(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
             return node  # Its sizes may be of names that it binds itself.
-        made = self.tensors.shorthand(node) if isinstance(node, (ast.Call, ast.BinOp, ast.Compare)) else None
+        made = self.tensors.shorthand(node) if isinstance(node, (ast.Call, ast.BinOp, ast.Compare, ast.Subscript)) else None
         return made if made is not None else self.generic_visit(node)
+
+
+def _length(size: Optional[int], bounds: ast.Slice) -> Optional[int]:
+    """How much of a dim a slice takes; None where its bounds are not known."""
+    given = [integer(part) for part in (bounds.lower, bounds.upper, bounds.step)]
+    parts = (bounds.lower, bounds.upper, bounds.step)
+    if size is None or any(part is not None and number is None for part, number in zip(parts, given)) or given[2] == 0:
+        return None
+    return len(range(size)[slice(*given)])
 
 
 def shorthand(dtype: str, sizes: Sequence[ast.expr]) -> ast.expr:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import copy
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional, Tuple, Union
 
 LARGEST = 300  # nodes of an expression: what is longer says nothing that somebody would write down
 _SIZE = "shapelens_size"
 SPELLED = "shapelens_spelled"  # an attribute of a constant: the name that the script has for it
+_GUESSED = "shapelens_guessed"  # an attribute of an expression of which only running the script would tell whether it holds
 
 
 class Unresolved(Exception):
@@ -50,8 +52,24 @@ def choice(values: List[Value]) -> Value:
     if not values:
         return UNKNOWN
     first = next((value for value in values if value.is_model), next((value for value in values if value.node is not None), values[0]))
+    if len({"" if value.node is None else ast.dump(value.node) for value in values}) > 1:
+        first = guessed(first)
     others = [value for value in values if value is not first and value.is_model]
     return replace(first, others=tuple(others[:3])) if others else first
+
+
+def guessed(value: Value) -> Value:
+    """The value, marked as one of which only running the script would tell whether it holds."""
+    if value.node is None:
+        return value
+    node = copy.copy(value.node)
+    node.__dict__[_GUESSED] = True
+    return replace(value, node=node)
+
+
+def is_guessed(node: ast.AST) -> bool:
+    """Whether some part of an expression was marked so."""
+    return any(_GUESSED in part.__dict__ for part in ast.walk(node))
 
 
 def constant(value: Union[str, int, float, bool, None]) -> ast.expr:
