@@ -27,6 +27,7 @@ from .text.annotations import input_shapes
 from .trials.doubts import (
     asks_for_another_form,
     attempt,
+    cannot_be_built,
     comes_by,
     constructor_of,
     depends_on_choice,
@@ -234,6 +235,11 @@ class Finder:
                     given = found
                 continue
             if given is not None:
+                break
+            is_own = way.call is not None or way.construction.evidence == "factory"
+            if is_own and cannot_be_built(self.bench.build(way.construction.text())[1]):
+                # The project builds it so, or with a function that needs no argument: what does not fit there is wrong in the code.
+                given = FoundExample(name, way.construction.text(), way.construction.evidence, way.construction.where, way.call)
                 break
             first = first or way.construction.text()
             for construction, model in self._built(way.construction, cls):

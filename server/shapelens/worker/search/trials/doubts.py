@@ -30,6 +30,18 @@ def is_mismatch(trial: Trial) -> bool:
     return trial.found is not None and trial.found.code not in NOT_OF_TENSORS and bool(trial.found.trail)
 
 
+def cannot_be_built(trial: Trial) -> bool:
+    """Whether an attempt to build a model failed as tensors or the arguments of one of torch's layers did not fit."""
+    traceback = trial.error.__traceback__ if trial.error is not None else None
+    if traceback is None or trial.found is None or not trial.found.trail:
+        return False
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    layer = traceback.tb_frame.f_locals.get("self")
+    is_of_torch = isinstance(layer, torch.nn.Module) and type(layer).__module__.partition(".")[0] == "torch"
+    return is_mismatch(trial) or (is_of_torch and traceback.tb_frame.f_code.co_name == "__init__")
+
+
 def places_of(bench: Bench, trial: Trial) -> List[Span]:
     """Where the last attempt failed: the expression, and the places where the layer and the module were made that this happened in."""
     found, made = trial.found, bench.evaluation.calls.spans

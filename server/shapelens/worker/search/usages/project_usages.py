@@ -63,7 +63,7 @@ class _Writer:
             return None
         if constructor and use.is_evaluated and arguments is not None and EVALUATED_ALONE in arguments:
             constructor += ".eval()"  # A batch norm does not train on a batch of one.
-        is_whole = use.is_sure and constructor and arguments is not None
+        is_whole = use.is_sure and constructor and (arguments is not None or use.given is None)
         end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         call = Span(self.path, node.lineno, node.col_offset, *end) if is_whole else None
         return Candidate(use.target, constructor, arguments, "usage", where, call=call)

@@ -235,7 +235,8 @@ class Script(Statements):
         if self._misses(target, "__init__", given):
             made = replace(made, node=None)
         label = self._active[-1].name + "()" if self._active else self.module.label
-        self.uses.append(Use(target, made.node, None, False, label, node, False))
+        sure = not (self.doubts or _is_guess([made]))
+        self.uses.append(Use(target, made.node, None, False, label, node, sure))
         return made
 
     def _misses(self, target: str, name: str, given: Arguments) -> bool:
