@@ -304,6 +304,20 @@ def test_what_has_not_changed_is_said_again_without_running(tmp_path: Path) -> N
     assert run("clean", SHAPELENS_CACHE_DIR=str(cache)).stdout.endswith(f" MB removed from {cache}\n") and not cache.exists()
 
 
+def test_a_patch_of_torch_is_not_seen_by_the_files_beside_it(tmp_path: Path) -> None:
+    project, cache = tmp_path / "project", tmp_path / "cache"
+    project.mkdir()
+    net = f"# shapelens: Head()(f32[B:2, 24])\n{HEAD}".replace("features)\n", "features) @ torch.zeros(4, 2)\n")
+    imports = "import torch\nfrom torch import nn\n\n\n"
+    patch = "class Wide(nn.Linear):\n    def __init__(self, into, out):\n        super().__init__(into, 7)\n\n\nnn.Linear = Wide\n\n\n"
+    for number in range(4):
+        (project / f"a{number}.py").write_text(imports + (patch if number % 2 == 0 else "") + net)
+    for _ in range(2):
+        done = run("check", project, SHAPELENS_CACHE_DIR=str(cache))
+        wrong = [line.split(":")[0] for line in done.stdout.splitlines()[:-1]]
+        assert [Path(name).name for name in wrong] == ["a0.py", "a2.py"], done.stdout
+
+
 # --- doctor, lsp, the rest ---
 
 

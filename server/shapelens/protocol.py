@@ -60,6 +60,7 @@ __all__ = [
     "ProtocolError",
     "Ready",
     "Remark",
+    "Replace",
     "Run",
     "Search",
     "Span",
@@ -192,6 +193,11 @@ class Loading:
 
 
 @dataclass
+class Replace:
+    """The worker is no longer as it began, which further runs would see: it ends, and another one is to take its place."""
+
+
+@dataclass
 class Output:
     """What user code printed."""
 
@@ -223,7 +229,9 @@ class Finished:
 
 WHAT_IS_WRONG = ("first", "findings")  # stages of traces that hold nothing else
 SHARED = {Traced: (Span, Value)}  # by class of message
-MESSAGES: Dict[str, Any] = {cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Output, Traced, Finished)}
+MESSAGES: Dict[str, Any] = {
+    cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Replace, Output, Traced, Finished)
+}
 
 
 # --- frames ---

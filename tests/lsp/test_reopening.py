@@ -103,6 +103,52 @@ async def test_an_example_that_was_found_or_chosen_is_still_there(place: Place) 
     assert await second.stop() == 0
 
 
+PATCHES = """\
+import torch.nn.functional as F
+from torch import nn
+
+
+class Narrow(nn.Linear):
+    def forward(self, x):
+        return F.linear(x, self.weight[:3], self.bias[:3])
+
+
+nn.Linear = Narrow
+
+
+# shapelens: Net()(f32[B:2, 8])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+"""
+SIBLING = PATCHES.replace("nn.Linear = Narrow\n", "").replace("class Narrow", "class Unused")
+
+
+async def test_a_patch_of_torch_shows_in_its_own_file_only_now_and_later(place: Place) -> None:
+    first = await place.editor(torch=True)
+    for name, text in (("patching.py", PATCHES), ("sibling.py", SIBLING)):
+        (first.root / name).write_text(text)  # Both are there before one is run: a file that comes has all loaded anew.
+    patching = first.open("patching.py", PATCHES)
+    assert "→ [B, 3]" in (await first.hints_when(patching)).values()
+    sibling = first.open("sibling.py", SIBLING)
+    shown = await first.hints_when(sibling)
+    assert "→ [B, 4]" in shown.values()
+    first.replace(patching, "nn.Linear = Narrow\n", "")
+    await first.hints_when(patching, lambda hints: "→ [B, 4]" in hints.values())
+    assert await first.execute("shapelens.tryExample", sibling, "Net", "Net()(f32[1, 8])"), "this waits for the end of the run"
+    assert await first.stop() == 0
+    second = await place.editor(torch=True)
+    second.open("sibling.py", SIBLING)
+    assert await second.hints_when(sibling) == shown
+    second.open("patching.py", PATCHES)
+    assert "→ [B, 3]" in (await second.hints_when(patching)).values()
+    assert await second.stop() == 0
+
+
 async def test_a_changed_import_runs_again(place: Place) -> None:
     first = await place.editor(torch=True)
     (first.root / "layers.py").write_text(LAYERS)

@@ -57,6 +57,7 @@ class Process:
         self.hello: asyncio.Future[protocol.Hello] = asyncio.get_running_loop().create_future()
         self.ready = asyncio.Event()
         self.ended = asyncio.Event()
+        self.is_outgrown = False  # it has said that another one is to take its place
         self.problem = ""  # what it sent that is not of the protocol
         self.last_words: deque[str] = deque(maxlen=40)
         self._transport = transport

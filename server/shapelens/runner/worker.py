@@ -222,9 +222,11 @@ class Worker:
         if process is not self._process or self._stopping:
             return  # We ended the process ourselves.
         self._process = None
-        self._crashes += 1
-        detail = _how_it_ended(process)
-        logger.warning("the worker %d has gone: %s", process.pid, detail)
+        if process.is_outgrown:
+            logger.info("the worker %d is replaced: what ran in it has changed torch or another module that is not its own", process.pid)
+        else:
+            self._crashes += 1
+            logger.warning("the worker %d has gone: %s", process.pid, _how_it_ended(process))
         # The next run should not have to wait for torch, so a new one is started now.
         await self._started()
 
@@ -241,6 +243,9 @@ class Worker:
                     job.on_trace(message)
                 except Exception:
                     logger.exception("a trace of run %d could not be used", message.run_id)
+        elif isinstance(message, protocol.Replace):
+            if self._process is not None:
+                self._process.is_outgrown = True
         elif isinstance(message, protocol.Finished) and message.run_id in self._cancelled:
             self._cancelled[message.run_id].set()
         elif isinstance(message, protocol.Finished) and job is not None and message.run_id == job.run.run_id:
@@ -297,7 +302,7 @@ class Worker:
             if not process.ended.is_set():
                 told = self._cancelled[job.run.run_id] = asyncio.Event()  # Before the process tells, which it may at any moment.
                 self._watch(self._until_told(process, job.run.run_id, told))
-        elif process.ended.is_set() and not all(told.is_set() for told in before):
+        elif process.ended.is_set() and (process.is_outgrown or not all(told.is_set() for told in before)):
             await self._execute(job)  # The worker had not come to this run.
         elif process.ended.is_set():
             await self._give_up(process, job, "crash")

@@ -54,6 +54,7 @@ class Workspace:
         """Everything that holds while user code runs: where it is imported from, what is replaced, the torch mode."""
         run = self.run
         before = list(sys.path), list(sys.argv)
+        former_folder = os.getcwd()
         sys.argv = Arguments([run.file])
         sys.meta_path.insert(0, self.finder)
         sys.meta_path.append(self.missing)
@@ -66,6 +67,8 @@ class Workspace:
                 yield
         finally:
             sys.path[:], sys.argv = before[0], before[1]
+            with contextlib.suppress(OSError):
+                os.chdir(former_folder)
             sys.meta_path.remove(self.finder)
             sys.meta_path.remove(self.missing)
 

@@ -13,6 +13,7 @@ from ..meta import op_cache
 from ..reload.loaded_project import Standing, Unsuitable
 from ..sandbox.audit_hook import forbid
 from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit
+from ..sandbox.monkeypatches import ProcessState
 from ..sandbox.originals import gc, os, select, time
 from ..sandbox.output import flush
 from ..sandbox.threads import Threads
@@ -37,7 +38,9 @@ def serve(numbers: List[int], project: Optional[Standing], rehearsal: Optional[R
         if project is not None and rehearsal is not None and not rehearsal.brief:
             redirect(os.open(os.devnull, os.O_WRONLY))
             threads = Threads()
-            rehearse(rehearsal, project, jobs)
+            if not rehearse(rehearsal, project, jobs):
+                code = 70
+                return
             redirect(output)
             _wait_beside(threads, jobs)
         else:
@@ -89,9 +92,6 @@ def do(run: Run, outgoing: BinaryIO, project: Optional[Standing], rehearsal: Opt
         if next_one is not None and next_one != rehearsed:
             rehearsed = next_one
             write(Rehearsal(next_one, run if next_one is rehearsal else None))
-        additions = op_cache.additions()
-        if additions:
-            write(Learnt(additions))
 
     finished: Any
     try:
@@ -105,6 +105,9 @@ def do(run: Run, outgoing: BinaryIO, project: Optional[Standing], rehearsal: Opt
     if finished.outcome == "ok":
         prepare_the_next()
     write(finished)
+    additions = op_cache.additions()
+    if additions and project is not None and not project.is_patched():  # Shapes are computed by code that may have been patched.
+        write(Learnt(additions))
     if PREPARED.unprepared:
         write(Imported(PREPARED.unprepared))
 
@@ -124,9 +127,16 @@ def _is_better(before: Run, run: Run, project: Standing) -> bool:
     return all(getattr(before, name) == getattr(run, name) for name in ("file", "root", "examples", "overlays", "observe"))
 
 
-def rehearse(run: Run, project: Standing, jobs: int) -> None:
-    """Do a run for its side effects on this process, until there is something to read from `jobs`."""
+def rehearse(run: Run, project: Standing, jobs: int) -> bool:
+    """Do a run for its side effects on this process, until there is something to read from `jobs`.
+
+    Returns whether the process may do another run: not where the code has changed torch or another module that is not the user's, nor where
+    the run could not be done.
+    """
     from ..run import execute
+
+    project.note_nearest()
+    before = ProcessState()
 
     def look() -> None:
         if select.select([jobs], [], [], 0)[0]:
@@ -143,11 +153,17 @@ def rehearse(run: Run, project: Standing, jobs: int) -> None:
         with _limits(run):
             execute(replace(run, named=False), write, project)  # What names need is known from the run itself.
         interrupted = False
-    except (Interrupted, Unsuitable, DeadlineReached):
+    except (Interrupted, DeadlineReached):
         pass
+    except Unsuitable:
+        return False  # What is there is half of it.
     finally:
         project.workspace.progress.watch = None
         project.rehearsed(interrupted=interrupted)
+    try:
+        return not project.has_patched(before, None if interrupted else look)
+    except Interrupted:
+        return True  # The likeliest have been looked at.
 
 
 def _wait_beside(threads: Threads, jobs: int) -> None:

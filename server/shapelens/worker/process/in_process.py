@@ -5,12 +5,18 @@ The server replaces the process when a run hangs, exits or crashes. What user co
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import sys
 import threading
-from typing import Any, Dict, Set
+from pathlib import Path
+from typing import Any, Dict, Iterator, Optional, Set, Tuple
 
-from ...protocol import Cancel, Finished, Preload, Run, Stop, encode
+from ...protocol import Cancel, Finished, Preload, Replace, Run, Stop, encode
 from ..loading.compile_cache import PREPARED
+from ..loading.definitions import KEPT
+from ..loading.import_graph import Imports
+from ..sandbox import monkeypatches
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.limits import GRACE, limit_time, no_time_limit
 from ..sandbox.originals import os
@@ -31,6 +37,8 @@ class InProcessWorker:
         self.lock = threading.Lock()
         self.run_id = -1
         self.reached = threading.Event()
+        self.is_as_it_began = True
+        self.only_for: Optional[Tuple[str, Set[str]]] = None  # the document whose packages have changed others, and what it imports
 
     def send(self, message: Any) -> None:
         """Write a message to the server; a whole frame at a time."""
@@ -47,7 +55,13 @@ class InProcessWorker:
                 _clean_up()
                 return
             if isinstance(message, Run):
-                self._run(message)
+                self.is_as_it_began = self.only_for is None or _imports_as_much(message, *self.only_for)
+                if self.is_as_it_began:
+                    self._run(message)
+                if not self.is_as_it_began:
+                    self.send(Replace())
+                    _clean_up()
+                    return
             elif isinstance(message, (Cancel, Preload)):
                 pass  # What runs cannot be interrupted from here: the server ends the process.
 
@@ -61,16 +75,27 @@ class InProcessWorker:
         watchdog.start()
         forbid()
         limit_time(run.longest)
+        state = monkeypatches.ProcessState()
         try:
             finished = execute(run, self.send)
         finally:
             no_time_limit()
             watchdog.cancel()
-            _forget(before, run)
         self._forward_what_was_printed()
         self.send(finished)
+        self._look_at_changes(run, state)
+        _forget(before, run)
         for file in list(PREPARED.unprepared):
             PREPARED.prepare(file)
+
+    def _look_at_changes(self, run: Run, before: monkeypatches.ProcessState) -> None:
+        """Find out which runs this process may do from now on."""
+        project = {name: module.__file__ or "" for name, module in list(sys.modules.items()) if KEPT in getattr(module, "__dict__", ())}
+        found = before.monkeypatches(project, lambda: _texts(run, project))
+        self.is_as_it_began = not found.by_project
+        if found.by_packages:
+            self.only_for = run.file, _packages(run.text)
+        monkeypatches.SNAPSHOT.accept()
 
     def _too_late(self, run: Run) -> None:
         self.send(Finished(run.run_id, "deadline", "the run took longer than its deadline of %g s" % run.deadline, run.deadline))
@@ -109,6 +134,25 @@ class InProcessWorker:
                 self.send(Output(self.run_id, text.decode("utf-8", "replace")))
             if text is not chunk:
                 self.reached.set()
+
+
+def _imports_as_much(run: Run, file: str, packages: Set[str]) -> bool:
+    """Whether a run is one of this document and imports these packages."""
+    return run.file == file and packages <= _packages(run.text)
+
+
+def _packages(text: str) -> Set[str]:
+    try:
+        return Imports(ast.parse(text), "", False).packages()
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+
+
+def _texts(run: Run, project: Dict[str, str]) -> Iterator[str]:
+    for file in {run.file, *project.values()}:
+        text = run.text if file == run.file else run.overlays.get(file)
+        with contextlib.suppress(OSError, ValueError):
+            yield text if text is not None else Path(file).read_text(encoding="utf-8")
 
 
 def _forget(before: Set[str], run: Run) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Callable, List, Optional, Sequence, Set
 from ...protocol import HEADER, Run, decode, encode
 from ..loading.compile_cache import PREPARED
 from ..meta import op_cache
+from ..sandbox.monkeypatches import package_has_patched_others
 from ..sandbox.originals import gc, os, signal, time
 from .event_loop import READ_SIZE, EventLoop, Timer, kill
 from .forks import Begin, Forks
@@ -261,6 +262,8 @@ class _LibraryProcess:
         if isinstance(message, Import):
             for name in message.modules:
                 import_library(name)
+                if package_has_patched_others():
+                    os._exit(0)  # It is for those who import it. The main process takes it for a library that ends its process.
                 self._send(Tried(name))
             gc.freeze()
         elif isinstance(message, Learnt):

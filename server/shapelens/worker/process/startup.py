@@ -31,6 +31,7 @@ def start(fork: bool) -> None:
     if error is not None:
         return
     from .. import run  # noqa: F401  `run` is for the children: they fork with it loaded.
+    from ..sandbox import monkeypatches
     from ..shims import initialisers
     from . import warm
 
@@ -38,6 +39,7 @@ def start(fork: bool) -> None:
     warm.load_kernels()
     initialisers.make_free()
     _write(outgoing, encode(Ready(time.perf_counter() - started)))
+    monkeypatches.begin()
     prepare([Traced, Finished, *dataclasses_of(traces)])  # Those who are forked have it then.
     gc.freeze()
     gc.enable()

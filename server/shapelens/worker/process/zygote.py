@@ -27,6 +27,7 @@ from .framing import Splitter
 from .messages import Learnt, Outdated, Rehearsal, Stands
 
 READING_SECONDS = 0.02  # for which no message is answered
+QUIET_SECONDS = 0.05  # after which it is looked at what loading has changed
 LOOKING_SECONDS = 1.0  # between looks at the threads that loading has left behind
 ENDING_SECONDS = 0.2  # in which its children end
 
@@ -120,7 +121,12 @@ class _Zygote:
 
     def _read_imports(self) -> bool:
         """What later runs need to know of what is loaded is found out while there is nothing to do; whether there is more."""
-        return not self._project.read_imports(READING_SECONDS)
+        if self._project.read_imports(READING_SECONDS):
+            self._loop.when_idle(QUIET_SECONDS, self._look_at_changes)
+        return True
+
+    def _look_at_changes(self) -> bool:
+        return self._children.is_at_work() or not self._project.look_at_changes()
 
     def _look_at_threads(self) -> None:
         """End where user code has left threads that take a processor: its runs are done by processes that do not stay."""

@@ -8,12 +8,13 @@ the document itself needs none of the latter, they stay as well, and only get th
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import sys
 import time
 import warnings
 from types import ModuleType
-from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple, Union
 
 import torch
 
@@ -27,6 +28,7 @@ from ..loading.import_graph import Imports
 from ..loading.importer import NOBODYS, load, parse, relative_levels
 from ..memo.early_diagnosis import Rehearsed
 from ..meta import op_cache
+from ..sandbox import monkeypatches
 from ..shims.command_line import Arguments
 from ..shims.data_sets import absences
 from ..trace.module_names import package_of, search_path
@@ -48,6 +50,9 @@ class Standing:
 
     def __init__(self, run: Run) -> None:
         self.workspace = Workspace(run)
+        self._process: Optional[monkeypatches.ProcessState] = None  # before anything was loaded
+        self._patches: Optional[monkeypatches.Monkeypatches] = None  # what was changed by that
+        self._nearest: Optional[monkeypatches.Snapshot] = None  # of what a rehearsal may change
         self._path = list(sys.path)
         self._dtype = torch.get_default_dtype()
         self._before = set(sys.modules)
@@ -78,6 +83,7 @@ class Standing:
     def load(self) -> None:
         """Load the document and all that it imports. Raises what loading a document raises."""
         workspace, run = self.workspace, self.workspace.run
+        self._process = monkeypatches.ProcessState()
         self._names = workspace.load()
         self._note_states(run)
         self._note_modules()
@@ -164,6 +170,7 @@ class Standing:
                 self.rehearsed_examples = rehearsed.for_patched(self._loaded, workspace.recorder)
             return patched
         self.read_imports()
+        self._check_monkeypatches(run, tree)
         documents = self._documents_now(run)
         stale = self._users_of(documents | {name for name, file in self._files.items() if file in changed})
         needs = set().union(*(self._needs(tree, name) for name in documents - {NOBODYS}))
@@ -201,6 +208,66 @@ class Standing:
             self._note_loaded(run)
         return _names_of(module)
 
+    # --- what the code that was loaded has changed elsewhere ---
+
+    def foreign_changes(self) -> monkeypatches.Monkeypatches:
+        """What loading all of this has changed in modules that are not the user's."""
+        if self._patches is None:
+            assert self._process is not None
+            self._patches = self._process.monkeypatches(self._files, self._texts)
+        return self._patches
+
+    def _texts(self) -> Iterator[str]:
+        for file in set(self._files.values()):
+            with contextlib.suppress(OSError, SyntaxError, UnicodeDecodeError):
+                yield self.workspace.finder.text_of(file)
+
+    def _check_monkeypatches(self, run: Run, tree: ast.Module) -> None:
+        """Raises Unsuitable where what was loaded has changed what another text would find otherwise."""
+        found = self.foreign_changes()
+        if found.by_project:
+            raise Unsuitable("the project has changed %s" % ", ".join(sorted(found.by_project)))
+        if found.by_packages:
+            loaded = set().union(*(imports.packages() for imports in self._imports.values())) - monkeypatches.BUILT_IN
+            # A package that has changed others may have been imported by another one: by any of them.
+            if not (found.by_packages if found.by_packages <= loaded else loaded) <= self._packages(run, tree):
+                raise Unsuitable("packages have changed others: %s" % ", ".join(sorted(found.by_packages)))
+
+    def _packages(self, run: Run, tree: ast.Module) -> Set[str]:
+        """The outermost packages that a document imports, directly or by way of other files of the user's."""
+        imports = Imports(tree, package_of(run.file, relative_levels(tree))[1], os.path.basename(run.file) == "__init__.py")
+        reached = self._reached(imports)
+        return imports.packages().union(*(known.packages() for name, known in self._imports.items() if name in reached))
+
+    def look_at_changes(self) -> bool:
+        """Find out, step by step, what has changed of modules that are not the user's, and what may; whether that is all known now."""
+        if self._patches is None:
+            self.foreign_changes()
+            return False
+        self.note_nearest()
+        return True
+
+    def note_nearest(self) -> None:
+        """Remember what a rehearsal may come to change."""
+        if self._nearest is None:
+            modules = [sys.modules[name] for name in self._files if name in sys.modules]
+            self._nearest = monkeypatches.Snapshot()
+            self._nearest.add(monkeypatches.nearest(value for module in modules for value in module.__dict__.values()))
+
+    def is_patched(self) -> bool:
+        """Whether what was loaded and run in this process has changed modules that are not the user's."""
+        assert self._process is not None
+        changes = None if self._patches is None or self._nearest is None else self._nearest.changes()
+        found = self._process.monkeypatches(self._files, self._texts, changes)
+        return bool(found.by_project or (self._patches is not None and self._patches.by_project))
+
+    def has_patched(self, before: monkeypatches.ProcessState, look: Optional[Callable[[], None]]) -> bool:
+        """Whether a rehearsal has changed modules that are not the user's. look: see Snapshot.changes; None where somebody waits."""
+        assert self._nearest is not None
+        changes = self._nearest.changes_at_once() if look is None else self._nearest.changes(look)
+        found = before.monkeypatches(self._files, self._texts, changes)
+        return bool(found.by_project or found.by_packages)
+
     def _documents_now(self, run: Run) -> Set[str]:
         """The names of the modules that were loaded from the document."""
         return {name for name, file in self._files.items() if file == run.file or name == NOBODYS}
@@ -233,6 +300,7 @@ class Standing:
         finder, loaded = self.workspace.finder, self._loaded
         if loaded is None or not loaded.is_of(run.file):
             return None
+        finder.document = run.file  # It may have been another one since.
         try:
             finder.rewrite_document(tree, run.text)
             patch = loaded.patch_for(tree)
@@ -264,14 +332,19 @@ class Standing:
         former = self._documents - {run.file}
         self._documents.add(run.file)
         names = {name for name, file in self._files.items() if file in former}
-        todo = list(Imports(tree, module.__name__, hasattr(module, "__path__")).loaded()) if names else []
+        reached = self._reached(Imports(tree, module.__name__, hasattr(module, "__path__"))) if names else set()
+        return sorted({self._files[name] for name in names & reached})
+
+    def _reached(self, imports: Imports) -> Set[str]:
+        """The names of all modules that are loaded for one with these imports, and for these in turn, as far as they are the user's."""
+        todo = list(imports.loaded())
         reached = set(todo)
         while todo:
             name = todo.pop()
             more = self._imports[name].loaded() - reached if name in self._imports else set()
             reached |= more
             todo += more
-        return sorted({self._files[name] for name in names & reached})
+        return reached
 
     def _needs(self, tree: ast.Module, name: str) -> Set[str]:
         return Imports(tree, name, hasattr(sys.modules[name], "__path__")).modules(self._imports)

@@ -10,6 +10,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 
 import torch
 
+from ..sandbox.monkeypatches import REPLACED
 from . import checkpoints, command_line, compilers, distributed, flex_attention, trackers
 from .compilers import Replacement
 from .data_sets import environments, files, pictures, vision
@@ -99,6 +100,7 @@ def replaced(replacements: List[Replacement]) -> Iterator[None]:
         for owner, name, value in found:
             before.append((owner, name, owner.__dict__.get(name, _NOT_THERE)))
             setattr(owner, name, value)
+            REPLACED[id(owner), name] = value
 
     @contextlib.contextmanager
     def untouched() -> Iterator[None]:
