@@ -13,7 +13,7 @@ import torch
 from ..sandbox.monkeypatches import REPLACED
 from . import checkpoints, command_line, compilers, distributed, flex_attention, trackers
 from .compilers import Replacement
-from .data_sets import environments, files, pictures, vision
+from .data_sets import environments, files, hugging_face, pictures, vision
 
 # By name of the module: what takes the place of what in it.
 IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
@@ -31,6 +31,7 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "absl.flags": command_line.absl,
     "torch.utils.model_zoo": checkpoints.model_zoo,
     "gym": environments.gym,
+    "datasets": hugging_face.hub,
     "gymnasium": environments.gym,
     "cv2": files.opencv,
     "h5py": files.h5,

@@ -12,8 +12,10 @@ from typing import Any, Callable, Dict, Iterable, Set, Tuple
 
 SIZE = 16_777_259  # A prime: what is computed from it keeps its distance from sizes that are powers of two or their multiples.
 LARGEST_DIVISOR = 32
+COUNT = 1_129  # of what is listed in the place of an unknown number of things: a prime that no model has among its sizes
+A_FEW_MORE = 6  # that a vocabulary has for padding, unknown words and the like
+LETTERS = 6 * COUNT - 1  # of a text of that many words, each of five letters
 STAND_INS: Set[type] = set()  # the types of what stands in for a value of which nothing is known; as a size it is unknown
-COUNT = 1_009  # of what is listed in the place of an unknown number of things: a prime that no model has among its sizes
 NEAR = 4096  # that padding and kernels add to it or take away
 
 
@@ -60,7 +62,7 @@ def is_unknown(number: Any) -> bool:
     """Whether a size or number was computed from an unknown one."""
     if type(number) is UnknownInt:
         return True
-    if number == COUNT and state.met and isinstance(number, int):
+    if state.met and isinstance(number, int) and (COUNT <= number <= COUNT + A_FEW_MORE or number == LETTERS):
         return True
     if not state.met or not isinstance(number, int) or number < SIZE // LARGEST_DIVISOR - NEAR:
         return False
