@@ -32,9 +32,9 @@ from shapelens.protocol import ExampleRequest, Run, Trace
 from shapelens.worker import run as running
 from shapelens.worker.evaluation.example_runner import ExampleRunner
 from shapelens.worker.memo import early_diagnosis
-from shapelens.worker.memo.early_diagnosis import Rehearsed
+from shapelens.worker.memo.early_diagnosis import RehearsedExamples
 from shapelens.worker.memo.recording import Recording
-from shapelens.worker.memo.replay import Reuse
+from shapelens.worker.memo.replay import Replay
 from shapelens.worker.process import child, warm
 from shapelens.worker.reload.loaded_project import Standing, Unsuitable
 from shapelens.worker.shims import initialisers
@@ -163,7 +163,7 @@ def _words(trace: Trace) -> list[str]:
 
 def _watch(found: Edited) -> None:
     diagnose, evaluate = early_diagnosis.diagnose_early, ExampleRunner.evaluate
-    build, construct, result, begin = Reuse.handed_out, Recording.construct, Reuse.result, Recording.begin
+    build, construct, result, begin = Replay._taken_over, Recording.construct, Replay.result, Recording.begin
 
     def timed(function: Any) -> Any:
         def run(*arguments: Any) -> Any:
@@ -175,7 +175,7 @@ def _watch(found: Edited) -> None:
 
         return run
 
-    def said(runner: ExampleRunner, rehearsed: Rehearsed) -> bool:
+    def said(runner: ExampleRunner, rehearsed: RehearsedExamples) -> bool:
         went_on: bool = timed(diagnose)(runner, rehearsed)
         found.said = runner.findings.said is not None
         return went_on
@@ -190,9 +190,9 @@ def _watch(found: Edited) -> None:
 
     early_diagnosis.diagnose_early = said
     ExampleRunner.evaluate = timed(evaluate)  # type: ignore[method-assign]
-    Reuse.handed_out = counted("built", build, lambda *_: 1)  # type: ignore[method-assign]
+    Replay._taken_over = counted("built", build, lambda *_: 1)  # type: ignore[method-assign]
     Recording.construct = counted("constructed", construct, lambda *_: 1)  # type: ignore[method-assign]
-    Reuse.result = counted("known", result, lambda given, *_: given is not None)  # type: ignore[method-assign]
+    Replay.result = counted("known", result, lambda given, *_: given is not None)  # type: ignore[method-assign]
     Recording.begin = counted("called", begin, lambda _, __, module, *___: module is not None)  # type: ignore[method-assign]
 
 

@@ -112,7 +112,7 @@ class Stages:
 
     def _take_part_in_rehearsals(self) -> None:
         """Write down what is built and called where this run is rehearsed, or say what is wrong by what was written down."""
-        rehearsed: Optional[early_diagnosis.Rehearsed] = self.standing.rehearsed_examples if self.standing is not None else None
+        rehearsed: Optional[early_diagnosis.RehearsedExamples] = self.standing.rehearsed_examples if self.standing is not None else None
         if rehearsed is None:
             return
         if rehearsed.is_open:

@@ -133,3 +133,33 @@ def test_another_way_through_the_code_avoids_nothing(forking: WorkerProcess, tmp
     (run,) = trace.examples
     assert (run.expression, run.doubtful) == (known.expression, False)
     assert trace.mismatches[0].code == "dim"
+
+
+def test_a_path_that_takes_too_long_is_left_and_the_example_stays_as_it_ran(forking: WorkerProcess, tmp_path: Path):
+    text = dedent(
+        """
+        import torch.nn as nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.last = nn.Linear(4, 4)
+
+            def forward(self, x):
+                if x.sum() > 0:
+                    while True:
+                        x = self.last(x)
+                if x.mean() > 0:
+                    while True:
+                        x = self.last(x)
+                return self.last(x)
+        """
+    )
+    search = Search([Known("Net", "Net()(f32[B:2, 4])", "inferred", proven=True)], seconds=5)
+    trace, finished = forking.run(tmp_path / "net.py", text, search=search, deadline=20)
+    assert finished.outcome == "ok"
+    assert finished.seconds < 15  # No path is followed to the deadline.
+    assert trace is not None
+    (run,) = trace.examples
+    assert (run.error, run.dims) == (None, {"B": 2})
+    assert [note.code for note in trace.notes] == ["data-dependent", "data-dependent"]

@@ -14,6 +14,7 @@ import torch
 from ...protocol import Mismatch
 from ..meta import expected_shapes
 from ..meta.mode import NEEDS_DATA, Meta, NotRecovered, made
+from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in
 from ..trace.recorder import Seen
@@ -191,15 +192,10 @@ def is_vague(tensor: Tensor) -> bool:
 
 def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tuple[Any]]:
     """What an operation in place gives back: the tensor that it would have changed (nothing for an assignment); None for any other."""
-    name = getattr(function, "__name__", "")
-    if name == "__setitem__":
+    if getattr(function, "__name__", "") == "__setitem__":
         return (None,)
-    if isinstance(kwargs.get("out"), Tensor):
-        return (kwargs["out"],)
-    in_place = (name.endswith("_") and not name.startswith("_")) or (
-        name.startswith("__i") and name != "__invert__" and name != "__index__"
-    )
-    return (args[0],) if in_place and args and isinstance(args[0], Tensor) else None
+    changed = changed_tensor(function, args, kwargs)
+    return None if changed is None else (changed,)
 
 
 def _rows_needed(args: Args, kwargs: Kwargs) -> Optional[int]:

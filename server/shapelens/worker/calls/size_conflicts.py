@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from ..meta.expected_shapes import BINARY, COMPARE, MATMUL
+from ..torch_calls import factors
 from ..trace.provenance import tensors_in
 from ..unknown import unknown_sizes
 
@@ -22,7 +23,7 @@ def known_sizes_clash(function: Callable[..., Any], args: Args, kwargs: Kwargs) 
     if name == "linear" and len(shapes) > 1 and shapes[0] and shapes[1]:
         return _differ(shapes[0][-1], shapes[1][-1])
     if name in MATMUL and len(shapes) > 1:
-        left, right = shapes[-2:] if name in ("addmm", "baddbmm", "addbmm") else shapes[:2]
+        left, right = factors(name, shapes)
         if not left or not right:
             return False
         return _differ(left[-1], right[-2] if len(right) > 1 else right[-1]) or _cannot_broadcast([left[:-2], right[:-2]])

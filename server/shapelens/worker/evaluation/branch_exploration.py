@@ -4,7 +4,7 @@ another one there is unknown. What fails there is not reported, as it may be the
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 from ..sandbox.limits import TooLong
 from ..trace.recorder import Seen
@@ -12,11 +12,11 @@ from ..unknown.conditions import MOST_PATHS, Place, branches, gave_up
 from .evaluation import NONE_TURNED, Evaluation
 
 
-def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Place]) -> None:
+def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Place]) -> bool:
     """Add to what was seen of an example what its other paths show: all conditions turned at once, then each of `alone` by itself.
 
-    `evaluate` evaluates the example. A limit of time ends the exploration, not the example, which has run to its end. Raises what ends the
-    run.
+    `evaluate` evaluates the example. A limit of time ends the exploration, not the example, which has run to its end: nothing is added
+    then, and the result is False. Raises what ends the run.
     """
     calls, seen, turned = evaluation.calls, evaluation.recorder.seen, branches.turned
     is_user_file = evaluation.frames.is_user_file
@@ -27,9 +27,10 @@ def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Pl
         error = evaluation.run(lambda: evaluation.start(calls.example, conditions, other_path=other_path), evaluate, tried=True)
         return not gave_up(error, evaluation.calls.mismatches, is_user_file)
 
-    def add() -> None:
-        _add(seen, evaluation.recorder.seen)
-        _add(calls.seen, evaluation.calls.seen)
+    paths: List[Tuple[Dict[int, Seen], Dict[int, Seen]]] = []  # what they show, by site and by layer
+
+    def keep() -> None:
+        paths.append((evaluation.recorder.seen, evaluation.calls.seen))
 
     with evaluation.aside():
         try:
@@ -40,12 +41,16 @@ def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Pl
                 if goes_on or not last:
                     break
                 again = again | last  # That condition guards what is there to fail: what comes after it is to be seen too.
-            add()
+            keep()
             for place in alone:
                 if follow(turned ^ {place}, other_path=False):
-                    add()
+                    keep()
         except TooLong:
-            pass
+            return False
+    for sites, layers in paths:
+        _add(seen, sites)
+        _add(calls.seen, layers)
+    return True
 
 
 def _add(seen: Dict[int, Seen], elsewhere: Dict[int, Seen]) -> None:

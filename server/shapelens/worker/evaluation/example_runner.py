@@ -89,9 +89,11 @@ class ExampleRunner:
         calls, end = self.evaluation.calls, self._end_of(error)
         seconds = time.perf_counter() - start
         alone = branches.places(is_user_file) if seconds < LONGEST else []
-        is_explored = seconds < self.run.deadline / 10 and (unknown_sizes.state.cut or bool(branches.asked))
-        if is_explored:
-            explore(self.evaluation, partial(evaluate, code, self.names, {}, {}), alone)
+        is_explored = (
+            seconds < self.run.deadline / 10
+            and (unknown_sizes.state.cut or bool(branches.asked))
+            and explore(self.evaluation, partial(evaluate, code, self.names, {}, {}), alone)
+        )
         example.seconds, example.reached = time.perf_counter() - start, self.recorder.functions(self.run.file)
         calls.ended = True
         self.trace.mismatches += calls.mismatches
@@ -249,8 +251,8 @@ class ExampleRunner:
             failed.append(mismatch_of(error, 0, self.frames, evaluation.meta, evaluation.calls))
         probe.refused = [mismatch.inputs for mismatch in failed]
         probe.remarks = evaluation.remarks.found
-        if found.is_explored:
-            explore(evaluation, partial(evaluate, found.code, self.names, sizes, {}), found.turned_alone)
+        if found.is_explored and not explore(evaluation, partial(evaluate, found.code, self.names, sizes, {}), found.turned_alone):
+            return None
         return probe
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from ...protocol import ExampleRequest, ExampleRun, LayerSeen
 from ..calls.module_calls import Calls, shift
@@ -21,8 +21,10 @@ from ..sandbox.output import unheard
 from ..trace.recorder import Recorder
 from ..unknown import unknown_sizes
 from ..unknown.conditions import branches
-from .recording import Recording, set_current
-from .replay import Reuse
+from .construction import set_builder
+from .memo import Memo
+from .recording import Recording
+from .replay import Replay
 
 # What has to be saved of the time that the examples took as they were rehearsed: else they are not worth being evaluated twice.
 WORTH_SECONDS = 0.002
@@ -31,28 +33,28 @@ WORTH_SHARE = 0.25
 Asked = Tuple[str, str]
 
 
-class Rehearsed:
+class RehearsedExamples:
     """What the examples of a run that was rehearsed built and computed, for the run that comes next."""
 
     def __init__(self) -> None:
         self.is_open = True  # examples are still being rehearsed
-        self.recordings: Dict[Asked, Recording] = {}
+        self.memos: Dict[Asked, Memo] = {}
         self.went_well = True  # nothing was wrong
         self.seen: Any = None  # what sites held: it takes as long to be given back as a small evaluation
         self._patched: Tuple[Optional[Loaded], Optional[Recorder]] = None, None
         self.is_undisturbed: Callable[[], bool] = lambda: False  # whether what is loaded still is as it was loaded
 
-    def recording_of(self, request: Union[ExampleRequest, ExampleRun]) -> Optional[Recording]:
-        """What was written down of an example."""
-        return self.recordings.get((request.target, request.expression))
+    def memo_of(self, request: ExampleRequest) -> Optional[Memo]:
+        """The memo of an example, if there is one."""
+        return self.memos.get((request.target, request.expression))
 
-    def for_patched(self, loaded: Loaded, recorder: Recorder) -> Rehearsed:
+    def for_patched(self, loaded: Loaded, recorder: Recorder) -> RehearsedExamples:
         """The same, for a document that has been patched since."""
         self.is_open, self._patched = False, (loaded, recorder)
         self.is_undisturbed = partial(loaded.is_as_it_was, at_once=False)  # What is wrong has been said by then.
         return self
 
-    def gone(self) -> Optional[FrozenSet[int]]:
+    def replaced(self) -> Optional[FrozenSet[int]]:
         """The sites of functions that have other code now; None where it cannot be told what that concerns."""
         loaded, recorder = self._patched
         if loaded is None or recorder is None:
@@ -65,17 +67,16 @@ class Rehearsed:
         """Evaluate an example by `follow`, and write down what it builds and computes; the exception that ended it, if one did."""
         calls = runner.evaluation.calls
         recording = calls.recording = Recording(calls)
-        set_current(recording)
+        set_builder(recording)
         try:
             error = follow()
         finally:
-            set_current(None)
+            set_builder(None)
             calls.recording = None
         self.seen = runner.recorder.seen
         self.went_well &= error is None and not calls.mismatches
         if not op_cache.state.off:  # Else it was evaluated twice.
-            recording.finish()
-            self.recordings[example.target, example.expression] = recording
+            self.memos[example.target, example.expression] = recording.memo()
         return error
 
 
@@ -83,26 +84,26 @@ class Abandoned(Exception):
     """An evaluation came to something of which only the run itself can tell."""
 
 
-def diagnose_early(runner: ExampleRunner, rehearsed: Rehearsed) -> bool:
+def diagnose_early(runner: ExampleRunner, rehearsed: RehearsedExamples) -> bool:
     """Send what is wrong, if that can be told by taking over from what was rehearsed; whether the run may go on with what is loaded."""
     requests, evaluation, workspace = runner.run.examples, runner.evaluation, runner.workspace
-    found = [rehearsed.recording_of(request) for request in requests]
-    recordings = [recording for recording in found if recording is not None]
-    seconds = sum(recording.seconds for recording in recordings)
-    if rehearsed.is_open or len(recordings) < len(found) or seconds < WORTH_SECONDS:
+    found = [rehearsed.memo_of(request) for request in requests]
+    memos = [memo for memo in found if memo is not None]
+    seconds = sum(memo.seconds for memo in memos)
+    if rehearsed.is_open or len(memos) < len(found) or seconds < WORTH_SECONDS:
         return True
-    gone = rehearsed.gone()
-    if gone is None or sum(recording.seconds_without(gone) for recording in recordings) < max(WORTH_SECONDS, WORTH_SHARE * seconds):
+    replaced = rehearsed.replaced()
+    if replaced is None or sum(memo.seconds_without(replaced) for memo in memos) < max(WORTH_SECONDS, WORTH_SHARE * seconds):
         return True
     whole = workspace.trace
     workspace.trace = replace(whole, examples=[], mismatches=list(whole.mismatches), notes=list(whole.notes))
     evaluated: List[Tuple[int, Calls]] = []
     first = 0
     try:
-        for request, recording in zip(requests, recordings):
+        for request, memo in zip(requests, memos):
             calls = evaluation.watch_anew()
-            reuse = calls.recording = calls.replay = Reuse(recording, gone, calls)
-            _evaluate(runner, ExampleRun(request.target, request.expression), reuse, first)
+            replay = calls.recording = calls.replay = Replay(memo, replaced, calls)
+            _evaluate(runner, ExampleRun(request.target, request.expression), replay, first)
             evaluated.append((first, calls))
             first += len(calls.modules)
 
@@ -122,7 +123,7 @@ def diagnose_early(runner: ExampleRunner, rehearsed: Rehearsed) -> bool:
     return rehearsed.is_undisturbed()
 
 
-def _evaluate(runner: ExampleRunner, example: ExampleRun, reuse: Reuse, first_layer: int) -> None:
+def _evaluate(runner: ExampleRunner, example: ExampleRun, replay: Replay, first_layer: int) -> None:
     """Evaluate an example; what is wrong goes to the trace. Raises Abandoned."""
     index, code = len(runner.trace.examples), runner.compiled(example)
     if code is None:
@@ -132,7 +133,7 @@ def _evaluate(runner: ExampleRunner, example: ExampleRun, reuse: Reuse, first_la
     runner.findings.expect_first(evaluation.calls, lambda: runner.trace)
     recorder.reached = set()
     recorder.is_brief = True
-    set_current(reuse)
+    set_builder(replay)
     try:
         with unheard():  # The run will print it.
             error = evaluation.attempt(partial(evaluate, code, runner.names, {}, example.dims))
@@ -140,7 +141,7 @@ def _evaluate(runner: ExampleRunner, example: ExampleRun, reuse: Reuse, first_la
         raise Abandoned from raised
     finally:
         recorder.is_brief = False
-        set_current(None)
+        set_builder(None)
     if branches.asked or unknown_sizes.state.cut:
         raise Abandoned
     example.reached = recorder.functions(runner.run.file)

@@ -1,4 +1,4 @@
-"""Takes over what the last evaluation of an example built and computed (recording.py), where the edit since then has nothing to do with it.
+"""Takes over what the last evaluation of an example built and computed (its memo), where the edit since then has nothing to do with it.
 
 A module whose class is given the same is the very one that was built then; a call of it with what looks the same gives what looks the same,
 and nothing of it runs. So an evaluation costs what the edit has changed, and says what is wrong; it does not see what the sites inside of
@@ -7,42 +7,44 @@ such modules hold. It is therefore followed by one that takes over nothing, and 
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, Hashable, Iterable, List, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, Hashable, List, Optional, Set, Tuple
 
 import torch
 
+from ..calls.module_calls import Calls
 from ..meta import op_cache
-from ..trace.module_memory import parts_of
 from ..trace.provenance import INPUT, Node
-from ..trace.value_summary import MODE, ORIGIN, STAND_IN
-from .recording import GIVEN, HELD, HOOKS, TENSOR, VALUE, Built, Called, Mark, Recording, State, key_of
-from .submodule_swap import grafted
+from ..trace.value_summary import LAYER, MODE, ORIGIN
+from .construction import inert_class_of
+from .memo import BuiltModule, KnownCall, Memo, is_as_built, key_of, make
+from .module_state import HELD, HOOKS, ModuleState, have_the_same_attributes
+from .recording import Pending, Recording
+from .submodule_swap import plan_swap
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
 
 
-class Reuse(Recording):
-    """One evaluation that takes over what it can; a recording serves once, as its modules and origins become those of this one.
+class Replay(Recording):
+    """One evaluation that takes over what it can. What it builds and computes itself is recorded for what is like it: repeated blocks.
 
-    gone: the sites of the user's functions that are no more, or have other code.
+    replaced: the sites of the user's functions that have other code than they had for the memo.
     """
 
-    def __init__(self, before: Recording, gone: FrozenSet[int], calls: Any) -> None:
+    def __init__(self, memo: Memo, replaced: FrozenSet[int], calls: Calls) -> None:
         super().__init__(calls)
-        self.before = before
-        self.gone = gone
-        self.modules: List[Any] = list(before.calls.modules)  # by layer index
-        self.spans: List[Any] = list(before.calls.spans)
-        self.seen = before.calls.seen  # what the calls of these modules gave then
-        self.husks = before.husks
-        self._offered: Dict[Hashable, List[Built]] = {}  # what was built, by class and arguments, the first one last
-        for built in reversed(list(before.built.values())):
+        self.earlier = memo
+        self.replaced = replaced
+        self.modules = list(memo.modules)  # by layer index
+        self.spans = list(memo.spans)
+        self.seen = dict(memo.seen)  # what the calls of these modules gave then
+        self._offered: Dict[Hashable, List[BuiltModule]] = {}  # what was built, by class and arguments, the first one last
+        for built in reversed(list(memo.built.values())):
             self._offered.setdefault(built.key, []).append(built)
-        self._taken: Set[int] = set()  # ids of those modules that are part of this evaluation
-        self._states.update({number: (state, -1) for number, (state, _) in before._states.items()})
-        self._first: Dict[Hashable, Built] = {}  # what this evaluation has built, by class and arguments
-        self._alike: Dict[Hashable, Called] = {}  # by class, arguments, and what a call was given
+        self._taken: Set[int] = set()  # ids of modules of the memo that are part of this evaluation
+        self.states.update({number: (state, -1) for number, (state, _) in memo.states.items()})
+        self._first: Dict[Hashable, BuiltModule] = {}  # what this evaluation has built, by class and arguments
+        self._alike: Dict[Hashable, KnownCall] = {}  # by class, arguments, and what a call was given
 
     # --- construction ---
 
@@ -50,54 +52,20 @@ class Reuse(Recording):
         """What `Module.__new__` returns: a module that is built already, or one that its constructor builds now."""
         given = key_of(None, args, kwargs, [])
         built = None if given is None else self._offer((cls, given))
-        if built is not None and self.gone.isdisjoint(built.reached):
-            self.take(built.parts)
-            return self.handed_out(built)
+        if built is not None and self.replaced.isdisjoint(built.reached):
+            self._taken.update(built.parts)
+            return self._taken_over(built)
         like = self._first.get((cls, given))
-        if like is not None and self.is_as_built(like):
+        if like is not None and is_as_built(like, self.states):
             return self._copied(like)
-        if built is not None and grafted(self, built):
-            return self.handed_out(built)
+        if built is not None and self._swapped(built):
+            return self._taken_over(built)
         module = super().construct(cls, args, kwargs)
         if id(module) in self.built:
             self._first.setdefault((cls, given), self.built[id(module)])
         return module
 
-    def take(self, parts: Iterable[int]) -> None:
-        """The modules with these ids, which were built before, are part of this evaluation."""
-        self._taken.update(parts)
-
-    def give_back(self, parts: Iterable[int]) -> None:
-        """They are not."""
-        self._taken.difference_update(parts)
-
-    def holds_now(self, holder: Any) -> None:
-        """A module that was built before holds others now."""
-        self._states[id(holder)] = State(holder, altogether=False), self._ended
-
-    def rebuilt(self, built: Built) -> None:
-        """A module that was built before is as if its constructor had run in this evaluation."""
-        again = self.built[id(built.module)] = Built(built.module, built.key, built.reached, built.given, self._ended)
-        self._first.setdefault(built.key, again)
-        self._taken.discard(id(built.module))
-
-    def handed_out(self, built: Built) -> Any:
-        """A module that was built before, as its constructor left it."""
-        self.before.set_back(built)
-        self.recorder.reached |= built.reached
-        self.calls.taken_over(built.module)
-        object.__setattr__(built.module, "__class__", self.husk(type(built.module)))
-        return built.module
-
-    def _note_states(self, module: Any) -> None:
-        """As of a recording, but nobody will ask for more than `holds_for`."""
-        self._ended += 1
-        for part in parts_of(module, self._taken):
-            state, _ = self._states.get(id(part), (None, 0))
-            if state is None or not state.holds_for(part):
-                self._states[id(part)] = State(part, altogether=False), self._ended
-
-    def _offer(self, key: Hashable) -> Optional[Built]:
+    def _offer(self, key: Hashable) -> Optional[BuiltModule]:
         """A module that was built before from the same, of which all is left."""
         offered = self._offered.get(key)
         while offered:
@@ -106,7 +74,20 @@ class Reuse(Recording):
                 return built
         return None
 
-    def _copied(self, like: Built) -> Any:
+    def _taken_over(self, built: BuiltModule) -> Any:
+        """A module that was built before, as its constructor left it."""
+        self.earlier.restore(built)
+        self.recorder.reached |= built.reached
+        self.calls.taken_over(built.module)
+        return _inert(built.module)
+
+    def _known_parts(self) -> Set[int]:
+        return self._taken
+
+    def _state_of(self, module: Any) -> ModuleState:
+        return ModuleState(module, thorough=False)  # This evaluation has no memo.
+
+    def _copied(self, like: BuiltModule) -> Any:
         """A module like one that this evaluation has built, with the same parameters: nobody looks at what they hold."""
         copies: Dict[int, Any] = {}
         for part in like.parts.values():
@@ -115,7 +96,7 @@ class Reuse(Recording):
             own.update(part.__dict__)
             for name in HELD + HOOKS:
                 own[name] = own[name].copy()
-            own["training"] = self._states[id(part)][0].training
+            own["training"] = self.states[id(part)][0].training
             own.pop(MODE, None)
             self.calls.constructed(copy)
         for part in like.parts.values():
@@ -124,35 +105,79 @@ class Reuse(Recording):
                 held[name] = copies.get(id(child))
         for part in like.parts.values():
             copy = copies[id(part)]
-            self._states[id(copy)] = State(copy, altogether=False), self._ended
+            self.states[id(copy)] = self._state_of(copy), self._ended
             inner = self.built.get(id(part))
             if inner is not None and inner.ended <= like.ended:
-                self.built[id(copy)] = Built(copy, inner.key, inner.reached, inner.given, self._ended)
-        module = copies[id(like.module)]
+                self.built[id(copy)] = BuiltModule(copy, inner.key, inner.reached, inner.given, self._ended)
         self.recorder.reached |= like.reached
-        object.__setattr__(module, "__class__", self.husk(type(module)))
-        return module
+        return _inert(copies[id(like.module)])
 
     def _events(self) -> Any:
         """As of a recording, but for what was wrong: it would be in others like it, too."""
         return super()._events()[1:]
 
+    # --- a model that stays, but for some of its modules ---
+
+    def _swapped(self, model: BuiltModule) -> bool:
+        """Construct anew in a model of the memo what has to be; whether the model is the one that its constructor would build now."""
+        swap = plan_swap(self.earlier, self.replaced, model)
+        if swap is None:
+            return False
+        self._taken.update(swap.staying)
+        fresh: List[Any] = []
+        for stale in swap.stale:
+            module = self._constructed_like(stale)
+            if module is None:
+                self._taken.difference_update(swap.staying)
+                return False
+            fresh.append(module)
+        for (holder, name), module in zip(swap.slots, fresh):
+            holder.__dict__["_modules"][name] = module
+            self.states[id(holder)] = self._state_of(holder), self._ended
+        for built in swap.around:  # As if its constructor had run in this evaluation.
+            again = self.built[id(built.module)] = BuiltModule(built.module, built.key, built.reached, built.given, self._ended)
+            self._first.setdefault(built.key, again)
+            self._taken.discard(id(built.module))
+        return True
+
+    def _constructed_like(self, before: BuiltModule) -> Optional[Any]:
+        """A module like one before, by the constructor that is there now; None where something is wrong with that, or it differs."""
+        args, kwargs = before.given
+        if key_of(None, args, kwargs, []) != before.key[1]:
+            return None  # What it was given has changed since.
+        calls, meta = self.calls, self.calls.meta
+        mismatches, met, vague, failure = list(calls.mismatches), dict(calls.recovery.met), meta.vague, meta.failure
+        on_mismatch, calls.on_mismatch = calls.on_mismatch, None
+        module = None
+        try:
+            module = self.construct(type(before.module), args, kwargs)
+            module.__init__()  # It is there: this only gives it its class, as Python does next.
+        except Exception:  # It will be raised again where the model's own constructor runs.
+            module = None
+        finally:
+            calls.on_mismatch = on_mismatch
+        if module is not None and calls.mismatches == mismatches and have_the_same_attributes(before.module, module):
+            calls.spans[module.__dict__[LAYER]] = self.spans[before.module.__dict__[LAYER]]
+            return module
+        calls.mismatches[:], calls.recovery.met, meta.vague, meta.failure = mismatches, met, vague, failure
+        return None
+
     # --- calls ---
 
     def result(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
         """What a call gives, if that is known; None where it has to be made."""
-        source: Recording = self.before if id(module) in self._taken else self
-        built = source.built.get(id(module))
+        is_earlier = id(module) in self._taken
+        built = self._built(module)
         if built is None:
             return None
         tensors: List[Tensor] = []
         key = key_of(module, args, kwargs, tensors)
         if key is None:
             return None
-        called = self.before.called.get(id(module), {}).get(key) if source is self.before else None
-        own = called is not None and self.gone.isdisjoint(called.reached)
+        called = self.earlier.called.get(id(module), {}).get(key) if is_earlier else None
+        own = called is not None and self.replaced.isdisjoint(called.reached)
         called = called if own else self._alike.get((built.key, key))
-        if called is None or not source.is_as_built(built):
+        if called is None or not is_as_built(built, self.earlier.states if is_earlier else self.states):
             return None
         with _plainly():
             nodes = [tensor.__dict__.get(ORIGIN) for tensor in tensors]
@@ -163,19 +188,27 @@ class Reuse(Recording):
             if own:
                 self._alike.setdefault((built.key, key), called)
             through = None if own else [(node, tuple(tensor.shape)) for node, tensor in zip(nodes, tensors)]
-            return (_made(called.result, tensors, through),)
+            return (make(called.result, tensors, through),)
 
-    def keep(self, module: Any, mark: Mark, reached: Set[int], args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
+    def keep(self, module: Any, call: Pending, reached: Set[int], args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
         """A call has given a result: it is that of others like it, too. What was wrong in it is said once."""
-        super().keep(module, mark, reached, args, kwargs, result)
-        source: Recording = self.before if id(module) in self._taken else self
-        built = source.built.get(id(module))
-        called = self.called.get(id(module), {}).get(mark.key)
+        super().keep(module, call, reached, args, kwargs, result)
+        built = self._built(module)
+        called = self.called.get(id(module), {}).get(call.key)
         if built is not None and called is not None:
-            self._alike.setdefault((built.key, mark.key), called)
+            self._alike.setdefault((built.key, call.key), called)
+
+    def _built(self, module: Any) -> Optional[BuiltModule]:
+        return (self.earlier.built if id(module) in self._taken else self.built).get(id(module))
 
 
-def _follows(called: Called, nodes: List[Optional[Node]]) -> bool:
+def _inert(module: Any) -> Any:
+    """A module that is built, so that Python may call its constructor."""
+    object.__setattr__(module, "__class__", inert_class_of(type(module)))
+    return module
+
+
+def _follows(called: KnownCall, nodes: List[Optional[Node]]) -> bool:
     """Let what a call computed follow from other inputs than it did; whether that can be said."""
     if any((before is None) is not (now is None) or (before is INPUT and now is not INPUT) for before, now in zip(called.nodes, nodes)):
         return False
@@ -183,26 +216,3 @@ def _follows(called: Called, nodes: List[Optional[Node]]) -> bool:
         if before is not None and now is not None and before is not now:
             before.become(now)
     return True
-
-
-def _made(described: Any, given: List[Tensor], through: Optional[List[Any]]) -> Any:
-    """The result of a call as `recording` has described it, with tensors of its own.
-
-    through: that of a call which another one was like: what it computed is not told apart, only from which inputs.
-    """
-    kind = described[0]
-    if kind == GIVEN:
-        return given[described[1]]
-    if kind == TENSOR:
-        _, shape, stride, dtype, requires_grad, stand_in, node = described
-        tensor = op_cache.made((shape, stride, dtype, requires_grad))
-        if stand_in:
-            tensor.__dict__[STAND_IN] = stand_in
-        if node is not None:
-            tensor.__dict__[ORIGIN] = node.copy() if through is None else Node(node.operation, shape, through)
-        return tensor
-    if kind == VALUE:
-        return described[1]
-    if kind is dict:
-        return dict(zip(described[1], [_made(item, given, through) for item in described[2]]))
-    return kind([_made(item, given, through) for item in described[1]])

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch import nn
 
+from ..torch_calls import argument, factors
 from ..trace.provenance import tensors_in
 
 Tensor = torch.Tensor
@@ -57,7 +58,7 @@ def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optio
     if name in BINARY or name in COMPARE:
         return [broadcast([tensor.shape for tensor in tensors])]
     if name in MATMUL or name == "linear":
-        left, right = tensors[-2:] if name in ("addmm", "baddbmm", "addbmm") else tensors[:2] if len(tensors) > 1 else (tensors[0],) * 2
+        left, right = factors(name, tensors) if len(tensors) > 1 else (tensors[0],) * 2
         return [_product(left, right.t() if name == "linear" and right.dim() == 2 else right)]
     if name.endswith("_loss") or name in ("cross_entropy", "binary_cross_entropy", "kl_div", "binary_cross_entropy_with_logits"):
         return [[] if kwargs.get("reduction", "mean") != "none" else first]
@@ -117,12 +118,6 @@ def _product(left: Tensor, right: Tensor) -> List[Optional[int]]:
     return [*broadcast([a[:-2], b[:-2]]), rows, columns]
 
 
-def _argument(args: Args, kwargs: Kwargs, index: int, *names: str, default: Any = None) -> Any:
-    if len(args) > index:
-        return args[index]
-    return next((kwargs[name] for name in names if name in kwargs), default)
-
-
 def _sizes(args: Args, kwargs: Kwargs, *names: str) -> List[int]:
     """The sizes given as `view(2, 3)` or `view((2, 3))`."""
     given = args[1:] if len(args) > 1 else (next(kwargs[name] for name in names if name in kwargs),)
@@ -150,7 +145,7 @@ def _viewed(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
 def _rank_and_dim(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[Tuple[int, int]]:
     """The one number of dims of tensors that are put together, and the dim to do it along; None where there is no such."""
     ranks = {tensor.dim() for tensor in tensors}
-    dim = _argument(args, kwargs, 1, "dim", "axis", default=0)
+    dim = argument(args, kwargs, 1, "dim", "axis", default=0)
     return (ranks.pop(), dim) if len(ranks) == 1 and isinstance(dim, int) else None
 
 
@@ -191,18 +186,18 @@ def _one_more(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
 
 
 def _reduced(own: List[int], args: Args, kwargs: Kwargs) -> List[Shape]:
-    dims = _argument(args, kwargs, 1, "dim", "axis")
+    dims = argument(args, kwargs, 1, "dim", "axis")
     if dims is None:
         return [[]]
     count = len(dims) if isinstance(dims, (tuple, list)) else 1
-    keeps = _argument(args, kwargs, 2, "keepdim", "keepdims", default=False)
+    keeps = argument(args, kwargs, 2, "keepdim", "keepdims", default=False)
     return [[None] * (len(own) if keeps is True else max(len(own) - count, 0))]
 
 
 def _split(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
     own = list(tensors[0].shape)
-    sizes = _argument(args, kwargs, 1, "split_size_or_sections", "split_size", "split_sizes")
-    dim = _argument(args, kwargs, 2, "dim", default=0)
+    sizes = argument(args, kwargs, 1, "split_size_or_sections", "split_size", "split_sizes")
+    dim = argument(args, kwargs, 2, "dim", default=0)
     if not isinstance(sizes, (tuple, list)):
         return None
     if not -len(own) <= dim < len(own):
@@ -211,7 +206,7 @@ def _split(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[S
 
 
 def _chunked(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
-    return [[None] * tensors[0].dim() for _ in range(int(_argument(args, kwargs, 1, "chunks")))]
+    return [[None] * tensors[0].dim() for _ in range(int(argument(args, kwargs, 1, "chunks")))]
 
 
 def _expanded(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
@@ -228,7 +223,7 @@ def _convolved(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]
 
 
 def _convolved_transposed(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
-    groups = _argument(args, kwargs, 6, "groups", default=1)
+    groups = argument(args, kwargs, 6, "groups", default=1)
     return [[*list(tensors[0].shape[:1]), tensors[1].shape[1] * groups, *[None] * (tensors[1].dim() - 2)]]
 
 

@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..torch_calls import changed_tensor
 from ..trace import provenance
 from ..trace.remarks import WATCHED, Remarks
 from ..trace.value_summary import STAND_IN, VAGUE
@@ -148,7 +149,7 @@ class Meta(TorchFunctionMode):
 
     def _accepted(self, func: Callable[..., Any], args: Args, kwargs: Kwargs, result: Any) -> Any:
         """The result of what eager accepts and the meta device does not; an operation in place gives back what it changed."""
-        changed = _changed_in_place(func, args, kwargs)
+        changed = changed_tensor(func, args, kwargs)
         if changed is not None:
             return changed
         if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
@@ -179,25 +180,10 @@ def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args
             eager_checks.dtypes_go_together(func, args, kwargs)
         if not (real and meta):
             return args, kwargs
-        changed = _changed_in_place(func, args, kwargs)
+        changed = changed_tensor(func, args, kwargs)
         if changed is not None and not changed.is_meta:
             become_meta(changed)
         return to_meta(args), to_meta(kwargs)
-
-
-def _changed_in_place(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tensor]:
-    out = kwargs.get("out")
-    if isinstance(out, Tensor):
-        return out
-    name = getattr(func, "__name__", "")
-    in_place = (name.endswith("_") and not name.startswith("_")) or name in (
-        "__setitem__",
-        "__iadd__",
-        "__isub__",
-        "__imul__",
-        "__itruediv__",
-    )
-    return args[0] if in_place and args and isinstance(args[0], Tensor) else None
 
 
 def spread(given: Any, result: Any) -> None:

@@ -26,7 +26,7 @@ from ..loading.definitions import KEPT
 from ..loading.hot_patch import Loaded
 from ..loading.import_graph import Imports
 from ..loading.importer import NOBODYS, load, parse, relative_levels
-from ..memo.early_diagnosis import Rehearsed
+from ..memo.early_diagnosis import RehearsedExamples
 from ..meta import op_cache
 from ..sandbox import monkeypatches
 from ..shims.command_line import Arguments
@@ -77,7 +77,7 @@ class Standing:
         self.outdated = False  # more than the document had to be loaded anew
         self._loaded: Optional[Loaded] = None  # the document, where a later one may be a patch of it
         self._beside: Tuple[Any, ...] = ()  # what else it has set then
-        self.rehearsed_examples: Optional[Rehearsed] = None  # of the last run, where it is done once more ahead of the next one
+        self.rehearsed_examples: Optional[RehearsedExamples] = None  # of the last run, where it is done once more ahead of the next one
         self.is_rehearsed = False  # what is loaded will be run for its side effects: then it has to be known what these are
 
     def load(self) -> None:
@@ -152,7 +152,7 @@ class Standing:
         if self._is_half_loaded:
             raise Unsuitable("what was loaded last was not loaded to its end")
         first, self._names = self._names, None
-        rehearsed, self.rehearsed_examples = self.rehearsed_examples, Rehearsed() if self.is_rehearsed else None
+        rehearsed, self.rehearsed_examples = self.rehearsed_examples, RehearsedExamples() if self.is_rehearsed else None
         if first is not None and self._is_as_loaded(run):
             workspace.run = run
             workspace.trace.notes += [note for note, _ in self._notes]

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 import torch
 
 from ...protocol import Remark
+from ..torch_calls import argument
 from . import provenance
 from .dim_names import Sizes, name_shape
 from .frames import Frames
@@ -40,10 +41,6 @@ class Odd(NamedTuple):
 
 
 Check = Callable[[Args, Kwargs, Any], Optional[Odd]]
-
-
-def _argument(args: Args, kwargs: Kwargs, index: int, name: str) -> Any:
-    return args[index] if len(args) > index else kwargs.get(name)
 
 
 # --- where a tensor came from ---
@@ -136,7 +133,7 @@ def _outer(first: Tensor, second: Tensor) -> Optional[Odd]:
 
 def _outer_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
     """A loss of `[N, 1]` and `[N]` compares each with each, which no loss wants."""
-    first, second = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "target")
+    first, second = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return None
     with _plainly():
@@ -159,7 +156,7 @@ def _squeeze(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
 
 
 def _batch_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
-    tensor = _argument(args, kwargs, 0, "input")
+    tensor = argument(args, kwargs, 0, "input")
     with _plainly():
         if isinstance(tensor, Tensor) and tensor.dim() > 1 and tensor.numel() == tensor.shape[1]:
             return Odd("norm-single-value", (tensor,))
@@ -167,20 +164,20 @@ def _batch_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
 
 
 def _layer_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
-    tensor, shape = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "normalized_shape")
+    tensor, shape = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "normalized_shape")
     single = isinstance(shape, (tuple, list)) and len(shape) > 0 and all(size == 1 for size in shape)
     return Odd("norm-single-value", (tensor,)) if single and isinstance(tensor, Tensor) else None
 
 
 def _group_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
-    tensor, groups = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "num_groups")
+    tensor, groups = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "num_groups")
     with _plainly():
         single = isinstance(tensor, Tensor) and tensor.dim() > 1 and tensor.numel() == tensor.shape[0] * groups
     return Odd("norm-single-value", (tensor,)) if single else None
 
 
 def _softmax(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
-    tensor, dim = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "dim")
+    tensor, dim = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "dim")
     if not isinstance(tensor, Tensor):
         return None
     if dim is None:
@@ -206,7 +203,7 @@ def _nll(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
 
 
 def _loss_of(args: Args, kwargs: Kwargs, operations: Set[str]) -> Optional[Odd]:
-    tensor = _argument(args, kwargs, 0, "input")
+    tensor = argument(args, kwargs, 0, "input")
     if not isinstance(tensor, Tensor):
         return None
     with _plainly():

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
+from ..torch_calls import is_in_place
 from . import unknown_sizes
 from .values_at_hand import rests_on_data, values_at_hand
 from .world_errors import world_cause
@@ -95,8 +96,7 @@ class _Meta(type):
         """A tensor that is filled with it stays what it is; what else an operation makes of it is unknown."""
         given = [argument for argument in (*args, *(kwargs or {}).values()) if isinstance(argument, meta)]
         called.extend(given)
-        name = getattr(func, "__name__", "")
-        if args and isinstance(args[0], torch.Tensor) and (name in ("__setitem__", "__set__") or (name.endswith("_") and name[0] != "_")):
+        if args and isinstance(args[0], torch.Tensor) and (is_in_place(func) or getattr(func, "__name__", "") == "__set__"):
             return args[0]
         raise TypeError("%s is not known" % (given[0].__name__ if given else "an argument"))
 

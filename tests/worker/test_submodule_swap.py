@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_reuse import edited
+from .test_early_diagnosis import edited
 
 # BUILT stands for what a block does with its attention.
 NETWORK = """import copy
