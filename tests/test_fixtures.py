@@ -82,6 +82,14 @@ async def test_a_finding_leads_to_the_call_and_to_where_the_size_came_from(batch
     ]
 
 
+async def test_a_finding_leads_to_the_call_in_the_project_that_gives_the_size(batch: Batch) -> None:
+    file = fixtures.FOLDER / "usages" / "test_function.py"
+    said = await batch.analyse(file, file.read_text(encoding="utf-8"))
+    (finding,) = said.findings
+    places = [(fixtures.text_of(said.module, related.span), related.message) for related in finding.related]
+    assert ("net(x)", "test() gives 3 channels") in places
+
+
 async def test_lenses_tell_the_example_its_source_and_the_size(batch: Batch) -> None:
     said = await analysed(batch, "recipe.py")
     (lens,) = lenses(said.module, said.choice.examples, said.trace)
