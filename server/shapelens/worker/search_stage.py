@@ -16,7 +16,7 @@ from .search.events import AlternativesFound, Attempted, EditSuspected, ExampleF
 from .search.finder import Finder
 from .search.trials.doubts import is_one_mistake
 from .search.trials.trace_marks import Marks
-from .search.trials.trial import Bench, sources_first
+from .search.trials.trial import TrialRunner, sources_first
 
 LONGEST_RUN = 2.0  # seconds that an example which was found may run, past its mismatches
 
@@ -57,8 +57,8 @@ class _Stage:
     def __init__(self, runner: ExampleRunner, search: Search, evaluated: List[Evaluated]) -> None:
         run = runner.run
         self._runner, self._evaluated = runner, evaluated
-        self._bench = Bench(runner, runner.names, search.seconds)
-        self._finder = Finder(self._bench, runner.names, run.file, run.text, search, self._text_of)
+        self._trial_runner = TrialRunner(runner, runner.names, search.seconds)
+        self._finder = Finder(self._trial_runner, runner.names, run.file, run.text, search, self._text_of)
         self._finder.given = {request.target for request in run.examples}
         self._finder.shows = bool(runner.trace.observations)
         for given in evaluated:  # Where an example that was given fails, what it did not come to has no other one either.
@@ -94,7 +94,7 @@ class _Stage:
         if instead:
             self._before.restore(self._runner.trace)
         self._before = Marks(self._runner.trace)
-        run = self._last = _run(self._runner, found, self._bench)
+        run = self._last = _run(self._runner, found, self._trial_runner)
         if found.untried and not run.fits():  # Another example may come in its place, or another word on it.
             self._finder.ran([], False)
         else:
@@ -127,7 +127,7 @@ class _Stage:
         runner.trace.examples.append(
             ExampleRun(found.target, found.expression, evidence=found.evidence, where=found.where, doubtful=found.doubtful)
         )
-        seen = Evaluated(self._bench.seen_so_far, runner.evaluation.calls)
+        seen = Evaluated(self._trial_runner.seen_so_far, runner.evaluation.calls)
         seen.example, seen.first_layer = len(runner.trace.examples) - 1, len(runner.trace.layers)
         runner.record(seen)
         runner.send(Traced(runner.run.run_id, "partial", runner.trace))
@@ -145,12 +145,12 @@ class _Stage:
         runner.findings.say(trace, partial(_layers, runner, run), suspected=True)
 
 
-def _run(runner: ExampleRunner, found: FoundExample, bench: Bench) -> _Run:
+def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) -> _Run:
     # What is known before the end, which a deadline may keep it from reaching.
     example = ExampleRun(
         found.target, found.expression, evidence=found.evidence, where=found.where, call=found.call, doubtful=found.doubtful
     )
-    expression = sources_first(bench, found.where) % found.expression
+    expression = sources_first(trial_runner, found.where) % found.expression
     number, first_layer = len(runner.trace.examples), len(runner.trace.layers)
     calls = runner.evaluation.watch_anew()
     evaluated: Optional[Evaluated] = None

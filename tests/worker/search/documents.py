@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from shapelens.worker.search.candidates.build_plans import constructions
+from shapelens.worker.search.candidates.build_plans import build_plans
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
@@ -32,7 +32,7 @@ class Document:
         self.tree = ast.parse(self.text)
 
     def ways(self, cls: str = "Net") -> list[str]:
-        return [way.text() for way in constructions(self.names[cls], self.names, self.tree)]
+        return [way.text() for way in build_plans(self.names[cls], self.names, self.tree)]
 
     def build(self, text: str) -> Any:
         with torch.device("meta"):

@@ -12,8 +12,8 @@ from shapelens.worker.calls.refused_constructors import guarding
 from shapelens.worker.meta.mode import Meta
 from shapelens.worker.sandbox.limits import TooLong
 from shapelens.worker.search.adjusting.adjustments import adjusted
-from shapelens.worker.search.candidates.build_plans import constructions
-from shapelens.worker.search.evidence import Construction
+from shapelens.worker.search.candidates.build_plans import build_plans
+from shapelens.worker.search.evidence import BuildPlan
 from shapelens.worker.search.trials.trial import Refused
 from worker.search.documents import Document
 
@@ -22,7 +22,7 @@ MOST = 12
 
 def built(made: Document, name: str = "Net") -> tuple[str, int]:
     """The first construction that builds, and how many were tried."""
-    waiting: list[Construction] = list(constructions(made.names[name], made.names, made.tree))[:1]
+    waiting: list[BuildPlan] = list(build_plans(made.names[name], made.names, made.tree))[:1]
     for tried in range(1, MOST + 1):
         if not waiting:
             break
@@ -319,7 +319,7 @@ def test_the_error_leads_to_what_builds(document: Callable[[str], Document], nam
 
 def test_a_layer_that_ends_an_attempt_says_by_what_it_divides(document: Callable[[str], Document]) -> None:
     made = document(CASES["a number by which torch divides"][0])
-    way = next(iter(constructions(made.names["Net"], made.names, made.tree)))
+    way = next(iter(build_plans(made.names["Net"], made.names, made.tree)))
 
     def refused(module: Any, error: Exception) -> None:
         raise Refused(Mismatch("layer-arguments", str(error), type(error).__name__, None, [], 0))
@@ -339,7 +339,7 @@ class Net(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
 """)
-    way = Construction("Net(config=Config(hidden_size=⟨size⟩))", {"size": 32})
+    way = BuildPlan("Net(config=Config(hidden_size=⟨size⟩))", {"size": 32})
     [other] = adjusted(way, TooLong(), made.names["Net"], made.names, made.tree)
     assert other.text() == "Net(config=Config(hidden_size=32, num_hidden_layers=2, num_decoder_layers=2))"
     assert adjusted(other, TooLong(), made.names["Net"], made.names, made.tree) == []
@@ -351,6 +351,6 @@ class Net(nn.Module):
     def __init__(self, width, img_size=224):
         super().__init__()
 """)
-    others = adjusted(Construction("Net(width=8)"), TooLong(), made.names["Net"], made.names, made.tree)
+    others = adjusted(BuildPlan("Net(width=8)"), TooLong(), made.names["Net"], made.names, made.tree)
     assert [other.text() for other in others] == ["Net(width=8, img_size=64)", "Net(width=8, img_size=56)"]
     assert adjusted(others[0], TooLong(), made.names["Net"], made.names, made.tree) == []

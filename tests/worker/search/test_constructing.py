@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from shapelens.worker.search.candidates.abstract_classes import is_abstract
-from shapelens.worker.search.candidates.build_plans import constructions
+from shapelens.worker.search.candidates.build_plans import build_plans
 from worker.search.documents import Document
 
 CASES = {
@@ -315,7 +315,7 @@ def test_the_first_way_builds(document: Callable[[str], Document], name: str) ->
 
 def test_guessed_numbers_can_be_changed(document: Callable[[str], Document]) -> None:
     made = document("class Net(nn.Module):\n    def __init__(self, dim, heads): super().__init__()\n")
-    way = next(iter(constructions(made.names["Net"], made.names, made.tree)))
+    way = next(iter(build_plans(made.names["Net"], made.names, made.tree)))
     assert way.template == "Net(dim=⟨dim⟩, heads=⟨heads⟩)"
     assert way.sizes == {"dim": 64, "heads": 4}
 

@@ -39,7 +39,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Construction:
+class BuildPlan:
     """A way to build a model."""
 
     template: str

@@ -18,9 +18,9 @@ from ...protocol import Alternative, Known, Search, Span
 from ..sandbox.limits import TooLong
 from .adjusting.adjustments import adjusted
 from .candidates.abstract_classes import is_abstract
-from .candidates.build_plans import constructions
+from .candidates.build_plans import build_plans
 from .events import AlternativesFound, Attempted, EditSuspected, Event, ExampleFound, ExampleKept, FoundExample
-from .evidence import Candidate, Construction, InputShape, filled
+from .evidence import BuildPlan, Candidate, InputShape, filled
 from .inputs.choices import Node
 from .inputs.input_search import Inputs
 from .text.annotations import input_shapes
@@ -36,7 +36,7 @@ from .trials.doubts import (
     places_of,
     with_other_sizes,
 )
-from .trials.trial import Bench
+from .trials.trial import TrialRunner
 from .trials.unavailable import is_known, lacks_parts
 from .usages.factories import factories
 from .usages.importing_files import usages_elsewhere
@@ -57,7 +57,7 @@ EXTRA_SECONDS = 1.0  # for all of those
 class Way(NamedTuple):
     """A way to build a class, and what the model is called with, where that is known."""
 
-    construction: Construction
+    plan: BuildPlan
     arguments: Optional[str]
     call: Optional[Span] = None  # the call in the project that says both
 
@@ -68,9 +68,11 @@ Searching = Generator[Event, None, FoundExample]  # a part of the search: its ev
 class Finder:
     """The search for the examples of a document that is loaded."""
 
-    def __init__(self, bench: Bench, names: Mapping[str, Any], file: str, text: str, search: Search, text_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, runner: TrialRunner, names: Mapping[str, Any], file: str, text: str, search: Search, text_of: Callable[[str], str]
+    ) -> None:
         """text_of: the text of another file, by its path; "" where there is none."""
-        self.bench = bench
+        self.runner = runner
         self.names = names
         self.search = search
         self.reached: Set[type] = set()  # classes whose `forward` ran to its end
@@ -103,7 +105,7 @@ class Finder:
                 continue
             if not all_known and is_abstract(cls, self.tree):
                 continue
-            if self.bench.clock() > self.bench.until + EXTRA_SECONDS and name not in self._known:
+            if self.runner.clock() > self.runner.until + EXTRA_SECONDS and name not in self._known:
                 continue
             examples.append((yield from self._example(name, cls)))
         for example in examples:  # When all classes have one.
@@ -138,10 +140,10 @@ class Finder:
         for candidate in self._candidates(found.target)[:MOST_CALLS]:
             arguments = _given(candidate)
             expression = "%s(%s)" % (filled(candidate.constructor, candidate.sizes), arguments)
-            if not candidate.constructor or arguments is None or expression in seen or self.bench.is_over or len(running) == MOST_OTHERS:
+            if not candidate.constructor or arguments is None or expression in seen or self.runner.is_over or len(running) == MOST_OTHERS:
                 continue
             seen.add(expression)
-            trial = self.bench.whole(expression)
+            trial = self.runner.whole(expression)
             if trial.error is None and (self._class(found.target) in trial.classes or not trial.classes):
                 running.append(Alternative(expression, candidate.evidence, candidate.where))
         return running
@@ -176,32 +178,32 @@ class Finder:
 
     def _searched(self, target: str, search: Searching) -> Searching:
         """A part of the search in its share of the time that is left."""
-        self.bench.target = target
-        before = self.bench.tried
-        left = self.bench.until - self.bench.clock()
+        self.runner.target = target
+        before = self.runner.tried
+        left = self.runner.until - self.runner.clock()
         least = LEAST_SECONDS if left > 0 else BRIEF_SECONDS
-        until, self.bench.until = self.bench.until, self.bench.clock() + max(least, SHARE * left)
+        until, self.runner.until = self.runner.until, self.runner.clock() + max(least, SHARE * left)
         try:
             found = yield from search
         finally:
-            self.bench.until = until
-        found.tried = self.bench.tried - before
+            self.runner.until = until
+        found.tried = self.runner.tried - before
         return found
 
     def _after_edit(self, known: Known, cls: type) -> Searching:
         """The example that ran before, perhaps with other sizes or another form of input; if none runs, the edit is to blame."""
         found = _of_known(known)
-        trial = attempt(self.bench, known.expression)
+        trial = attempt(self.runner, known.expression)
         if trial.error is None or known.call is not None:
             return found
-        places = places_of(self.bench, trial) if is_mismatch(trial) else []
-        if not asks_for_another_form(self.bench, trial):
+        places = places_of(self.runner, trial) if is_mismatch(trial) else []
+        if not asks_for_another_form(self.runner, trial):
             is_ours = found.evidence in ("usage", "factory")  # How the model is built the project says itself.
-            other = with_other_sizes(self.bench, known.expression, trial, ran_before=True, keeps_constructor=is_ours)
+            other = with_other_sizes(self.runner, known.expression, trial, ran_before=True, keeps_constructor=is_ours)
             if other is not None and is_strange(other, known.expression):
                 # It may fit by chance: no ground to change to it, and none to call the code wrong.
                 return replace(found, doubtful=True)
-            avoids = other is not None and comes_by(self.bench, other, places)
+            avoids = other is not None and comes_by(self.runner, other, places)
             if other is None or not avoids:
                 return found
             # What the project says of its use is something else now.
@@ -211,22 +213,22 @@ class Finder:
             yield EditSuspected()
         # That the file's own way to build it still fits something is what matters; that there are others does not.
         own = constructor_of(known.expression) if known.evidence in ("factory", "usage") and is_mismatch(trial) else ""
-        ways = [Way(Construction(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
+        ways = [Way(BuildPlan(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
         another = yield from self._by_evidence(known.target, cls, ways, MOST_TRIES_AFTER_EDIT)
         if another.doubtful:
             return found if trial.found is not None and trial.found.trail else another
-        return another if comes_by(self.bench, another.expression, places) else found
+        return another if comes_by(self.runner, another.expression, places) else found
 
     def _by_evidence(self, name: str, cls: type, ways: Iterable[Way], most: int = MOST_TRIES) -> Searching:
-        inputs = Inputs(self.bench, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
+        inputs = Inputs(self.runner, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
         best: Optional[Tuple[int, Node]] = None
         given: Optional[FoundExample] = None
         first = ""
         for way in ways:
-            if way.arguments is not None and not self.bench.is_over:
-                expression = "%s(%s)" % (way.construction.text(), way.arguments)
-                trial = self.bench.whole(expression)
-                found = FoundExample(name, expression, way.construction.evidence, way.construction.where, way.call)
+            if way.arguments is not None and not self.runner.is_over:
+                expression = "%s(%s)" % (way.plan.text(), way.arguments)
+                trial = self.runner.whole(expression)
+                found = FoundExample(name, expression, way.plan.evidence, way.plan.where, way.call)
                 if trial.error is None and (cls in trial.classes or not trial.classes):
                     yield Attempted(found)
                     return found
@@ -236,14 +238,14 @@ class Finder:
                 continue
             if given is not None:
                 break
-            is_own = way.call is not None or way.construction.evidence == "factory"
-            if is_own and cannot_be_built(self.bench.build(way.construction.text())[1]):
+            is_own = way.call is not None or way.plan.evidence == "factory"
+            if is_own and cannot_be_built(self.runner.build(way.plan.text())[1]):
                 # The project builds it so, or with a function that needs no argument: what does not fit there is wrong in the code.
-                given = FoundExample(name, way.construction.text(), way.construction.evidence, way.construction.where, way.call)
+                given = FoundExample(name, way.plan.text(), way.plan.evidence, way.plan.where, way.call)
                 break
-            first = first or way.construction.text()
-            for construction, model in self._built(way.construction, cls):
-                node = yield from self._called(name, inputs, construction, model)
+            first = first or way.plan.text()
+            for plan, model in self._built(way.plan, cls):
+                node = yield from self._called(name, inputs, plan, model)
                 if node is not None:
                     yield Attempted(self._found(name, node, inputs))
                     return self._found(name, inputs.completed(node), inputs)
@@ -252,37 +254,37 @@ class Finder:
                     best = reached, inputs.best
                 if not inputs.too_long:
                     break
-            if self.bench.is_over:
+            if self.runner.is_over:
                 break
         if given is not None:  # The project's own call fails: no other one makes up for that.
             return given
         if best is not None:
             found = self._found(name, best[1], inputs)
             is_ours = found.evidence in ("usage", "factory")
-            other = with_other_sizes(self.bench, found.expression, best[1].trial, keeps_constructor=is_ours)
+            other = with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours)
             if other is not None:
                 return replace(found, expression=other)
             return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
         return FoundExample(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
 
-    def _called(self, name: str, inputs: Inputs, construction: Construction, model: Any) -> Generator[Event, None, Optional[Node]]:
+    def _called(self, name: str, inputs: Inputs, plan: BuildPlan, model: Any) -> Generator[Event, None, Optional[Node]]:
         """The arguments with which a model runs to its end. Where that takes long, what came furthest is shown meanwhile."""
-        for furthest in inputs.search(construction, model):
+        for furthest in inputs.search(plan, model):
             if furthest.trial is not None and furthest.trial.error is None:
                 return furthest
             if not self.shows and time.perf_counter() > self._shows_at and furthest.trial is not None and furthest.trial.classes:
                 self.shows = True
-                attempt(self.bench, furthest.expression)
+                attempt(self.runner, furthest.expression)
                 yield Attempted(replace(self._found(name, furthest, inputs), doubtful=True))
         return None
 
     def _is_exhausted(self, expression: str) -> bool:
         """Whether nothing that can be chosen has to do with what fails in the best example that was found."""
-        trial = None if self.bench.is_over else attempt(self.bench, expression)
-        return trial is not None and is_mismatch(trial) and not depends_on_choice(self.bench, expression, trial)
+        trial = None if self.runner.is_over else attempt(self.runner, expression)
+        return trial is not None and is_mismatch(trial) and not depends_on_choice(self.runner, expression, trial)
 
     def _found(self, name: str, node: Node, inputs: Inputs) -> FoundExample:
-        evidence, where = node.construction.evidence, node.construction.where
+        evidence, where = node.plan.evidence, node.plan.where
         if evidence == "inferred":
             said = inputs.said(node)
             if said is not None:
@@ -296,18 +298,18 @@ class Finder:
         candidates = [candidate for candidate in candidates if candidate not in unclear]
         for candidate in candidates:
             if candidate.constructor:
-                yield Way(_construction(candidate), _given(candidate), candidate.call)
+                yield Way(_plan(candidate), _given(candidate), candidate.call)
         for candidate in candidates:
             if candidate.constructor and candidate.arguments is not None:  # What it is called with did not fit.
-                yield Way(Construction(candidate.constructor, candidate.sizes), None)
-        inferred = constructions(cls, self.names, self.tree)
-        for construction in inferred:
+                yield Way(BuildPlan(candidate.constructor, candidate.sizes), None)
+        inferred = build_plans(cls, self.names, self.tree)
+        for plan in inferred:
             for candidate in candidates:
                 if not candidate.constructor:
-                    yield Way(replace(construction, evidence=candidate.evidence, where=candidate.where), _given(candidate))
-            yield Way(construction, None)
+                    yield Way(replace(plan, evidence=candidate.evidence, where=candidate.where), _given(candidate))
+            yield Way(plan, None)
         for candidate in unclear:
-            yield Way(_construction(candidate), _given(candidate))
+            yield Way(_plan(candidate), _given(candidate))
 
     def _candidates(self, name: str) -> List[Candidate]:
         """What the project says of a class, the strongest first."""
@@ -320,14 +322,14 @@ class Finder:
             self._evidence = [_in_file(candidate, self._file) for candidate in self._evidence]
         return [candidate for candidate in self._evidence if candidate.target == name]
 
-    def _built(self, construction: Construction, cls: type) -> Iterator[Tuple[Construction, Any]]:
+    def _built(self, plan: BuildPlan, cls: type) -> Iterator[Tuple[BuildPlan, Any]]:
         """The model that a construction gives; where it cannot be built, those of constructions that mend what failed."""
-        left, seen = [construction], {construction.text()}
+        left, seen = [plan], {plan.text()}
         for _ in range(MOST_CONSTRUCTIONS):
-            if not left or self.bench.is_over:
+            if not left or self.runner.is_over:
                 return
             made = left.pop(0)
-            model, trial = self.bench.build(made.text())
+            model, trial = self.runner.build(made.text())
             if trial.error is None:
                 if callable(model) and not isinstance(model, type):
                     yield made, model  # Asked for another one, it takes too long to run.
@@ -340,8 +342,8 @@ class Finder:
             seen.update(other.text() for other in others)
             left[:0] = others
 
-    def _adjusted(self, construction: Construction, error: BaseException, cls: type) -> List[Construction]:
-        return adjusted(construction, error, cls, self.names, self.tree)
+    def _adjusted(self, plan: BuildPlan, error: BaseException, cls: type) -> List[BuildPlan]:
+        return adjusted(plan, error, cls, self.names, self.tree)
 
     def _input_shapes(self, cls: type) -> Dict[str, InputShape]:
         for base in cls.__mro__:
@@ -369,8 +371,8 @@ def _in_file(candidate: Candidate, file: str) -> Candidate:
     return replace(candidate, call=replace(call, file=file)) if call is not None and not call.file else candidate
 
 
-def _construction(candidate: Candidate) -> Construction:
-    return Construction(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where)
+def _plan(candidate: Candidate) -> BuildPlan:
+    return BuildPlan(candidate.constructor, candidate.sizes, candidate.evidence, candidate.where)
 
 
 def _given(candidate: Candidate) -> Optional[str]:

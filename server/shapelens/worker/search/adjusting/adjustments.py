@@ -13,9 +13,9 @@ import torch
 from ...sandbox.limits import TooLong
 from ..candidates.build_plans import parameter_of, unset_sizes, uses_of
 from ..candidates.configs import READS_BOTH_WAYS
-from ..candidates.document_scope import Scope
+from ..candidates.document_scope import DocumentScope
 from ..code.uses import Uses
-from ..evidence import Construction, places
+from ..evidence import BuildPlan, places
 from .expression_edit import Argument, Draft, called, prefixes_in
 from .preconditions import agreeing, spoken_of, unequal
 from .replacements import Mending
@@ -28,21 +28,21 @@ NOT_A_DICT = r"SimpleNamespace' (object )?(is not (subscriptable|iterable)|does 
 Proposal = Tuple[Argument, str]
 
 
-def adjusted(construction: Construction, error: BaseException, cls: type, names: Mapping[str, Any], tree: ast.Module) -> List[Construction]:
+def adjusted(plan: BuildPlan, error: BaseException, cls: type, names: Mapping[str, Any], tree: ast.Module) -> List[BuildPlan]:
     """The constructions to try after that one raised `error`, the most credible first; [] where the error says nothing."""
     try:
-        draft = Draft(construction)
+        draft = Draft(plan)
     except SyntaxError:
         return []
     if isinstance(error, TooLong):
-        return lighter(draft, Scope(names, tree))
-    found: List[Construction] = []
-    for argument, template, sizes in _Adjusting(draft, error, cls, Scope(names, tree)).proposals():
+        return lighter(draft, DocumentScope(names, tree))
+    found: List[BuildPlan] = []
+    for argument, template, sizes in _Adjusting(draft, error, cls, DocumentScope(names, tree)).proposals():
         try:
             made = argument.changed(template, sizes)
         except (SyntaxError, KeyError):
             continue
-        if made.text() != construction.text() and made not in found:
+        if made.text() != plan.text() and made not in found:
             found.append(made)
         if len(found) >= MOST:
             break

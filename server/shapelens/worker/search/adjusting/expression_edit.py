@@ -7,7 +7,7 @@ import copy
 import re
 from typing import Dict, Iterator, List, Optional
 
-from ..evidence import Construction, places
+from ..evidence import BuildPlan, places
 
 _PLACE = re.compile("⟨([^⟩]*)⟩")
 _MARK = re.compile(r"\b__size_(\d+)__\b")
@@ -41,7 +41,7 @@ class Argument:
         value = self.value
         return None if value is None else self.draft.template_of(value)
 
-    def changed(self, template: str, sizes: Optional[Dict[str, int]] = None) -> Construction:
+    def changed(self, template: str, sizes: Optional[Dict[str, int]] = None) -> BuildPlan:
         """The construction with another value for this argument; `sizes` are those of new places."""
         draft, holder = self.draft.copy_with(self.holder)
         value = draft.parse(template)
@@ -62,17 +62,17 @@ class Argument:
             else:
                 holder.keys.append(ast.Constant(self.name))
                 holder.values.append(value)
-        return draft.construction({**self.draft.sizes, **(sizes or {})})
+        return draft.plan({**self.draft.sizes, **(sizes or {})})
 
 
 class Draft:
     """A construction's template as a syntax tree, in which names stand for the places of sizes."""
 
-    def __init__(self, construction: Construction) -> None:
-        self.origin = construction
-        self.sizes = dict(construction.sizes)
+    def __init__(self, plan: BuildPlan) -> None:
+        self.origin = plan
+        self.sizes = dict(plan.sizes)
         self.names: List[str] = []
-        self.tree = self.parse(construction.template)
+        self.tree = self.parse(plan.template)
 
     def parse(self, template: str) -> ast.expr:
         """The tree of a template. Raises SyntaxError."""
@@ -87,10 +87,10 @@ class Draft:
         """The template of a part."""
         return _MARK.sub(lambda match: "⟨%s⟩" % self.names[int(match[1])], ast.unparse(node))
 
-    def construction(self, sizes: Dict[str, int]) -> Construction:
-        """The draft as a construction."""
+    def plan(self, sizes: Dict[str, int]) -> BuildPlan:
+        """The draft as a plan."""
         template = self.template_of(self.tree)
-        return Construction(template, {name: sizes[name] for name in places(template)}, self.origin.evidence, self.origin.where)
+        return BuildPlan(template, {name: sizes[name] for name in places(template)}, self.origin.evidence, self.origin.where)
 
     def copy_with(self, node: ast.AST) -> "tuple[Draft, ast.AST]":
         """A copy, and what stands in the place of a node there."""

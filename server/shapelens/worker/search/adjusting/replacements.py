@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 
 from ..candidates.annotated_kinds import NOTHING, Wanted
 from ..candidates.build_plans import Building, is_whole, parameter_of, required_parameters
-from ..candidates.document_scope import Scope
+from ..candidates.document_scope import DocumentScope
 from ..candidates.parameter_values import Values
 from ..code.uses import Uses
 from .expression_edit import Argument, Draft
@@ -19,7 +19,7 @@ from .type_errors import LISTS
 class Mending:
     """What failed, where, and the values that come into question instead."""
 
-    def __init__(self, draft: Draft, error: BaseException, cls: type, scope: Scope) -> None:
+    def __init__(self, draft: Draft, error: BaseException, cls: type, scope: DocumentScope) -> None:
         self.draft = draft
         # What ends an attempt is no Exception; what raised is its cause.
         self.error = error.__cause__ if error.__cause__ is not None and not isinstance(error, Exception) else error

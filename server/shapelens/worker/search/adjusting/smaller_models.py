@@ -6,9 +6,9 @@ import ast
 import inspect
 from typing import List
 
-from ..candidates.document_scope import Scope
+from ..candidates.document_scope import DocumentScope
 from ..candidates.name_priors import words
-from ..evidence import Construction
+from ..evidence import BuildPlan
 from ..inputs.name_priors import PICTURE
 from .expression_edit import Argument, Draft
 
@@ -18,12 +18,12 @@ COUNTED = {"layers", "depth", "blocks"}
 OTHERWISE = {"size", "dim", "channels", "features", "units", "width", "rate", "index", "idx", "id", "norm", "freq", "every", "start"}
 
 
-def lighter(draft: Draft, scope: Scope) -> List[Construction]:
+def lighter(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
     """What to build instead of a model that takes too long; [] where its size is no default."""
     return shallower(draft, scope) + for_smaller_pictures(draft, scope)
 
 
-def shallower(draft: Draft, scope: Scope) -> List[Construction]:
+def shallower(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
     """The construction with few layers, where a class or config in it has many of them by default; [] where none has."""
     for call in draft.calls():
         cls = scope.class_of(call)
@@ -37,7 +37,7 @@ def shallower(draft: Draft, scope: Scope) -> List[Construction]:
     return []
 
 
-def for_smaller_pictures(draft: Draft, scope: Scope) -> List[Construction]:
+def for_smaller_pictures(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
     """The construction for small pictures, where a class in it is built for large ones by default: tables of positions grow with them."""
     for call in draft.calls():
         cls = scope.class_of(call)

@@ -12,10 +12,10 @@ from ..code.callees import parameters_of
 from ..code.data_flow import Follower
 from ..code.sources import function_node, initialiser, is_torch
 from ..code.uses import Uses
-from ..evidence import Construction, places
+from ..evidence import BuildPlan, places
 from .abstract_classes import is_abstract
 from .annotated_kinds import Wanted, wanted
-from .document_scope import Scope
+from .document_scope import DocumentScope
 from .parameter_values import Values
 
 MOST = 6
@@ -30,13 +30,13 @@ CLEAR = ("of", "choice", "enum", "bool", "dtype", "device")  # annotations that 
 Parameter = Tuple[str, Wanted, Uses, bool]
 
 
-def constructions(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iterator[Construction]:
+def build_plans(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iterator[BuildPlan]:
     """Ways to build a class of the document, the most credible first. names: its namespace; tree: its text, as it was written."""
-    scope = Scope(names, tree)
+    scope = DocumentScope(names, tree)
     text = scope.expression(cls) or cls.__name__
     parameters = required_parameters(cls)
     if not parameters:
-        yield Construction(text + "()")
+        yield BuildPlan(text + "()")
         return
     given = literals(cls, scope)
     seen: Set[str] = set()
@@ -47,7 +47,7 @@ def constructions(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iter
         template = _written(text, parameters, values, given, variant)
         if template is not None and template not in seen:
             seen.add(template)
-            yield Construction(template, {name: values.sizes[name] for name in places(template)})
+            yield BuildPlan(template, {name: values.sizes[name] for name in places(template)})
 
 
 def _written(text: str, parameters: List[Parameter], values: Values, given: Mapping[str, str], variant: int) -> Optional[str]:
@@ -223,7 +223,7 @@ def is_whole(cls: type, tree: ast.Module) -> bool:
     return not cls.__name__.rstrip("0123456789dD").endswith(PARTS)
 
 
-def literals(cls: type, scope: Scope) -> Dict[str, str]:
+def literals(cls: type, scope: DocumentScope) -> Dict[str, str]:
     """Arguments that some call of the class in the document writes down, as text: those of the call that writes down most of them."""
     try:
         names = list(inspect.signature(cls).parameters)
@@ -245,7 +245,7 @@ def _before_star(args: List[ast.expr]) -> List[ast.expr]:
     return args[: stars[0]] if stars else args
 
 
-def _is_literal(node: ast.expr, scope: Scope) -> bool:
+def _is_literal(node: ast.expr, scope: DocumentScope) -> bool:
     if isinstance(node, ast.Constant):
         return node.value is not None
     if isinstance(node, (ast.Tuple, ast.List)):

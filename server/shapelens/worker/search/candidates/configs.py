@@ -10,7 +10,7 @@ import torch
 from ...loading.definitions import is_main_block
 from ..code.uses import Uses
 from .annotated_kinds import NOTHING, Wanted
-from .document_scope import Scope
+from .document_scope import DocumentScope
 from .name_priors import words
 
 NAMES = {
@@ -30,7 +30,7 @@ def looks_like_config(name: str) -> bool:
 class ValueWriter(Protocol):
     """What writes the values that stand in a config object: parameter_values.Values."""
 
-    scope: Scope
+    scope: DocumentScope
     cls: type
     first_only: bool
 

@@ -13,7 +13,7 @@ from ...evaluation.expression import package_of
 from .name_priors import words
 
 
-class Scope:
+class DocumentScope:
     """The names of a document, without running what it did not run yet."""
 
     def __init__(self, names: Mapping[str, Any], tree: ast.Module) -> None:

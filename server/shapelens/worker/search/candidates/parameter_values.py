@@ -12,7 +12,7 @@ from ..code.sources import is_torch, methods
 from ..code.uses import Uses
 from .annotated_kinds import NOTHING, Wanted, wanted
 from .configs import Configs, looks_like_config
-from .document_scope import Scope
+from .document_scope import DocumentScope
 from .eligible_classes import accepts, is_simple, sets
 from .name_priors import TEXTUAL, Prior, is_plural, prior_of, words
 
@@ -27,7 +27,7 @@ Build = Callable[[type, str, int], Optional[str]]
 class Values:
     """Writes values for the parameters of one construction; the guessed sizes are collected in `sizes`."""
 
-    def __init__(self, scope: Scope, build: Build, is_whole: bool, cls: type) -> None:
+    def __init__(self, scope: DocumentScope, build: Build, is_whole: bool, cls: type) -> None:
         self.scope = scope
         self.build = build  # writes the construction of another class: (class, prefix of its sizes, depth)
         self.is_whole = is_whole  # a network rather than a part of one

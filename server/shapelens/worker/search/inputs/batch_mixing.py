@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, Optional
 
 from ...trace.recorder import Seen
-from ..trials.trial import Bench
+from ..trials.trial import TrialRunner
 from .choices import Argument, Node, node_of
 from .forms import FIRST, Form
 
@@ -14,13 +14,13 @@ OTHER_BATCH = 7  # no size that a model has by itself
 _BATCH, _STEPS = "B:⟨#B⟩", "T:⟨#T⟩"
 
 
-def with_steps(bench: Bench, model: Any, node: Node) -> Optional[Node]:
+def with_steps(runner: TrialRunner, model: Any, node: Node) -> Optional[Node]:
     """A choice with sequences, [B, T, D], in the place of [B, D], where the model takes the batch of those for a sequence.
 
     None where it does not. Call it after the attempt that ran to its end; it makes one to three more.
     """
     flat = [argument for argument in node.arguments if argument.form is not None and _is_flat(argument.form)]
-    if not flat or not _mixes_batch(bench, model, node):
+    if not flat or not _mixes_batch(runner, model, node):
         return None
     arguments: List[Argument] = []
     for argument in node.arguments:
@@ -29,11 +29,11 @@ def with_steps(bench: Bench, model: Any, node: Node) -> Optional[Node]:
             template = form.template.replace(_BATCH, "%s, %s" % (_BATCH, _STEPS), 1)
             form = replace(form, template=template, sizes={**form.sizes, "#T": FIRST["T"]}, rank=3)
         arguments.append(argument._replace(form=form))
-    other = node_of(node.construction, tuple(arguments), node.sizes)
-    other.trial = bench.call(model, other.given)
-    if other.trial.error is not None or _mixes_batch(bench, model, other):
+    other = node_of(node.plan, tuple(arguments), node.sizes)
+    other.trial = runner.call(model, other.given)
+    if other.trial.error is not None or _mixes_batch(runner, model, other):
         return None
-    bench.call(model, other.given)  # What the last attempt saw is what is shown first.
+    runner.call(model, other.given)  # What the last attempt saw is what is shown first.
     return other
 
 
@@ -41,14 +41,14 @@ def _is_flat(form: Form) -> bool:
     return form.rank == 2 and form.template.startswith("f32[" + _BATCH) and "#T" not in form.sizes and "#S" not in form.sizes
 
 
-def _mixes_batch(bench: Bench, model: Any, node: Node) -> bool:
+def _mixes_batch(runner: TrialRunner, model: Any, node: Node) -> bool:
     """Whether a tensor came about that has the batch twice, [B, B], as scores of attention have it."""
-    before, batch = bench.seen, node.sizes.get("#B")
+    before, batch = runner.seen, node.sizes.get("#B")
     if before is None or batch is None:
         return False
-    other = node_of(node.construction, node.arguments, {**node.sizes, "#B": OTHER_BATCH})
-    error = bench.call(model, other.given).error
-    after = bench.seen
+    other = node_of(node.plan, node.arguments, {**node.sizes, "#B": OTHER_BATCH})
+    error = runner.call(model, other.given).error
+    after = runner.seen
     return error is None and after is not None and _has_twice(before, after, batch)
 
 

@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..evidence import Construction, filled
+from ..evidence import BuildPlan, filled
 from ..trials.trial import Trial
 from .forms import Form
 
@@ -39,8 +39,8 @@ class Argument(NamedTuple):
 class Node:
     """A choice of forms and sizes, and what became of it."""
 
-    def __init__(self, construction: Construction, arguments: Tuple[Argument, ...], sizes: Sizes) -> None:
-        self.construction = construction
+    def __init__(self, plan: BuildPlan, arguments: Tuple[Argument, ...], sizes: Sizes) -> None:
+        self.plan = plan
         self.arguments = arguments
         self.sizes = sizes  # all of them: those of the constructor that were guessed too
         self.trial: Optional[Trial] = None
@@ -50,7 +50,7 @@ class Node:
     @property
     def constructor(self) -> str:
         """The expression that builds the model."""
-        return filled(self.construction.template, self.sizes)
+        return filled(self.plan.template, self.sizes)
 
     @property
     def given(self) -> str:
@@ -77,7 +77,7 @@ class Node:
         return "%s(%s)" % (self.constructor, self.given)
 
     @property
-    def worth(self) -> float:
+    def score(self) -> float:
         """How promising it is to go on from here."""
         return (self.trial.reached if self.trial is not None else 0) * WORSE**self.used
 
@@ -113,9 +113,9 @@ def short(text: str) -> str:
     return _TENSOR.sub(of_tensor, text)
 
 
-def node_of(construction: Construction, arguments: Tuple[Argument, ...], sizes: Sizes) -> Node:
+def node_of(plan: BuildPlan, arguments: Tuple[Argument, ...], sizes: Sizes) -> Node:
     """A choice of arguments with these sizes; those that are not given are what they are at first."""
-    everything: Sizes = dict(construction.sizes)
+    everything: Sizes = dict(plan.sizes)
     for argument in arguments:
         if argument.form is not None:
             for name, size in argument.form.sizes.items():
@@ -123,4 +123,4 @@ def node_of(construction: Construction, arguments: Tuple[Argument, ...], sizes: 
     for name, size in sizes.items():
         if name in everything:
             everything[name] = size
-    return Node(construction, arguments, everything)
+    return Node(plan, arguments, everything)

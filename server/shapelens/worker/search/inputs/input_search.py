@@ -17,11 +17,11 @@ import torch
 
 from ...sandbox.limits import TooLong
 from ..code.container_contents import Container, container_of
-from ..evidence import Construction, InputShape
+from ..evidence import BuildPlan, InputShape
 from ..text.shape_words import is_batch
 from ..trials.demands import demands
 from ..trials.doubts import lacks_own_attribute
-from ..trials.trial import Bench, Trial, parameters_of
+from ..trials.trial import Trial, TrialRunner, parameters_of
 from . import forms
 from .batch_mixing import with_steps
 from .choices import Argument, Node, Sizes, node_of
@@ -38,12 +38,12 @@ class Inputs:
 
     def __init__(
         self,
-        bench: Bench,
+        runner: TrialRunner,
         shapes: Mapping[str, InputShape],
         most: int,
         adjusted: Adjusted,
     ) -> None:
-        self.bench = bench
+        self.runner = runner
         self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
         self.most = most  # attempts
         self.best: Optional[Node] = None  # that came furthest, without coming to its end
@@ -53,27 +53,27 @@ class Inputs:
         self._adjusted = adjusted
         self._ran: List[Node] = []  # that ran to its end
         self._parameters: List[inspect.Parameter] = []
-        self._from = Node(Construction(""), (), {})  # whose neighbours are tried
+        self._from = Node(BuildPlan(""), (), {})  # whose neighbours are tried
         self._count = itertools.count()
         self._tried: Set[Tuple[str, str]] = set()
         self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
         self._containers: Dict[str, Container] = {}
         self._is_graph = False  # its rows are nodes rather than a batch
 
-    def search(self, construction: Construction, model: Any) -> Iterator[Node]:
+    def search(self, plan: BuildPlan, model: Any) -> Iterator[Node]:
         """The choice that came furthest, each time that further ones were tried; the last one ran to its end, if one did."""
         self._ran = []
         self.too_long = self._hopeless = False
         self._parameters = _called_with(model)
         self._model, self._layer = model, forms.first_layer(model)
-        self._built_for = built_for(model, construction.sizes)
+        self._built_for = built_for(model, plan.sizes)
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and not forms.scalars(each)}
         self._containers = {name: container for name, container in found.items() if container is not None}
         keys = [key for container in self._containers.values() for key in container.keys]
         self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
         self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted)
         heap: List[Tuple[float, int, Node]] = []
-        for start in self._starts(construction):
+        for start in self._starts(plan):
             if start.key in self._tried:
                 continue
             if self._attempt(start):
@@ -112,10 +112,10 @@ class Inputs:
 
     def completed(self, node: Node) -> Node:
         """A choice that ran to its end, with the optional arguments with which more of the code runs, and with a batch that is one."""
-        model, _ = self.bench.build(node.constructor)
+        model, _ = self.runner.build(node.constructor)
         if not self._is_graph:
-            node = with_steps(self.bench, model, node) or node
-        return LeftOut(self.bench, self._parameters, self.shapes, self.forms_of).given(node)
+            node = with_steps(self.runner, model, node) or node
+        return LeftOut(self.runner, self._parameters, self.shapes, self.forms_of).given(node)
 
     def said(self, node: Node) -> Optional[InputShape]:
         """What the text says of an input that a node follows."""
@@ -128,29 +128,29 @@ class Inputs:
         return None
 
     def _is_over(self) -> bool:
-        return self.too_long or self._hopeless or len(self._tried) >= self.most or self.bench.is_over
+        return self.too_long or self._hopeless or len(self._tried) >= self.most or self.runner.is_over
 
     def _is_exhausted(self, node: Node) -> bool:
         """Whether so many other choices ended as this one did that it depends on none of them."""
         return node.trial is not None and self._alike.get(_words_of(node.trial), 0) >= MOST_ALIKE
 
     def _push(self, heap: List[Tuple[float, int, Node]], node: Node) -> None:
-        heapq.heappush(heap, (-node.worth, next(self._count), node))
+        heapq.heappush(heap, (-node.score, next(self._count), node))
 
     def _attempt(self, node: Node) -> bool:
         """Try a node; whether it ran to its end."""
         self._tried.add(node.key)
-        model, built = self.bench.build(node.constructor)
+        model, built = self.runner.build(node.constructor)
         if built.error is not None:
             node.trial = built
             node.trial.reached = 0
             return False
-        trial = node.trial = self.bench.call(model, node.given)
+        trial = node.trial = self.runner.call(model, node.given)
         if trial.error is None:
             self._ran.append(node)
             return True
         self.too_long = self.too_long or isinstance(trial.error, TooLong)
-        self._hopeless = self._hopeless or lacks_own_attribute(self.bench, trial)
+        self._hopeless = self._hopeless or lacks_own_attribute(self.runner, trial)
         words = _words_of(trial)
         self._alike[words] = self._alike.get(words, 0) + 1
         if self.best is None or self.best.trial is None or trial.reached > self.best.trial.reached:
@@ -223,7 +223,7 @@ class Inputs:
     def _is_first(self, parameter: inspect.Parameter) -> bool:
         return bool(self._parameters) and parameter.name == self._parameters[0].name
 
-    def _starts(self, construction: Construction) -> Iterator[Node]:
+    def _starts(self, plan: BuildPlan) -> Iterator[Node]:
         required = [parameter for parameter in self._parameters if _is_required(parameter)]
         if not required and self._parameters:
             tensors = [each for each in self._parameters if not forms.scalars(each)]
@@ -247,7 +247,7 @@ class Inputs:
             sizes: Sizes = {}
             for argument in arguments:
                 sizes.update(self._sizes(argument.form) if argument.form is not None else {})
-            yield node_of(construction, arguments, sizes)
+            yield node_of(plan, arguments, sizes)
 
     def _sizes(self, form: Form) -> Sizes:
         """The sizes of pictures and sequences that the model remembers to have been built for."""

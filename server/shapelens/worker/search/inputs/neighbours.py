@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import Callable, Iterator, List, Optional, Sequence
 
-from ..evidence import Construction
+from ..evidence import BuildPlan
 from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
 from ..trials.trial import Refused, Trial
@@ -20,8 +20,8 @@ MOST_FORMS = 14  # of one parameter
 _EXTENT = {"P", "H", "W", "V"}  # roles of dims of pictures and volumes
 
 
-# (construction, what a call of its model raised) -> what to build instead
-Adjusted = Callable[[Construction, BaseException], List[Construction]]
+# (plan, what a call of its model raised) -> what to build instead
+Adjusted = Callable[[BuildPlan, BaseException], List[BuildPlan]]
 
 
 class Neighbours:
@@ -49,7 +49,7 @@ class Neighbours:
         wanted = demands(node.trial)
         for wave in (self._spoken_of(node), self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
             yield from wave
-        yield from self._by_construction(node)
+        yield from self._by_plan(node)
         yield from self._by_forms(node)
 
     def _spoken_of(self, node: Node) -> Iterator[Node]:
@@ -62,12 +62,12 @@ class Neighbours:
             if argument.form is None and any(argument.name == name or argument.name.endswith("_" + name) for name in named):
                 yield self._with(node, argument, self._options(argument)[0])
 
-    def _by_construction(self, node: Node) -> Iterator[Node]:
+    def _by_plan(self, node: Node) -> Iterator[Node]:
         error = node.trial.error if node.trial is not None else None
         if error is None or isinstance(error, Refused):
             return
-        own = {name: node.sizes[name] for name in node.construction.sizes}
-        for made in self._adjusted(replace(node.construction, sizes=own), error)[:4]:
+        own = {name: node.sizes[name] for name in node.plan.sizes}
+        for made in self._adjusted(replace(node.plan, sizes=own), error)[:4]:
             yield node_of(made, node.arguments, {name: size for name, size in node.sizes.items() if name not in made.sizes})
 
     def _by_rank(self, node: Node, wanted: Sequence[Demand]) -> Iterator[Node]:
@@ -147,7 +147,7 @@ class Neighbours:
                     arguments.append(argument)
                 elif argument is before[0]:
                     arguments += [*kept, part._replace(form=form)]
-            yield node_of(node.construction, tuple(arguments), node.sizes)
+            yield node_of(node.plan, tuple(arguments), node.sizes)
 
     def _in_parts(self, node: Node) -> Iterator[Node]:
         for argument in self._tensors(node):
@@ -161,17 +161,17 @@ class Neighbours:
                         arguments += [part._replace(form=self._options(part._replace(form=None))[0]) for part in parts]
                     else:
                         arguments.append(each)
-                yield node_of(node.construction, tuple(arguments), node.sizes)
+                yield node_of(node.plan, tuple(arguments), node.sizes)
 
     def _by_sizes(self, node: Node, wanted: Sequence[Demand]) -> Iterator[Node]:
         def reaches(sizes: Sizes) -> Optional[Trial]:
             """How an attempt with other sizes goes; None where it is not to be made."""
-            other = node_of(node.construction, node.arguments, sizes)
+            other = node_of(node.plan, node.arguments, sizes)
             return self._reach(other)
 
         free = _free(node)
-        for sizes in sizes_for(node.trial, wanted, {name: node.sizes[name] for name in free}, set(node.construction.sizes), reaches):
-            yield node_of(node.construction, node.arguments, {**node.sizes, **sizes})
+        for sizes in sizes_for(node.trial, wanted, {name: node.sizes[name] for name in free}, set(node.plan.sizes), reaches):
+            yield node_of(node.plan, node.arguments, {**node.sizes, **sizes})
 
     def _by_forms(self, node: Node) -> Iterator[Node]:
         """Another form for one of the arguments: those named in the line that failed first."""
@@ -210,13 +210,13 @@ class Neighbours:
         found = [node.sizes[name] for name in before if name.rpartition(".")[2] in _EXTENT and node.sizes[name] != before[name]]
         if found:  # How large a picture has to be does not depend on what else it has.
             kept.update((name, found[-1]) for name in form.sizes if name.rpartition(".")[2] in _EXTENT)
-        return node_of(node.construction, arguments, kept)
+        return node_of(node.plan, arguments, kept)
 
 
 def _free(node: Node) -> List[str]:
     """The sizes that may be changed: those of the arguments first, then the guessed ones of the constructor."""
     of_arguments = [name for argument in node.arguments if argument.form is not None for name in argument.form.sizes]
-    return list(dict.fromkeys([*of_arguments, *node.construction.sizes]))
+    return list(dict.fromkeys([*of_arguments, *node.plan.sizes]))
 
 
 def _line(trial: Optional[Trial]) -> str:

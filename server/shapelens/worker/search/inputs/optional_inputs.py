@@ -11,7 +11,7 @@ from ..code.sources import function_node
 from ..evidence import InputShape, places
 from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
-from ..trials.trial import Bench, Trial
+from ..trials.trial import Trial, TrialRunner
 from .choices import Argument, Node, node_of
 from .forms import Form, scalars
 from .name_priors import tensors_by_name
@@ -28,18 +28,20 @@ FormsOf = Callable[[inspect.Parameter], List[Form]]
 class LeftOut:
     """The search for arguments of optional parameters, for one model."""
 
-    def __init__(self, bench: Bench, parameters: Sequence[inspect.Parameter], said: Mapping[str, InputShape], forms_of: FormsOf) -> None:
-        self.bench = bench
+    def __init__(
+        self, runner: TrialRunner, parameters: Sequence[inspect.Parameter], said: Mapping[str, InputShape], forms_of: FormsOf
+    ) -> None:
+        self.runner = runner
         self._parameters = parameters
         self._said = said
         self._forms_of = forms_of
 
     def given(self, node: Node) -> Node:
         """The choice with further arguments: those with which more of the code runs, and all of it that ran before."""
-        model, built = self.bench.build(node.constructor)
+        model, built = self.runner.build(node.constructor)
         if built.error is not None or node.trial is None:
             return node
-        until = min(self.bench.clock() + LONGEST, self.bench.until)
+        until = min(self.runner.clock() + LONGEST, self.runner.until)
         best, was_last = node, True
         for parameter, most in self._candidates(node, model):
             for other in self._tried(best, parameter, model, most, until):
@@ -49,7 +51,7 @@ class LeftOut:
                         best, was_last = other, True
                     break
         if not was_last:  # What an attempt saw is shown before the example itself runs.
-            self.bench.call(model, best.given)
+            self.runner.call(model, best.given)
         return best
 
     def _candidates(self, node: Node, model: object) -> List[Tuple[inspect.Parameter, int]]:
@@ -84,13 +86,13 @@ class LeftOut:
         forms = [form for form in self._forms_of(parameter) if form.rank >= 0][:MOST_FORMS]
         left = [same for form in forms for same in _along(form, node)]
         for _ in range(most):
-            if not left or self.bench.clock() > until:
+            if not left or self.runner.clock() > until:
                 return
             other = self._with(node, parameter.name, left.pop(0))
             yield self._attempt(other, model)
             wanted = demands(other.trial) if other.trial is not None else []
             for sizes in self._sizes(node, other, wanted, model, until):
-                yield self._attempt(node_of(other.construction, other.arguments, {**other.sizes, **sizes}), model)
+                yield self._attempt(node_of(other.plan, other.arguments, {**other.sizes, **sizes}), model)
                 break
             left = _fitting(left, wanted)
 
@@ -98,21 +100,21 @@ class LeftOut:
         """Sizes of the new argument alone: the others fit without it."""
 
         def reaches(sizes: Dict[str, int]) -> Optional[Trial]:
-            if self.bench.clock() > until:
+            if self.runner.clock() > until:
                 return None
-            return self._attempt(node_of(other.construction, other.arguments, {**other.sizes, **sizes}), model).trial
+            return self._attempt(node_of(other.plan, other.arguments, {**other.sizes, **sizes}), model).trial
 
         own = {name: size for name, size in other.sizes.items() if name not in node.sizes}
         if own and any(demand.kind in ("equal", "multiple") for demand in wanted):
             yield from sizes_for(other.trial, wanted, own, set(), reaches)
 
     def _attempt(self, node: Node, model: object) -> Node:
-        node.trial = self.bench.call(model, node.given)
+        node.trial = self.runner.call(model, node.given)
         return node
 
     def _with(self, node: Node, name: str, form: Form) -> Node:
         arguments: List[Argument] = [argument._replace(form=form) if argument.name == name else argument for argument in node.arguments]
-        return node_of(node.construction, tuple(arguments), node.sizes)
+        return node_of(node.plan, tuple(arguments), node.sizes)
 
 
 def _along(form: Form, node: Node) -> List[Form]:

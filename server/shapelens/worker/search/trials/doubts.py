@@ -12,7 +12,7 @@ from ....protocol import Mismatch, Span
 from ..evidence import filled
 from .demands import demands
 from .solving import Sizes, are_even, difference_to, is_met_by_some_size, sizes_for, sizes_that_matter, step_of
-from .trial import Bench, Trial
+from .trial import Trial, TrialRunner
 
 MOST_TRIES = 40
 # Of an example that ran before an edit: the edit is to blame, unless a size that has to do with what failed avoids it.
@@ -42,22 +42,22 @@ def cannot_be_built(trial: Trial) -> bool:
     return is_mismatch(trial) or (is_of_torch and traceback.tb_frame.f_code.co_name == "__init__")
 
 
-def places_of(bench: Bench, trial: Trial) -> List[Span]:
+def places_of(runner: TrialRunner, trial: Trial) -> List[Span]:
     """Where the last attempt failed: the expression, and the places where the layer and the module were made that this happened in."""
-    found, made = trial.found, bench.evaluation.calls.spans
+    found, made = trial.found, runner.evaluation.calls.spans
     if found is None or found.span is None:
         return []
     running = [index for index in [found.layer, *found.inside[:1]] if index is not None and index < len(made)]
     return [found.span] + [place for place in (made[index] for index in running) if place is not None]
 
 
-def comes_by(bench: Bench, expression: str, places: Sequence[Span]) -> bool:
+def comes_by(runner: TrialRunner, expression: str, places: Sequence[Span]) -> bool:
     """Whether an example that runs does what another one failed at. One that takes another way says nothing of what failed."""
-    if bench.is_over or attempt(bench, expression).error is not None or bench.seen is None:
+    if runner.is_over or attempt(runner, expression).error is not None or runner.seen is None:
         return True  # It ran before, so that this is no ground to think otherwise.
     left = {(place.file, place.line, place.column, place.end_line, place.end_column) for place in places}
-    recorder = bench.evaluation.recorder
-    for number in bench.seen:
+    recorder = runner.evaluation.recorder
+    for number in runner.seen:
         site, file = recorder.sites[number], recorder.file_of(number)
         left.discard((file, *site.place))
         if site.statement is not None:
@@ -73,37 +73,37 @@ def is_one_mistake(mismatches: Sequence[Mismatch], error: Optional[str]) -> bool
     return error is None and bool(sized) and len({(str(found.span), found.argument) for found in mismatches}) == 1
 
 
-def asks_for_another_form(bench: Bench, trial: Trial) -> bool:
+def asks_for_another_form(runner: TrialRunner, trial: Trial) -> bool:
     """Whether an attempt failed in a way that other sizes cannot mend, but another kind of input might."""
     if trial.found is None or not trial.found.trail:
         return True
-    if lacks_own_attribute(bench, trial):
+    if lacks_own_attribute(runner, trial):
         return False
     return any(demand.kind in ("rank", "dtype", "missing", "parts") for demand in demands(trial))
 
 
-def lacks_own_attribute(bench: Bench, trial: Trial) -> bool:
+def lacks_own_attribute(runner: TrialRunner, trial: Trial) -> bool:
     """Whether an attempt failed as a module of the file lacks an attribute: no input has it."""
     owner = _NO_ATTRIBUTE.match(trial.found.message) if trial.found is not None else None
-    return owner is not None and _is_module_class(bench, owner[1])
+    return owner is not None and _is_module_class(runner, owner[1])
 
 
-def _is_module_class(bench: Bench, name: str) -> bool:
+def _is_module_class(runner: TrialRunner, name: str) -> bool:
     try:
-        cls = bench.names[name]
+        cls = runner.names[name]
     except KeyError:
         return False
     return isinstance(cls, type) and issubclass(cls, torch.nn.Module)
 
 
-def attempt(bench: Bench, expression: str) -> Trial:
+def attempt(runner: TrialRunner, expression: str) -> Trial:
     """Try an example, its model and its arguments apart where it is the call of a call."""
     parts = _parts(expression)
-    return bench.whole(expression) if parts is None else bench.parted(*parts)
+    return runner.whole(expression) if parts is None else runner.parted(*parts)
 
 
 def with_other_sizes(
-    bench: Bench, expression: str, trial: Optional[Trial], *, ran_before: bool = False, keeps_constructor: bool = False
+    runner: TrialRunner, expression: str, trial: Optional[Trial], *, ran_before: bool = False, keeps_constructor: bool = False
 ) -> Optional[str]:
     """The example with other numbers in it, with which it runs to its end; None where none was found. Squares stay squares if they can.
 
@@ -112,14 +112,14 @@ def with_other_sizes(
     """
     if trial is None:
         return None
-    found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, square=True)
+    found = _with_other_sizes(runner, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, square=True)
     if found is None and _SQUARE.search(expression):
-        found = _with_other_sizes(bench, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, square=False)
+        found = _with_other_sizes(runner, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, square=False)
     return found
 
 
 def _with_other_sizes(
-    bench: Bench, expression: str, trial: Trial, *, ran_before: bool, keeps_constructor: bool, square: bool
+    runner: TrialRunner, expression: str, trial: Trial, *, ran_before: bool, keeps_constructor: bool, square: bool
 ) -> Optional[str]:
     template, sizes, guessed = _template(expression, square=square)
     worked: Dict[str, str] = {}
@@ -129,10 +129,10 @@ def _with_other_sizes(
     def reaches(changed: Dict[str, int]) -> Optional[Trial]:
         nonlocal tries
         tries += 1
-        if tries > most or bench.is_over:
+        if tries > most or runner.is_over:
             return None
         text = filled(template, {**sizes, **changed})
-        tried = attempt(bench, text)
+        tried = attempt(runner, text)
         if tried.error is None:
             worked.setdefault("", text)
         return tried
@@ -145,7 +145,7 @@ def _with_other_sizes(
         # Where two samples went through before, a batch of another size mends nothing that is not wrong.
         free.pop(batch[1], None)
     for changed in (sizes_that_matter if ran_before else sizes_for)(trial, demands(trial), free, guessed, reaches):
-        if worked or tries > most or bench.is_over:
+        if worked or tries > most or runner.is_over:
             break
         reaches(changed)
     return worked.get("")
@@ -157,7 +157,7 @@ def is_strange(expression: str, known: str) -> bool:
     return largest > max(LARGEST_COMMON, 4 * before) or len(_SQUARE.findall(expression)) < len(_SQUARE.findall(known))
 
 
-def depends_on_choice(bench: Bench, expression: str, trial: Trial) -> bool:
+def depends_on_choice(runner: TrialRunner, expression: str, trial: Trial) -> bool:
     """Whether other numbers in an example change by how much something does not fit: then there may be some with which it does.
 
     A number of the constructor counts where some value of it would fit, or where what does not fit does not follow it evenly. The sizes of
@@ -171,9 +171,9 @@ def depends_on_choice(bench: Bench, expression: str, trial: Trial) -> bool:
         points = [(sizes[name], demand.got - demand.need)]
         while len(points) < 3:
             other = points[-1][0] + step_of(sizes[name])
-            if bench.is_over:
+            if runner.is_over:
                 return True
-            tried = attempt(bench, filled(template, {**sizes, name: other}))
+            tried = attempt(runner, filled(template, {**sizes, name: other}))
             if tried.error is None or (tried.place != trial.place and tried.reached > trial.reached):
                 return True
             difference = difference_to(trial, tried, demand)

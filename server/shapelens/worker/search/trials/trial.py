@@ -51,7 +51,7 @@ class Trial:
         )
 
 
-class Bench:
+class TrialRunner:
     """Where attempts are made: the environment of a run, with the document loaded."""
 
     def __init__(self, job: ExampleRunner, names: Mapping[str, Any], seconds: float) -> None:
@@ -203,12 +203,12 @@ class Bench:
         return trial
 
 
-def sources_first(bench: Bench, where: str) -> str:
+def sources_first(runner: TrialRunner, where: str) -> str:
     """What to evaluate for an example, with %s for its expression: before it the functions that say what it is called with, as far as they
     run, so that what they hold shows as well."""
     if where != "get_inputs()":
         return "%s"
-    calls = [call for call in ("get_init_inputs()", "get_inputs()") if bench.whole(call).error is None]
+    calls = [call for call in ("get_init_inputs()", "get_inputs()") if runner.whole(call).error is None]
     return "(%s, %%s)[-1]" % ", ".join(calls) if calls else "%s"
 
 
