@@ -16,9 +16,10 @@ from types import TracebackType
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
-from shapelens.analysis.traces.views import constructed, merged, reaches, see_all, seen_from, with_evidence
+from shapelens.analysis.traces.views import beside_examples, constructed, merged, reaches, see_all, seen_from, with_evidence
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
+from shapelens.examples.programs import is_program
 from shapelens.examples.settings import Settings
 from shapelens.project_scope import Scope, project_root
 from shapelens.regular_files import read_regular
@@ -30,6 +31,7 @@ from shapelens.source.module import Module, parse
 
 # Nobody types meanwhile, so there is time to try what is less likely.
 SEARCH_SECONDS = 10.0
+PROGRAM_SECONDS = 10.0
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
 # Outcomes that a run has each time; the others may be due to the machine.
 LASTING = ("ok", "exit", "memory")
@@ -165,6 +167,7 @@ class Batch:
             seen = {name for view in views for name in constructed(view)}
             lacking = [name for name in lacking if name.rpartition(".")[2] not in seen]
         own = protocol.Trace(file)
+        program = PROGRAM_SECONDS if settings.program and not brief and not examples and only is None and is_program(module) else 0.0
         if choice.examples or lacking:
             wanted = protocol.Search([], self._importers(file, settings, module), lacking, SEARCH_SECONDS) if lacking else None
             own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
@@ -172,18 +175,23 @@ class Batch:
                 analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
         if importers and not examples and choice.examples and not only and not see_all(module, [own]):
             views = await self._seen_from_importers(file, {file: text}, settings)
-        analysed.trace = merged(file, [own, *views])
+        shown = [own, *views]
+        if program:
+            followed, _ = await self._run(file, module, [], settings, program=program, known=own.examples)
+            shown.append(beside_examples(followed, shown))
+        analysed.trace = merged(file, shown)
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
             found = findings(module, analysed.trace, settings, _parsed)
             if fixes and not analysed.findings:
                 # What other files' examples show cannot be run by their number.
-                document = search.FileToMend(file, module, settings, 0 if views else len(own.examples), found, _parsed)
-                found = await search.with_fixes(document, self._attempts(analysed, own, from_importers=bool(views)), LIMITS)
+                document = search.FileToMend(file, module, settings, 0 if views or program else len(own.examples), found, _parsed)
+                attempts = self._attempts(analysed, own, from_importers=bool(views), program=program)
+                found = await search.with_fixes(document, attempts, LIMITS)
             analysed.findings += found
         return analysed
 
-    def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_importers: bool) -> search.Attempt:
+    def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_importers: bool, program: float) -> search.Attempt:
         file, settings = analysed.path, analysed.settings
 
         async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
@@ -197,7 +205,13 @@ class Batch:
                     return None
                 trace = with_evidence(trace, runs)
             views = await self._seen_from_importers(file, {file: module.text, **texts}, settings) if from_importers else []
-            return merged(file, [trace, *views])
+            shown = [trace, *views]
+            if program:
+                followed, finished = await self._run(file, module, [], settings, texts, program=program, known=own.examples)
+                if finished.outcome != "ok":
+                    return None
+                shown.append(beside_examples(followed, shown))
+            return merged(file, shown)
 
         return attempt
 
@@ -228,6 +242,8 @@ class Batch:
         *,
         named: bool = True,
         brief: bool = False,
+        program: float = 0.0,
+        known: Sequence[protocol.ExampleRun] = (),
         search: protocol.Search | None = None,
     ) -> tuple[protocol.Trace, protocol.Finished]:
         await self.start()
@@ -252,6 +268,8 @@ class Batch:
             deadline=settings.deadline,
             memory_limit=settings.memory_limit,
             search=search,
+            program=program,
+            known=[protocol.ExampleRequest(each.target, each.expression) for each in known if each.error is None],
         )
         finished = await self.worker.submit(run, keep)
         if finished.outcome == "unavailable":

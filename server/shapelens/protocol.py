@@ -134,12 +134,14 @@ class Run:
     brief: bool = False  # but only where something is to be said of the code
     search: Optional[Search] = None  # None: only `examples` are run
     findings_first: bool = False  # traces of stages "first" and "findings" are wanted as soon as it is known what is wrong
+    known: List[ExampleRequest] = field(default_factory=list)  # of classes, as they were run: their other methods are called like that
+    program: float = 0.0  # seconds for which the document is followed as a program after its examples; 0: not at all
     background: bool = False  # nobody waits for it: what is ready for the next run stays ready
 
     @property
     def longest(self) -> float:
         """Seconds that the run may take: what the search takes is not the model's, and what was found late still has its deadline."""
-        return self.deadline + (0.0 if self.search is None else self.search.seconds)
+        return self.deadline + (0.0 if self.search is None else self.search.seconds) + self.program
 
 
 @dataclass
@@ -209,7 +211,8 @@ class Output:
 class Traced:
     """The trace so far. stage: "partial" (still running), "first" (still running, of what is wrong the first mismatch, and nothing else),
     "findings" (what is wrong, and nothing else), "given" (the examples that were asked for are complete, others are being looked for),
-    "run" (complete, findings final), "named" (dims named as well; there may be no "run" before it)."""
+    "run" (complete, findings final), "named" (dims named as well; there may be no "run" before it), "program" (with what
+    the program saw)."""
 
     run_id: int
     stage: str

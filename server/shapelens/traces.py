@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional
 
+PROGRAM = "program"  # the evidence of the one example of a trace that is the document itself
+
 
 @dataclass(frozen=True)
 class Span:
@@ -181,7 +183,7 @@ class ExampleRun:
     bytes: Optional[int] = None
     seconds: float = 0.0
     file: str = ""  # the file that asks for it, where that is not the trace's; a worker leaves it empty
-    evidence: str = ""  # of one that was found: "annotation" | "usage" | "factory" | "inferred"
+    evidence: str = ""  # of one that was found: "annotation" | "usage" | "factory" | "inferred"; "program": the document itself
     where: str = ""  # what follows "from": "line 88", "train.py:40", "test()"
     call: Optional[Span] = None  # the call in the project that says all of it: then what fails under it is wrong in the code
     doubtful: bool = False  # another choice of input or argument might avoid its mismatches, or none was found that fits

@@ -55,6 +55,7 @@ MESSAGES = [
     Hello(1, "3.9.18", "/usr/bin/python", 42, fork=True, torch=None, error="ImportError: libtorch.so"),
     protocol.Ready(1.25),
     protocol.Loading(7),
+    protocol.Replace(),
     Output(7, "printed \x00 \ud83d"),
     Traced(
         7,

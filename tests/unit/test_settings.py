@@ -29,6 +29,7 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         dims = "numbers"
         ignore = ["missing-import"]
         lints = { unused-layer = false }
+        program = false
         deadline = 2.5
         cache = false
             memory-limit = 100

@@ -70,6 +70,13 @@ SETTINGS = (
     Setting("ignore", "ignore", "string[]", [], "Codes of findings that are never shown."),
     Setting("lints", "lints", "switches", LINTS, 'Which lints are on: `{"unused-layer": false}`.', tuple(LINTS)),
     Setting(
+        "program",
+        "program",
+        "boolean",
+        True,
+        "Follow the file as a program too: the shapes of training steps, loops, functions and statements at module level.",
+    ),
+    Setting(
         "deadline",
         "deadline",
         "number",
@@ -106,6 +113,7 @@ class Settings:
     findings_severity: dict[str, str] = field(default_factory=dict)  # by code
     ignore: list[str] = field(default_factory=list)  # codes
     lints: dict[str, bool] = field(default_factory=lambda: dict(LINTS))  # by code
+    program: bool = True
     deadline: float = 10.0  # seconds
     memory_limit: int = 4096 << 20  # bytes
     cache: bool = True

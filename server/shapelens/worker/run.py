@@ -22,10 +22,12 @@ from .memo import early_diagnosis
 from .meta import (  # noqa: F401  These modules add their rules to those of the mode.
     constants,
     data_dependent,
+    gradients,
     known_outcomes,
     shape_rules,
     sparse,
 )
+from .program.stage import follow_program
 from .reload.loaded_project import Standing, Unsuitable
 from .sandbox import read_files
 from .sandbox.limits import DeadlineReached
@@ -84,6 +86,7 @@ class Stages:
                 in_time = self._find_examples()
                 self._say_what_is_wrong()
                 self._send_what_was_seen(in_time)
+                self._follow_program()
         except DeadlineReached:
             outcome, detail = "deadline", "the run took longer than its deadline of %g s" % self.run.deadline
             self._stopped(outcome, detail)
@@ -95,6 +98,11 @@ class Stages:
             outcome, detail = "exit", "the file called %s" % called
             self._stopped(outcome, detail)
         return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
+
+    def _follow_program(self) -> None:
+        if self.run.program:
+            follow_program(self.runner)
+            self.send(Traced(self.run.run_id, "program", self.trace))
 
     def _load(self, load: Load) -> bool:
         """Load the document; whether that is possible."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from shapelens.analysis.evidence import evidence_text, fits_nothing
-from shapelens.analysis.shapes import memory_text, plural
+from shapelens.analysis.shapes import has_tensor, memory_text, plural
 from shapelens.examples.choose import Example
 from shapelens.protocol import Alternative, ExampleRun, Trace
 from shapelens.source.module import Module, ModuleClass
 from shapelens.source.positions import Span
+from shapelens.traces import PROGRAM
 
 LONGEST_ERROR = 80
 
@@ -20,7 +21,8 @@ LONGEST_ERROR = 80
 class Lens:
     """A line of text above a class. expression: "" where there is no example.
 
-    action: what a click does with the example of the class: "set" it by hand, "choose" one of the `others` that run, or "write" it down.
+    action: what a click does with the example of the class: "set" it by hand, "choose" one of the `others` that run, or "write" it down;
+    "" where there is nothing to do.
     """
 
     span: Span
@@ -47,7 +49,22 @@ def lenses(module: Module, examples: Sequence[Example], trace: Trace | None) -> 
         elif not given and cls in module.classes:
             title = " · ".join([*_used_by(trace, cls.name), "Set example input…"])
             lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
+    lines += _of_program(module, trace)
     return sorted(lines, key=lambda lens: lens.span.start)
+
+
+def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
+    """Where a file that was followed as a program begins to show something at module level."""
+    runs = trace.examples if trace is not None else []
+    number = next((number for number, run in enumerate(runs) if run.evidence == PROGRAM), None)
+    if trace is None or number is None:
+        return []
+    own = (seen for seen in trace.observations if seen.example == number and not seen.function and seen.span.file == trace.file)
+    spans = [module.lines.span_from_bytes(seen.statement or seen.span) for seen in own if any(map(has_tensor, seen.values))]
+    if not spans:
+        return []
+    parts = ["as a program", "the first turns of its loops", *([runs[number].error or ""] if runs[number].error else [])]
+    return [Lens(min(spans), " · ".join(parts), "", "", PROGRAM, action="")]
 
 
 def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:

@@ -294,6 +294,10 @@ def _shape(failed: Failed) -> str:
     return ""
 
 
+def _backward_scalar(failed: Failed) -> str:
+    return f"backward() starts from a single number; {failed.named(0)} has more: take its mean or its sum first"
+
+
 _BY_CODE: dict[str, Callable[[Failed], str]] = {
     "matmul": _matmul,
     "attention": _attention,
@@ -304,6 +308,7 @@ _BY_CODE: dict[str, Callable[[Failed], str]] = {
     "dim": _dim_argument,
     "split": _split,
     "index": _index,
+    "backward-scalar": _backward_scalar,
     "embedding-range": _embedding,
     "einsum": _einsum,
     "conv-in-channels": _channels,

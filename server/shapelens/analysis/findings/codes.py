@@ -124,6 +124,11 @@ _ALL = (
         "`x[:, 3]` of `[B, 3]`",
     ),
     Code(
+        "backward-scalar",
+        "`backward()` starts from more than one number, and is not told their gradients.",
+        "`loss.backward()` of `[64]`",
+    ),
+    Code(
         "split",
         "The sizes of a `split` do not add up to the size that is split.",
         "`x.split([4, 5], 1)` of `[B, 8]`",

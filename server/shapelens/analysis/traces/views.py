@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from shapelens.protocol import ExampleRun, LayerSeen, Mismatch, Observation, Remark, Trace, Value
+from shapelens.protocol import ExampleRun, LayerCall, LayerSeen, Mismatch, Observation, Remark, Trace, Value
 from shapelens.source.module import Module
 
 Told = TypeVar("Told", Mismatch, Remark)
@@ -85,6 +85,38 @@ def _lies_in(trace: Trace, mismatch: Mismatch, file: str) -> bool:
     innermost = mismatch.span or (mismatch.trail[-1] if mismatch.trail else None)
     constructed = trace.layers[mismatch.layer].span if mismatch.layer is not None else None
     return any(span is not None and span.file == file for span in (innermost, constructed if mismatch.argument else None))
+
+
+def beside_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
+    """What a document saw of itself as a program, as far as the examples of its classes have not shown it: they come with named dims.
+
+    A mismatch counts only where the code is at fault, rather than what stands in for the world around it.
+    """
+    known = {seen.span for trace in shown for seen in trace.observations}
+    said = {seen.span for trace in shown for seen in trace.mismatches}
+    constructed_at = {layer.span for trace in shown for layer in trace.layers if layer.calls}
+    return replace(
+        program,
+        examples=[replace(run, file=program.file) for run in program.examples],
+        observations=[seen for seen in program.observations if seen.span not in known],
+        layers=[replace(layer, calls=[] if layer.span in constructed_at else _once_each(layer)) for layer in program.layers],
+        mismatches=[seen for seen in program.mismatches if _is_of_code(program, seen) and seen.span not in said],
+        notes=[],
+    )
+
+
+def _once_each(layer: LayerSeen) -> list[LayerCall]:
+    """The calls of a layer, one for each shape that it gave: how often they came is of no worth where loops take their first turns only."""
+    return list({str(call.output.shape): replace(call, count=1) for call in layer.calls}.values())
+
+
+def _is_of_code(program: Trace, seen: Mismatch) -> bool:
+    doubtful = 0 <= seen.example < len(program.examples) and program.examples[seen.example].doubtful
+    return not doubtful and seen.code not in _OF_THE_WORLD
+
+
+# Codes of mismatches that a program has for what is not there while it is followed.
+_OF_THE_WORLD = {"exception", "missing-import", "missing-file", "definition", "data-dependent"}
 
 
 def merged(file: str, traces: Sequence[Trace]) -> Trace:

@@ -36,7 +36,7 @@ class Document:
 
     - the editor speaks: `change`, `save`;
     - a run of the document goes its way: `begin_run`, `findings_took`, `run_has_told`, `given_examples_have_run`, then `end_run` or
-      `cancel_run`;
+      `cancel_run`; it is followed as a program: `end_program`;
     - a text of which nothing has to run follows its edit: `follow_edit`;
     - something is shown: `show`, `add_fixes`, `note_published`;
     - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`.
@@ -232,7 +232,9 @@ class Document:
     def runs_behind(self, analysis: Analysis, own: RepeatableRun | None = None) -> list[RepeatableRun]:
         """The runs that an analysis of the document is made of. own: its own one; None: the last."""
         run = own or self._last_run
-        return [*([run] if analysis.own is not None and run is not None else []), *self.importer_traces.runs()]
+        program = self.importer_traces.program_run
+        runs = [*([run] if analysis.own is not None and run is not None else []), *self.importer_traces.runs()]
+        return [*runs, *([program] if program is not None else [])]
 
     def mark_outdated(self) -> None:
         """What was seen says nothing any more, be the text the same."""
@@ -272,6 +274,11 @@ class Document:
             self._complete = analysis
         if failure:
             self._failure = failure
+
+    def end_program(self, analysis: Analysis) -> None:
+        """The document has been followed as a program: this is what was known before, with that."""
+        if self._complete is not None and self._complete.version == analysis.version:
+            self._complete = replace(self._complete, trace=analysis.trace, findings=analysis.findings)
 
     def cancel_run(self) -> None:
         """The run was cancelled, or its text has changed meanwhile."""

@@ -6,9 +6,10 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from shapelens import protocol
-from shapelens.analysis.traces.views import constructed, merged, seen_from, without_found
+from shapelens.analysis.traces.views import beside_examples, constructed, merged, seen_from, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
+from shapelens.source.changes import changed_functions
 from shapelens.source.module import Module
 
 
@@ -22,15 +23,28 @@ class ImporterTrace:
 
 
 class ImporterTraces:
-    """The newest trace of each file whose run went through one document."""
+    """The newest trace of each file whose run went through one document, and of the document itself as a program."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._by_file: dict[str, ImporterTrace] = {}
+        self._program: ImporterTrace | None = None
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
         self._by_file[trace.file] = ImporterTrace(module, seen_from(trace, self._path), run)
+
+    def follow_program(self, trace: protocol.Trace | None, module: Module, run: RepeatableRun) -> None:
+        """The document was followed as a program when its text was that of `module`. Replaces the trace of the time before."""
+        self._program = ImporterTrace(module, trace, run) if trace is not None else None
+
+    def program_holds(self, module: Module) -> bool:
+        """Whether the document as a program would see the same in this text as it saw last: the code that it came to is the same."""
+        if self._program is None:
+            return False
+        changed = changed_functions(self._program.module, module)
+        reached = [run.reached for run in self._program.trace.examples]
+        return changed is not None and all(names is not None and changed.isdisjoint(names) for names in reached)
 
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through the document. Returns whether there was a trace of it."""
@@ -45,8 +59,13 @@ class ImporterTraces:
         return {name for each in self._by_file.values() for name in constructed(each.trace)}
 
     def runs(self) -> list[RepeatableRun]:
-        """The runs that these traces are of."""
+        """The runs of other files that these traces are of."""
         return [each.run for each in self._by_file.values()]
+
+    @property
+    def program_run(self) -> RepeatableRun | None:
+        """The run of the document as a program; None where there was none."""
+        return self._program.run if self._program is not None else None
 
     def merged_with(self, own: protocol.Trace | None, module: Module) -> protocol.Trace | None:
         """All that is known of the text of `module`: what the document's own run saw (at positions of that text), and what importers saw.
@@ -54,7 +73,10 @@ class ImporterTraces:
         Of what importers saw in an older text, that is left which still stands in this one.
         """
         views = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._by_file.values()]
-        if not views:
-            return own
-        # Where a class is used in earnest, that says more of the class than an example that was found.
-        return merged(self._path, [*([without_found(own, self.classes())] if own is not None else []), *views])
+        if views and own is not None:  # Where a class is used in earnest, that says more of the class than an example that was found.
+            own = without_found(own, self.classes())
+        shown = [*([own] if own is not None else []), *views]
+        if self._program is not None:
+            moved = moved_trace(self._program.trace, self._program.module.lines, module.lines)
+            return merged(self._path, [*shown, beside_examples(moved, shown)])
+        return merged(self._path, shown) if views else own

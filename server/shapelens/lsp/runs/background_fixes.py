@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding
-from shapelens.analysis.traces.views import merged, seen_from, with_evidence
+from shapelens.analysis.traces.views import beside_examples, merged, seen_from, with_evidence
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_findings import moved_findings, with_known_fixes
@@ -146,11 +146,13 @@ class BackgroundFixes:
         return fixed
 
     async def _attempt(self, file: str, task: _Task, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
-        views = []
+        views: list[protocol.Trace] = []
         for ran in task.runs:
             trace = await self._run(task, ran, texts, numbers)
             if trace is None:
                 return None
+            if ran.run.program:
+                trace = beside_examples(trace, views)
             views.append(trace if trace.file == file else seen_from(trace, file))
         return merged(file, views) if len(views) > 1 else views[0]
 

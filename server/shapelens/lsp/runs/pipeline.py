@@ -11,6 +11,7 @@ from pygls import uris
 from shapelens.analysis.traces.views import called, see_all
 from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.importing_files import ENOUGH
+from shapelens.examples.programs import is_program
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_traces import moved_trace
@@ -21,7 +22,7 @@ from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.plan import FollowEdit, RunAffected, StayAsShown, plan
 from shapelens.lsp.runs.run import Runner
 from shapelens.lsp.runs.show import Presenter
-from shapelens.lsp.runs.stages import ImporterRun, OwnRun
+from shapelens.lsp.runs.stages import ImporterRun, OwnRun, ProgramRun
 from shapelens.lsp.workspace.importers import Importers
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
@@ -64,6 +65,17 @@ class Pipeline:
             await self._finish_what_was_left(document)
         else:
             await self._run_all(document, chosen)
+        await self._follow_program(document, chosen.analysis)
+
+    async def _follow_program(self, document: Document, analysis: Analysis) -> None:
+        """Follow a document as a program once its examples have run, unless that was done for this very text."""
+        module = analysis.module
+        if module.errors or not analysis.settings.program or not is_program(module) or not self.presenter.is_current(document, analysis):
+            return
+        if self.runner.is_running(document) or document.importer_traces.program_holds(module):
+            return
+        results = ProgramRun(self.presenter, document, analysis, self._chooser.others(document))
+        await self.runner.run_program(document, results)
 
     def use_example(self, document: Document, class_name: str, expression: str) -> bool:
         """Have a class run with another of the examples that were found for it. Returns whether it is one of them."""

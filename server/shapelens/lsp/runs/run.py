@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from shapelens import protocol
@@ -16,14 +17,17 @@ from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.progress import tell_when_slow
-from shapelens.lsp.runs.stages import ImporterRun, OwnRun
+from shapelens.lsp.runs.stages import ImporterRun, OwnRun, ProgramRun
 from shapelens.lsp.runs.trial import try_run
 from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
 
+Results = OwnRun | ImporterRun | ProgramRun
+
 logger = logging.getLogger(__package__)
 
+PROGRAM_SECONDS = 3.0  # that a document is followed as a program
 KEEP_AFTER = 0.005  # seconds after which a run has been sent: then there is time to compute what is kept of the last one
 
 
@@ -72,6 +76,18 @@ class Runner:
         """Run a file that is not open, for a document that it imports."""
         await self._send(importer, results, self._to_send(importer, results, None), on_behalf_of=document)
 
+    async def run_program(self, document: Document, results: ProgramRun) -> None:
+        """Follow an open document as a program, beside the process that is ready for its next run."""
+        repeatable = self._to_send(document, results, None)
+        own = results.analysis.own
+        known = (
+            [protocol.ExampleRequest(each.target, each.expression) for each in own.examples if each.error is None]
+            if own is not None
+            else []
+        )
+        run = replace(repeatable.run, examples=[], known=known, program=PROGRAM_SECONDS, background=True, findings_first=False)
+        await self._send(document, results, replace(repeatable, run=run), on_behalf_of=document)
+
     async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:
         """Whether an example runs, and what comes out of it or is wrong; None where there is no time to try it."""
         worker, root = self._workspace.only_worker(document), self._workspace.root(document)
@@ -82,7 +98,7 @@ class Runner:
         run.overlays = {other.path: other.text for other in self._documents.values() if other is not document and not other.saved}
         return await try_run(run, worker)
 
-    def _to_send(self, document: Document, results: OwnRun | ImporterRun, search: protocol.Search | None) -> RepeatableRun:
+    def _to_send(self, document: Document, results: Results, search: protocol.Search | None) -> RepeatableRun:
         worker, root = self._workspace.only_worker(document), self._workspace.root(document)
         analysis = results.analysis
         worker.preload(third_party(analysis.module.imports, root, document.path))
@@ -104,10 +120,13 @@ class Runner:
         lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
         return RepeatableRun(run, worker, lasting=lasting)
 
-    async def _send(self, document: Document, results: OwnRun | ImporterRun, repeatable: RepeatableRun, on_behalf_of: Document) -> None:
+    async def _send(self, document: Document, results: Results, repeatable: RepeatableRun, on_behalf_of: Document) -> None:
         run, worker = repeatable.run, repeatable.worker
         wanted = [*(request.target for request in run.examples), *(run.search.classes if run.search is not None else ())]
-        logger.debug("run %d: %s of %s", run.run_id, ", ".join(wanted) or "nothing", document.path)
+        if run.program:
+            logger.debug("program %d: %s", run.run_id, document.path)
+        else:
+            logger.debug("run %d: %s of %s", run.run_id, ", ".join(wanted) or "nothing", document.path)
         self._workspace.workers.new_run()
         self._under_way[on_behalf_of] = (worker, run.run_id)
         results.run = repeatable
@@ -126,4 +145,4 @@ class Runner:
             telling.cancel()
             del self._under_way[on_behalf_of]
         results.finish(finished)
-        logger.debug("run %d ended: %s", run.run_id, finished.outcome)
+        logger.debug("%s %d ended: %s", "program" if run.program else "run", run.run_id, finished.outcome)

@@ -125,6 +125,18 @@ class Presenter:
         self.show_hints(document, seen)
         self.seek_fixes(document)
 
+    def show_program(self, document: Document, analysis: Analysis, trace: protocol.Trace | None, run: RepeatableRun) -> None:
+        """Show what a document saw as a program, beside what its examples have shown."""
+        document.importer_traces.follow_program(trace, analysis.module, run)
+        shown = document.analysis
+        if shown is None or shown.version != analysis.version:
+            shown = analysis
+        seen = self.with_importers(document, shown)
+        document.end_program(seen)
+        self.publish(document, seen.findings)
+        self.show_hints(document, seen)
+        self.seek_fixes(document)
+
     def show_elsewhere(self, trace: protocol.Trace, others: Others, run: RepeatableRun | None, *, hints: bool) -> None:
         """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""
         for uri, (version, module) in others.items():

@@ -50,6 +50,29 @@ class ImporterRun:
         return self._newest is not None and reaches(self._newest, document.path)
 
 
+class ProgramRun:
+    """An open document followed as a program: what that saw is shown when it has ended."""
+
+    def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others) -> None:
+        self.analysis = analysis
+        self.others = others
+        self.run: RepeatableRun | None = None  # once it has been sent
+        self.cancelled = False
+        self._presenter = presenter
+        self._document = document
+        self._newest: protocol.Trace | None = None
+
+    def take(self, traced: protocol.Traced) -> None:
+        """The run has told of a stage."""
+        self._newest = traced.trace
+
+    def finish(self, finished: protocol.Finished) -> None:
+        """The end of the run. What it has seen until a limit ended it is shown as well."""
+        self.cancelled = finished.outcome == "cancelled"
+        if self.run is not None and not self.cancelled and self._presenter.is_current(self._document, self.analysis):
+            self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
+
+
 class OwnRun:
     """The run of an open document: findings are shown at once, hints when the names of the dims are there or take too long."""
 

@@ -19,7 +19,7 @@ from shapelens.source.positions import Lines, Position, Span
 
 SOURCE = "ShapeLens"
 # Commands of the client, which asks its user; the last one is the server's own.
-LENS_COMMANDS = {"set": "shapelens.setExample", "choose": "shapelens.chooseExample", "write": "shapelens.applyExample"}
+LENS_COMMANDS = {"set": "shapelens.setExample", "choose": "shapelens.chooseExample", "write": "shapelens.applyExample", "": ""}
 
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,

@@ -10,7 +10,7 @@ import textwrap
 import tokenize
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Set, Tuple, Union
 
 from ..locations import WORKER
 from ..trace.frames import EXAMPLE_FILE
@@ -31,6 +31,7 @@ _OTHERS = {
 _SUPPRESS = {"suppress", "contextlib.suppress", "raises", "pytest.raises", "assertRaises", "self.assertRaises"}
 
 _protected: Dict[CodeType, List[Tuple[int, int]]] = {}
+_handled: Dict[CodeType, List[Tuple[int, int, Set[str]]]] = {}
 
 
 def would_be_caught() -> bool:
@@ -43,6 +44,43 @@ def would_be_caught() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def handled_by_user(error: BaseException, frame: Optional[FrameType]) -> bool:
+    """Whether a frame from this one on has a handler of the user's for this very exception around the line where it is."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
+        if not frame.f_code.co_filename.startswith((WORKER, "<")):
+            for first, last, handled in _guarded_lines(frame.f_code):
+                if first <= frame.f_lineno <= last and not names.isdisjoint(handled):
+                    return True
+        frame = frame.f_back
+    return False
+
+
+def _guarded_lines(code: CodeType) -> List[Tuple[int, int, Set[str]]]:
+    """The (first, last) lines in a function that have handlers around them, and the names of the exceptions that these are for."""
+    found = _handled.get(code)
+    if found is None:
+        above, tree = _tree_of(code)
+        found = _handled[code] = [
+            (*_lines_of(node, above), {name for handler in node.handlers for name in _names(handler)})
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Try) and node.handlers
+        ]
+    return found
+
+
+def _lines_of(node: Union[ast.Try, ast.With], above: int) -> Tuple[int, int]:
+    return above + node.body[0].lineno, above + (node.body[-1].end_lineno or node.body[-1].lineno)
+
+
+def _names(handler: ast.ExceptHandler) -> Set[str]:
+    """The names of the exceptions that a handler is for."""
+    if handler.type is None:
+        return {"BaseException"}
+    parts = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {ast.unparse(part).rpartition(".")[2] for part in parts}
 
 
 def _may_catch(code: CodeType, offset: int) -> bool:
@@ -78,7 +116,7 @@ def _protected_lines(code: CodeType) -> List[Tuple[int, int]]:
     if found is None:
         above, tree = _tree_of(code)
         found = _protected[code] = [
-            (above + node.body[0].lineno, above + (node.body[-1].end_lineno or node.body[-1].lineno))
+            _lines_of(node, above)
             for node in ast.walk(tree)
             if (isinstance(node, ast.Try) and any(_catches(handler) for handler in node.handlers))
             or (isinstance(node, ast.With) and any(_suppresses(item) for item in node.items))
@@ -90,7 +128,8 @@ def _tree_of(code: CodeType) -> Tuple[int, ast.Module]:
     """How many lines stand above a function, and its tree; that of the whole file where it cannot be told apart."""
     lines = linecache.getlines(code.co_filename)
     above = code.co_firstlineno - 1
-    for skipped, text in ((above, _block(lines[above:])), (0, "".join(lines))):
+    blocks = [] if code.co_name == "<module>" else [(above, _block(lines[above:]))]
+    for skipped, text in (*blocks, (0, "".join(lines))):
         try:
             return skipped, ast.parse(text)
         except (SyntaxError, ValueError, RecursionError):
@@ -107,13 +146,8 @@ def _block(lines: List[str]) -> str:
 
 def _catches(handler: ast.ExceptHandler) -> bool:
     """Whether a handler may be for a failed operation, and does not just raise again."""
-    if handler.type is None:
-        names = [""]
-    else:
-        parts = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-        names = [ast.unparse(part).rpartition(".")[2] for part in parts]
     raises = isinstance(handler.body[-1], ast.Raise)
-    return not raises and any(name not in _OTHERS for name in names)
+    return not raises and not _names(handler) <= _OTHERS
 
 
 def _suppresses(item: ast.withitem) -> bool:

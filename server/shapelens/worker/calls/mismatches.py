@@ -40,6 +40,7 @@ MESSAGES: List[Tuple[str, str]] = [
     (r"embed_dim must be divisible|divisible by num_heads|num_heads", "attention-heads"),
     (r"Kernel size can't be greater|output size is too small|Calculated padded input size|Output size is too small", "kernel-size"),
     (r"hidden\[?0?\]? size|Expected hidden|input must have \d dimensions|must be equal to input_size", "rnn-input-size"),
+    (r"grad can be implicitly created only for scalar", "backward-scalar"),
     (r"Expected more than 1 (value per channel|spatial element)", "norm-single-value"),
     (r"index out of range|out of bounds", "index"),
 ]

@@ -213,12 +213,21 @@ def _gathered(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     args, kwargs = together(func, args, kwargs)
     result = func(*args, **kwargs)
     parts = args[0] if args else kwargs.get("tensors")
-    if unknown_sizes.state.cut and isinstance(parts, list) and len(parts) == unknown_sizes.few():
+    if unknown_sizes.state.cut and isinstance(parts, list) and (len(parts) == unknown_sizes.few() or unknown_sizes.is_partial(parts)):
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
         shape = list(result.shape)
         shape[dim] = unknown_sizes.size()
         return made(shape, result.dtype, result.requires_grad)
     return result
+
+
+def _from_list(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """tensor(data) and as_tensor(data): as many rows as a list has, which is unknown of one that a loop cut short has gathered"""
+    parts = args[0] if args else kwargs.get("data")
+    if isinstance(parts, list) and parts and unknown_sizes.is_partial(parts):
+        row = func([parts[0]], *args[1:], **{name: value for name, value in kwargs.items() if name != "data"})
+        return made([unknown_sizes.size(), *row.shape[1:]], row.dtype, row.requires_grad)
+    return func(*args, **kwargs)
 
 
 # --- numbers, lists and arrays ---
@@ -279,6 +288,7 @@ for _rule, _functions in (
     (_on_data(_one_hot), {torch.nn.functional.one_hot}),
     (_repeat_interleave, {torch.repeat_interleave, Tensor.repeat_interleave}),
     (_gathered, {torch.cat, torch.stack}),
+    (_from_list, {torch.tensor, torch.as_tensor}),
     (_pieces, {torch.unbind, Tensor.unbind, torch.split, Tensor.split}),
     (_on_data(_item), {Tensor.item}),
     (_on_data(_index_of), {Tensor.__int__, Tensor.__index__}),

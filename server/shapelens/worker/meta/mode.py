@@ -40,8 +40,9 @@ def _getter(name: str) -> Any:
     return getattr(Tensor, name).__get__
 
 
-DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "grad", "ndim", "layout", "is_leaf", "grad_fn")}
+DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "ndim", "layout", "is_leaf", "grad_fn")}
 ASKS = {Tensor.dim, Tensor.ndimension, Tensor.is_contiguous, Tensor.is_floating_point, Tensor.stride, torch._C._set_grad_enabled}
+GRADIENT_OF = _getter("grad")
 GRADIENTS = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
 WITHIN = "_shapelens_within"  # an attribute of single random integers: a value that they may have
 OF_VALUES = named(torch, "tensor as_tensor asarray")
@@ -112,7 +113,7 @@ class Meta(TorchFunctionMode):
                 numbers = with_numbers(args)
                 if numbers is not None:
                     return self.__torch_function__(func, types, numbers, kwargs)
-            opinion = second_opinion.ask(func, *given)
+            opinion = second_opinion.ask(func, *given) if func not in GRADIENTS else None
             if opinion is not None and opinion.error is None:
                 return self._accepted(func, args, kwargs, opinion.result)
             if (

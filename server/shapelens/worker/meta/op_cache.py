@@ -210,6 +210,7 @@ class NeedsGraph(BaseException):
 
 class _State:
     off = False  # nothing is looked up for the rest of this run
+    assumes_gradients = False  # nothing goes back through a graph: gradients are taken to be there (gradients.py)
     used = False  # something was, in this evaluation
 
 
@@ -223,7 +224,7 @@ def start() -> None:
 
 def graph_is_needed() -> None:
     """Gradients are asked for. Raises NeedsGraph where there is no graph for them."""
-    if state.used:
+    if state.used and not state.assumes_gradients:
         state.off = True
         raise NeedsGraph()
 

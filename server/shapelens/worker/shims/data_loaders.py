@@ -23,6 +23,7 @@ def _batches(loader: Any) -> Iterator[Any]:
     )
     for number, index in enumerate(loader._index_sampler):
         if number >= MOST_BATCHES:
+            unknown_sizes.state.ended_early += 1
             return
         try:
             batch = fetcher.fetch(index)

@@ -11,7 +11,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 import torch
 
 from ..sandbox.monkeypatches import REPLACED
-from . import checkpoints, command_line, compilers, distributed, flex_attention, trackers
+from . import checkpoints, command_line, compilers, distributed, flex_attention, lightning, trackers
 from .compilers import Replacement
 from .data_sets import environments, files, hugging_face, pictures, vision
 
@@ -45,6 +45,7 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "torchvision.transforms.functional": pictures.functional,
     "torchvision.transforms.v2.functional": pictures.functional,
     "torchvision.datasets": vision.torchvision,
+    **lightning.IN_MODULE,
 }
 
 _NOT_THERE = object()  # of a name that its owner inherits, or gets when it is first asked for

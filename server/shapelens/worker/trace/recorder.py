@@ -63,6 +63,16 @@ class Recorder:
         self.files.append((len(self.sites), file))
         self._first_sites.append(len(self.sites))
 
+    def add_program(self, file: str) -> None:
+        """The sites that are added from now on are of this file too, which is rewritten once more as a program."""
+        self.files.append((len(self.sites), file))
+        self._first_sites.append(len(self.sites))
+
+    def end_program(self, file: str, first: int) -> None:
+        """The sites from `first` on are those of the program."""
+        if self.pieces[0] == file:
+            self.pieces = file, [*self.pieces[1], range(first, len(self.sites))]
+
     def forget_files(self, files: Container[str]) -> None:
         """These files are loaded anew: forget their sites. The numbers of the others stay."""
         self.rewritten = {file: first for file, first in self.rewritten.items() if file not in files}

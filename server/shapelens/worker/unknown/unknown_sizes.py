@@ -27,6 +27,8 @@ class State:
         self.met = False  # whether there was an unknown size; until there is, no number is taken for one
         self.other_path = False
         self.cut = False  # whether a loop over an unknown number of things ended early: what it gathered is of unknown length
+        self.ended_early = 0  # how many iterators have ended before their last item, as all of their items are alike
+        self.partial: Dict[int, Any] = {}  # by id: lists of which a loop that was cut short has gathered only a part
         self.turns: Dict[Tuple[int, int], int] = {}  # of `while` loops since then, by line and frame
 
 
@@ -36,6 +38,7 @@ state = State()
 def start(other_path: bool = False) -> None:
     """Forget the last example. `other_path`: conditions on data go the other way, and loops over unknown numbers take other turns."""
     state.met, state.cut = state.lasting, False
+    state.partial = {}
     state.other_path = other_path
     state.turns = {}
 
@@ -122,6 +125,17 @@ def turn(line: int) -> bool:
     state.cut = True
     del state.turns[loop]
     return False
+
+
+def cut_short(lists: Iterable[Any]) -> None:
+    """A loop ended before its last turn: these lists hold a part of what it would have gathered."""
+    state.met = state.cut = True
+    state.partial.update((id(gathered), gathered) for gathered in lists)
+
+
+def is_partial(gathered: Any) -> bool:
+    """Whether a list holds only a part of what a loop would have gathered, so that its length is unknown."""
+    return id(gathered) in state.partial
 
 
 FEW = 5

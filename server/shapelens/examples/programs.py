@@ -1,0 +1,24 @@
+"""Which files are followed as programs: those that may hold tensors beyond what their classes compute."""
+
+from __future__ import annotations
+
+import re
+
+from shapelens.source.module import Module
+
+# Libraries whose programs hold tensors; in a project, whatever imports a module of it may.
+_LIBRARIES = re.compile(
+    r"\b(torch\w*|lightning|pytorch_lightning|transformers|timm|diffusers|accelerate|einops|ignite|peft|monai|kornia|open_clip)\b"
+)
+# What a statement begins with that only defines: following it shows nothing.
+_DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
+# Methods of a module that are called after its example; the worker has the whole list (worker/program/steps.py).
+_STEPS = re.compile(r"def \w*(?:step|loss\w*|sample|generate|reconstruct|inference|encode|decode|predict)\(")
+
+
+def is_program(module: Module) -> bool:
+    """Whether following a file as a program may show a tensor: it does more than to define what others use."""
+    if _LIBRARIES.search(module.text) is None:
+        return False
+    does_something = any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
+    return does_something or _STEPS.search(module.text) is not None

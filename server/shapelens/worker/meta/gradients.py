@@ -1,0 +1,75 @@
+"""Gradients without a graph: a parameter's gradient has its shape, so that `backward` has nothing to compute.
+
+In force while a program is followed (`op_cache.state.assumes_gradients`); an example that asks for gradients goes through torch's own
+graph. `backward` of more than one number is refused as eager would. That a tensor needs no gradient is not: rules for single functions
+(shape_rules.py) do not say whether their results do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import torch
+
+from ..unknown import unknown_sizes
+from . import op_cache
+from .mode import GRADIENT_OF, SPECIAL, Args, Kwargs, operation
+
+Tensor = torch.Tensor
+_plainly = torch._C.DisableTorchFunction
+
+NOT_A_SCALAR = "grad can be implicitly created only for scalar outputs"  # as `torch.autograd` words it
+
+
+class Training:
+    """What has been trained in this process."""
+
+    steps = 0  # calls of `backward`
+
+
+training = Training()
+
+
+def _backward(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """Tensor.backward(gradient, retain_graph, create_graph, inputs), torch.autograd.backward(tensors, grad_tensors, …)"""
+    if not op_cache.state.assumes_gradients:
+        return operation(None, func, args, kwargs)
+    training.steps += 1
+    given = args[0] if args else kwargs.get("tensors")
+    tensors = [given] if isinstance(given, Tensor) else list(given or ())
+    gradients = args[1] if len(args) > 1 else kwargs.get("gradient", kwargs.get("grad_tensors"))
+    _check(tensors, gradients)
+    return None
+
+
+def _grad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """torch.autograd.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, …): one of the shape of each input"""
+    if not op_cache.state.assumes_gradients:
+        return operation(None, func, args, kwargs)
+    outputs, inputs = args[0] if args else kwargs["outputs"], args[1] if len(args) > 1 else kwargs["inputs"]
+    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    _check(outputs, args[2] if len(args) > 2 else kwargs.get("grad_outputs"))
+    graph = bool(kwargs.get("create_graph"))
+    with _plainly():
+        inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        return tuple([torch.empty_like(tensor, device="meta", requires_grad=graph) for tensor in inputs])
+
+
+def _check(tensors: Sequence[Tensor], gradients: Any) -> None:
+    with _plainly():
+        for tensor in tensors:
+            if gradients is None and tensor.numel() != 1 and not unknown_sizes.any_unknown(tensor.shape):
+                raise RuntimeError(NOT_A_SCALAR)
+
+
+def _gradient_of(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """Tensor.grad: of a leaf that requires one, once something was gone back through"""
+    (tensor,) = args
+    with _plainly():
+        known = func(tensor)
+        if known is None and op_cache.state.assumes_gradients and training.steps and tensor.requires_grad and tensor.is_leaf:
+            known = tensor.grad = torch.empty_like(tensor, requires_grad=False)
+        return known
+
+
+SPECIAL.update({Tensor.backward: _backward, torch.autograd.backward: _backward, torch.autograd.grad: _grad, GRADIENT_OF: _gradient_of})

@@ -1,0 +1,147 @@
+"""What a program that is followed calls for its flow: statements that fail, loops that would take long.
+
+A loop takes all of its turns as long as that costs little. One that trains (`backward` ran in it) takes one turn, and a second one where
+what it carries along changed its shape in the first; one that takes long ends when its time is up. What such a loop gathers in a list is of
+unknown length, as the loop was cut short.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import time
+from types import FrameType
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+import torch
+
+from ..calls.exception_handlers import handled_by_user
+from ..meta.gradients import training
+from ..rewrite.resilient import ERRORS, FAILED, GOES_ON, MISSING, STEPS, Pattern
+from ..trace.value_summary import key_of
+from ..unknown import unknown_sizes
+from ..unknown.stand_ins import absent, is_absent
+
+LOOP_SECONDS = 0.25  # that a loop takes, after which it is cut
+MOST_TURNS = 4096
+ENDS_STATEMENT = (Exception, SystemExit)
+
+
+class Flow:
+    """The functions that resilient code calls. `failed(error, line)` is told of each statement that failed."""
+
+    def __init__(self, missing: Callable[[str], Any], on_failure: Callable[[BaseException, FrameType, int], None]) -> None:
+        self._missing = missing
+        self._on_failure = on_failure
+        self._loops: Dict[Tuple[int, int], _Loop] = {}  # `while` loops under way, by frame and line
+
+    def names(self) -> Dict[str, Any]:
+        """The functions by the names that resilient code has for them."""
+        return {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
+
+    def failed(self, error: BaseException, line: int) -> Any:
+        """A statement has failed: what takes the place of its value. Raises the error where user code around it expects it to be raised."""
+        frame = sys._getframe(1)
+        if _is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
+            raise error
+        self._on_failure(error, frame, line)
+        return absent("what failed", "definition")
+
+    def steps(self, iterable: Any, line: int, pattern: Pattern) -> Iterator[Any]:
+        """The items that a `for` takes, each of the form that its targets have; once with stand-ins where nothing is known of the items."""
+        frame = sys._getframe(1)
+        count = 0
+        loop = _Loop(frame)
+        ended_early = unknown_sizes.state.ended_early
+        try:
+            items = iter(iterable)
+            for item in items:
+                count += 1
+                yield _fitted(item, pattern)
+                if not loop.goes_on(count):
+                    unknown_sizes.cut_short(loop.gathered())
+                    return
+        except ENDS_STATEMENT as error:  # Of the iterable: the body's own end there.
+            self._on_failure(error, frame, line)
+        if unknown_sizes.state.ended_early != ended_early:
+            unknown_sizes.cut_short(loop.gathered())
+        if count == 0 and _is_unknown(iterable):
+            yield _fitted(absent("an item", "definition"), pattern)
+            unknown_sizes.cut_short(loop.gathered())
+
+    def goes_on(self, line: int) -> bool:
+        """Whether a `while` takes another turn."""
+        frame = sys._getframe(1)
+        place = id(frame), line
+        loop = self._loops.get(place)
+        if loop is None or loop.frame is not frame:
+            self._loops[place] = _Loop(frame)
+            return True
+        loop.count += 1
+        if loop.goes_on(loop.count):
+            return True
+        unknown_sizes.cut_short(loop.gathered())
+        del self._loops[place]
+        return False
+
+
+class _Loop:
+    """A loop under way: what it has cost, and what it carries along."""
+
+    def __init__(self, frame: FrameType) -> None:
+        self.frame = frame
+        self.count = 0
+        self._steps = training.steps
+        self._start = time.perf_counter()
+        self._shapes = _shapes(frame)
+        self._lengths = {id(value): len(value) for value in _lists(frame)}
+
+    def gathered(self) -> List[Any]:
+        """The lists that have grown since the loop began."""
+        return [value for value in _lists(self.frame) if len(value) > self._lengths.get(id(value), 0)]
+
+    def goes_on(self, count: int) -> bool:
+        """Whether it takes another turn after this many."""
+        if training.steps != self._steps:
+            before, self._shapes = self._shapes, _shapes(self.frame)
+            return count < 2 and any(self._shapes[name] != shape for name, shape in before.items() if name in self._shapes)
+        return count < MOST_TURNS and time.perf_counter() - self._start < LOOP_SECONDS
+
+
+def _shapes(frame: FrameType) -> Dict[str, Any]:
+    """The shapes of the tensors that the names of a frame hold."""
+    with torch._C.DisableTorchFunction():
+        return {name: key_of(value) for name, value in list(frame.f_locals.items()) if isinstance(value, torch.Tensor)}
+
+
+def _lists(frame: FrameType) -> List[Any]:
+    return [value for value in list(frame.f_locals.values()) if type(value) is list]
+
+
+def _is_unknown(iterable: Any) -> bool:
+    """Whether an iterable without items says nothing of how many there are: a stand-in, or what goes through one (`enumerate`, `zip`)."""
+    return is_absent(iterable) or isinstance(iterable, (enumerate, zip, map, filter, reversed)) or not hasattr(iterable, "__len__")
+
+
+def _fitted(item: Any, pattern: Pattern) -> Any:
+    """An item that can be unpacked as a pattern says; stand-ins for the parts of one that cannot."""
+    if isinstance(pattern, int):
+        return item
+    if isinstance(item, (str, bytes)) or (is_absent(item) or not hasattr(type(item), "__iter__")):
+        parts: List[Any] = [absent("an item", "definition") for _ in pattern]
+        return tuple([_fitted(part, inner) for part, inner in zip(parts, pattern)])
+    if isinstance(item, (tuple, list)) and len(item) == len(pattern):
+        return tuple([_fitted(part, inner) for part, inner in zip(item, pattern)])
+    return item
+
+
+def _is_raised_here(error: BaseException, frame: FrameType) -> bool:
+    """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed."""
+    traceback = error.__traceback__
+    if traceback is None or traceback.tb_next is not None or frame.f_code.co_name == "<module>":
+        return False
+    return _raises(frame.f_code.co_filename, traceback.tb_lineno)
+
+
+def _raises(file: str, line: int) -> bool:
+    return linecache.getline(file, line).lstrip().startswith("raise")

@@ -1,0 +1,117 @@
+"""A document as a program: its statements one after the other, in a namespace of their own, as `python file.py` would run them."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import sys
+from types import CodeType, FrameType, ModuleType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from ..loading.definitions import future_flags
+from ..loading.importer import parse
+from ..meta import op_cache
+from ..meta.gradients import training
+from ..rewrite.resilient import resilient
+from ..rewrite.sites import ASSUMED, TURN, TURNS
+from ..sandbox.limits import TooLong, within
+from ..trace.recorder import Recorder
+from ..unknown.conditions import assumed
+from ..unknown.stand_ins import absent, is_absent
+from ..unknown.unknown_sizes import turn, turns
+from .flow import Flow
+
+MAIN = "__main__"
+# What only writes to people: it costs time, and what it would write is not known.
+SILENT = ("print", "input", "breakpoint")
+
+
+class Program:
+    """The statements of a document, rewritten so that each can fail alone and its values report themselves.
+
+    loaded: the document's module as its definitions were loaded; names that a statement fails to make are taken from there.
+    """
+
+    def __init__(self, file: str, text: str, loaded: ModuleType, recorder: Recorder) -> None:
+        self.file = file
+        self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
+        self._loaded = loaded
+        self._statements = _compiled(file, text, recorder)
+
+    def follow(self, seconds: float) -> bool:
+        """Execute the statements for so many seconds at most; whether that was enough. Raises what ends a run."""
+        flow = Flow(self._missing, self._failed)
+        with self._as_main() as names, _gradients_assumed():
+            names.update(flow.names())
+            try:
+                with within(seconds):
+                    for code in self._statements:
+                        _execute(code, names, self._failed)
+            except TooLong:
+                return False
+        return True
+
+    def _missing(self, name: str) -> Any:
+        """What takes the place of the value of a name that a statement failed to make."""
+        known = self._loaded.__dict__.get(name)
+        return absent(name, "definition") if known is None or is_absent(known) else known
+
+    def _failed(self, error: BaseException, frame: Optional[FrameType], line: int) -> None:
+        self.failures.append((line, error))
+
+    @contextlib.contextmanager
+    def _as_main(self) -> Iterator[Dict[str, Any]]:
+        """The names of a new module that is the one which Python would run; the old one is back at the end."""
+        module = ModuleType(MAIN)
+        names = module.__dict__
+        loaded = self._loaded.__dict__
+        names.update({name: loaded[name] for name in ("__package__", "__spec__", "__path__", "__doc__") if name in loaded})
+        names.update({name: value for name, value in loaded.items() if name.startswith("__shapelens_")})
+        names.update({"__file__": self.file, ASSUMED: assumed, TURNS: turns, TURN: turn})
+        names["__builtins__"] = {**builtins.__dict__, **dict.fromkeys(SILENT, _says_nothing)}
+        before = sys.modules.get(MAIN)
+        sys.modules[MAIN] = module
+        try:
+            yield names
+        finally:
+            if before is not None:
+                sys.modules[MAIN] = before
+
+
+def _says_nothing(*args: Any, **kwargs: Any) -> str:
+    """In the place of print and input."""
+    return ""
+
+
+@contextlib.contextmanager
+def _gradients_assumed() -> Iterator[None]:
+    state = op_cache.state
+    before, state.assumes_gradients, training.steps = state.assumes_gradients, True, 0
+    try:
+        yield
+    finally:
+        state.assumes_gradients = before
+
+
+def _compiled(file: str, text: str, recorder: Recorder) -> List[CodeType]:
+    """The code of each statement. Raises SyntaxError."""
+    tree = parse(text, file)
+    flags = future_flags(tree)
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
+    first = len(recorder.sites)
+    recorder.add_program(file)
+    try:
+        resilient(tree, recorder.sites)
+        recorder.end_program(file, first)
+        return [compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True) for node in tree.body]
+    except RecursionError:
+        del recorder.sites[first:]
+        return []
+
+
+def _execute(code: CodeType, names: Dict[str, Any], on_failure: Callable[[BaseException, Optional[FrameType], int], None]) -> None:
+    try:
+        exec(code, names)
+    except (Exception, SystemExit) as error:  # Of what is not guarded by itself: the report of a value, say.
+        on_failure(error, None, code.co_firstlineno)

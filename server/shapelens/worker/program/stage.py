@@ -1,0 +1,35 @@
+"""The stage of a run in which the document is followed as a program: what it saw becomes one more example of the trace.
+
+Steps of its classes that the program does not come to are called after that (steps.py), each as an example of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from ...protocol import ExampleRun
+from ...traces import PROGRAM
+from ..evaluation.example_runner import ExampleRunner
+from .program import Program
+from .steps import call_steps
+
+
+def follow_program(runner: ExampleRunner) -> None:
+    """Follow the document for `run.program` seconds, and add what it saw to the trace. Raises what ends a run."""
+    run, trace, evaluation = runner.run, runner.trace, runner.evaluation
+    start = time.perf_counter()
+    program = Program(run.file, run.text, sys.modules[runner.names["__name__"]], runner.recorder)
+    example = ExampleRun("", "", evidence=PROGRAM)
+    trace.examples.append(example)
+    evaluation.watch_anew()
+    runner.recorder.reached = set()
+    evaluation.start(len(trace.examples) - 1)
+    finished = program.follow(run.program)
+    evaluation.calls.ended = True
+    example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
+    if not finished:
+        example.error, example.error_kind = "followed for %g s" % run.program, "deadline"
+    trace.mismatches += evaluation.calls.mismatches
+    runner.record(runner.seen_so_far())
+    call_steps(runner, set(example.reached or ()), run.program - example.seconds)

@@ -1,0 +1,169 @@
+"""Rewrites a whole module as a program that goes on: a statement that fails ends alone, and a loop takes as many turns as its steps say.
+
+    for x, y in loader:                  try:
+        loss = f(model(x), y)                __shapelens_iterable__ = loader
+                                         except __shapelens_errors__ as __shapelens_error__:
+                              →              __shapelens_iterable__ = __shapelens_failed__(__shapelens_error__, 1)
+                                         for x, y in __shapelens_steps__(__shapelens_iterable__, 1, 2):
+                                             try:
+                                                 loss = f(model(x), y)
+                                             except __shapelens_errors__ as __shapelens_error__:
+                                                 __shapelens_failed__(__shapelens_error__, 2)
+                                                 loss = __shapelens_missing__('loss')
+
+Values report themselves as in every rewritten file. What a `try` of the user's guards may fail, as its handlers are there for that; so may
+`forward` and `__init__`, whose failures belong to the statement that calls them.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, List, Optional, Set, Tuple, Union
+
+from .instrument import Rewriter
+from .scopes import Survey, targets_in
+from .sites import Site
+
+ERRORS = "__shapelens_errors__"  # the classes of exceptions that end a statement, not the program
+FAILED = "__shapelens_failed__"  # (error, line) -> what takes the place of the value; raises where the code expects the error
+MISSING = "__shapelens_missing__"  # (name) -> what takes the place of a value that was not made
+STEPS = "__shapelens_steps__"  # (iterable, line, pattern) -> the items that a `for` takes
+GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn
+
+_ERROR = "__shapelens_error__"
+_ITERABLE = "__shapelens_iterable__"
+_CONTEXT = "__shapelens_context__"
+# What does nothing that can fail, or ends a block on purpose.
+_BARE = (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.Raise)
+
+Pattern = Union[int, Tuple[Any, ...]]  # 1: one target; a tuple: a pattern for each part of it
+
+
+class ResilientRewriter(Rewriter):
+    """Rewrites the statements of a module as those of one function, each of them on its own."""
+
+    def __init__(self, sites: List[Site], body: List[ast.stmt]) -> None:
+        survey = Survey(body)
+        super().__init__(sites, survey.names)
+        self.inside, self.functions = "function", 1
+        self.sizes = survey.sizes(set())
+        self._fragile = False  # in `forward` or `__init__`, or guarded by the user
+        self._endless = False  # in a class of a module: its loops are part of what it computes
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outer = self._endless, self._fragile
+        self._endless = any(isinstance(child, ast.FunctionDef) and child.name == "forward" for child in node.body)
+        self._fragile = True  # What stands in the body of a class makes the class.
+        result = super().visit_ClassDef(node)
+        self._endless, self._fragile = outer
+        return result
+
+    def visit_FunctionDef(self, node: Any) -> Any:
+        outer = self._fragile
+        self._fragile = (self.inside == "class" and node.name.startswith("__")) or (self._endless and node.name == "forward")
+        result = super().visit_FunctionDef(node)
+        self._fragile = outer
+        return result
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def _statement(self, node: ast.stmt, out: List[ast.stmt]) -> None:
+        unrewritten = _targets(node)
+        pattern = _pattern(node.target) if isinstance(node, ast.For) else 1
+        group: List[ast.stmt] = []
+        super()._statement(node, group)
+        if self._fragile or isinstance(node, _BARE):
+            out.extend(group)
+            return
+        if isinstance(node, ast.For) and not self._endless:
+            iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
+            instead = ast.Assign([ast.Name(_ITERABLE, ast.Store())], _failed(node))
+            out.append(_guarded(node, [iterable], [instead]))
+            steps = [ast.Name(_ITERABLE, ast.Load()), ast.Constant(node.lineno), _constant(pattern)]
+            node.iter = ast.Call(ast.Name(STEPS, ast.Load()), steps, [])
+            out.append(node)
+        elif isinstance(node, ast.While) and not self._endless:
+            turn = ast.Call(ast.Name(GOES_ON, ast.Load()), [ast.Constant(node.lineno)], [])
+            node.test = ast.BoolOp(ast.And(), [turn, node.test])
+            out.append(_guarded(node, [node], [ast.Expr(_failed(node))]))
+        elif isinstance(node, ast.With):
+            out.extend(self._with(node))
+        elif isinstance(node, ast.Return):
+            instead_of_it: ast.stmt = ast.Return(_failed(node))
+            out.append(_guarded(node, group, [instead_of_it]) if node.value is not None else node)
+        else:
+            handler: List[ast.stmt] = [ast.Expr(_failed(node))]
+            handler += [_bind(target) for target in unrewritten]
+            out.append(_guarded(node, group, handler))
+
+    def _compound(self, node: Any) -> Any:
+        if not (isinstance(node, ast.Try) and node.handlers):
+            return super()._compound(node)
+        outer, self._fragile = self._fragile, True
+        body, node.body = self._body(node.body), []
+        self._fragile = outer
+        node = super()._compound(node)
+        node.body = body
+        return node
+
+    def _with(self, node: ast.With) -> List[ast.stmt]:
+        """A `with` whose contexts are made first, each on its own: where one cannot be made, the body runs all the same."""
+        if len(node.items) > 1:
+            nested = ast.copy_location(ast.With(node.items[1:], node.body), node)
+            node.items, node.body = node.items[:1], self._with(nested)
+        value = ast.Assign([ast.Name(_CONTEXT, ast.Store())], node.items[0].context_expr)
+        instead = ast.Assign([ast.Name(_CONTEXT, ast.Store())], _failed(node))
+        node.items[0].context_expr = ast.Name(_CONTEXT, ast.Load())
+        return [_guarded(node, [value], [instead]), _guarded(node, [node], [ast.Expr(_failed(node))])]
+
+
+def resilient(tree: ast.Module, sites: List[Site]) -> ast.Module:
+    """The tree of a whole module, rewritten in place, its sites appended to `sites`.
+
+    Raises RecursionError for code that is nested too deeply.
+    """
+    rewriter = ResilientRewriter(sites, tree.body)
+    tree.body = rewriter._body(tree.body)
+    return ast.fix_missing_locations(tree)
+
+
+def _failed(node: ast.stmt) -> ast.Call:
+    return ast.Call(ast.Name(FAILED, ast.Load()), [ast.Name(_ERROR, ast.Load()), ast.Constant(node.lineno)], [])
+
+
+def _guarded(node: ast.stmt, body: List[ast.stmt], handler: List[ast.stmt]) -> ast.Try:
+    """A `try` in the place of a statement, which keeps the lines of tracebacks true."""
+    handlers = [ast.ExceptHandler(ast.Name(ERRORS, ast.Load()), _ERROR, handler)]
+    return ast.copy_location(ast.Try(body, handlers, [], []), node)
+
+
+def _targets(node: ast.stmt) -> List[str]:
+    """The names that a simple statement binds, or that a definition does."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*"]
+    targets: List[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        targets = [node.target]
+    names: Set[str] = set()
+    for target in targets:
+        names.update(part.id for part in targets_in(target) if isinstance(part, ast.Name))
+    return sorted(names)
+
+
+def _bind(name: str) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], ast.Call(ast.Name(MISSING, ast.Load()), [ast.Constant(name)], []))
+
+
+def _pattern(target: Optional[ast.expr]) -> Pattern:
+    """The form of what a `for` is given: `i, (x, y)` is (1, (1, 1)); 1 where a starred part takes what there is."""
+    if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(part, ast.Starred) for part in target.elts):
+        return tuple(_pattern(part) for part in target.elts)
+    return 1
+
+
+def _constant(pattern: Pattern) -> ast.expr:
+    return ast.Constant(pattern) if isinstance(pattern, int) else ast.Tuple([_constant(part) for part in pattern], ast.Load())

@@ -1,0 +1,192 @@
+"""Lightning's trainer: it takes a model through one batch of each of its loaders, and a model without a trainer has a quiet one.
+
+For `lightning.pytorch` and `pytorch_lightning`, by the names that both have.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Dict, List, Optional
+
+from ..unknown.stand_ins import absent, is_absent
+from .compilers import Replacement, nothing
+
+# Methods of a module that only tell its trainer of something.
+_TELLING = "log log_dict print toggle_optimizer untoggle_optimizer clip_gradients save_hyperparameters_to_logger"
+# By stage: the hook before it, the step, and where its batches come from.
+_FIT = (("training_step", "train_dataloader"), ("validation_step", "val_dataloader"))
+_VALIDATE = (("validation_step", "val_dataloader"),)
+_TEST = (("test_step", "test_dataloader"),)
+_PREDICT = (("predict_step", "predict_dataloader"),)
+_STAGE_ENDS = {
+    "training_step": "on_train_epoch_end",
+    "validation_step": "on_validation_epoch_end",
+    "test_step": "on_test_epoch_end",
+}
+
+
+class _Trainer:
+    """What `Trainer` does and knows, in its place. What nobody needs for a shape is a stand-in."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.__dict__.update(kwargs)
+        self.max_epochs = kwargs.get("max_epochs") or 1
+        self.current_epoch = self.global_step = self.local_rank = self.global_rank = 0
+        self.world_size = self.num_devices = self.num_nodes = 1
+        self.is_global_zero, self.sanity_checking, self.training = True, False, True
+        self.callback_metrics: Dict[str, Any] = {}
+        self.logged_metrics: Dict[str, Any] = {}
+        self.optimizers: List[Any] = []
+        self.datamodule: Any = kwargs.get("datamodule")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return absent("Trainer.%s" % name, "definition")
+
+    def fit(self, model: Any, train_dataloaders: Any = None, val_dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> None:
+        """A training step, then a validation step."""
+        train_dataloaders = kwargs.get("train_dataloader", train_dataloaders)  # As it was called before 1.6.
+        if hasattr(train_dataloaders, "setup"):
+            train_dataloaders, datamodule = None, train_dataloaders
+        self._run(model, _FIT, [train_dataloaders, val_dataloaders], datamodule, "fit")
+
+    def validate(self, model: Any = None, dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> Any:
+        """A validation step."""
+        return self._run(model, _VALIDATE, [dataloaders], datamodule, "validate")
+
+    def test(self, model: Any = None, dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> Any:
+        """A test step."""
+        return self._run(model, _TEST, [kwargs.get("test_dataloaders", dataloaders)], datamodule, "test")
+
+    def predict(self, model: Any = None, dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> Any:
+        """A prediction step: a list of what it gave."""
+        return self._run(model, _PREDICT, [dataloaders], datamodule, "predict")
+
+    def _run(self, model: Any, stages: Any, loaders: List[Any], datamodule: Any, stage: str) -> Any:
+        model = model if model is not None else self.__dict__.get("model")
+        if model is None or is_absent(model):
+            return []
+        self.model = self.lightning_module = model
+        self.datamodule = datamodule if datamodule is not None else self.datamodule
+        model.__dict__["_trainer"] = self
+        for owner in (self.datamodule, model):
+            for hook in ("prepare_data", "setup"):
+                _called(owner, hook, *([stage] if hook == "setup" else []))
+        self.optimizers = _optimizers(_called(model, "configure_optimizers")) if stage == "fit" else []
+        results = []
+        for (step, source), loader in zip(stages, loaders):
+            loader = loader if loader is not None else _called(self.datamodule, source) or _called(model, source)
+            results += [_called(model, step, batch, 0) for batch in _first(loader)]
+            _called(model, _STAGE_ENDS.get(step, ""))
+        return results
+
+
+def _called(owner: Any, name: str, *args: Any) -> Any:
+    """What a method gives, with as many of these arguments as it takes; None where there is none."""
+    method = getattr(type(owner), name, None) if owner is not None and name else None
+    code = getattr(method, "__code__", None)
+    if method is None or code is None:
+        return getattr(owner, name)(*args) if callable(method) else None
+    takes_more = bool(code.co_flags & 0x04)  # *args
+    count = code.co_argcount - 1
+    return getattr(owner, name)(*(args if takes_more else args[:count]))
+
+
+def _first(loader: Any) -> List[Any]:
+    """The first batch of a loader, or of the first of several."""
+    while isinstance(loader, (list, tuple)) and loader:
+        loader = loader[0]
+    if isinstance(loader, dict) and loader:
+        loader = next(iter(loader.values()))
+    if loader is None:
+        return []
+    if is_absent(loader):
+        return [absent("a batch", "definition")]
+    for batch in loader:
+        return [batch]
+    return []
+
+
+def _optimizers(configured: Any) -> List[Any]:
+    """The optimizers in what `configure_optimizers` gives: one, a list, (optimizers, schedulers), or dicts with a key `optimizer`."""
+    if isinstance(configured, dict):
+        return [configured.get("optimizer")]
+    if isinstance(configured, tuple) and configured and isinstance(configured[0], list):
+        configured = configured[0]
+    if isinstance(configured, (list, tuple)):
+        return [found for each in configured for found in _optimizers(each)]
+    return [configured] if configured is not None else []
+
+
+def _trainer_of(module: Any) -> Any:
+    trainer = module.__dict__.get("_trainer")
+    if trainer is None:
+        trainer = module.__dict__["_trainer"] = _Trainer()
+        trainer.model = trainer.lightning_module = module
+    return trainer
+
+
+def _attach(module: Any, trainer: Any) -> None:
+    module.__dict__["_trainer"] = trainer
+
+
+def _optimizers_of(module: Any, use_pl_optimizer: bool = True) -> Any:
+    trainer = _trainer_of(module)
+    if not trainer.optimizers:
+        trainer.optimizers = _optimizers(_called(module, "configure_optimizers"))
+    return trainer.optimizers[0] if len(trainer.optimizers) == 1 else trainer.optimizers
+
+
+def _backward(module: Any, loss: Any, *args: Any, **kwargs: Any) -> None:
+    loss.backward()
+
+
+def _schedulers_of(module: Any) -> Optional[Any]:
+    return absent("lr_schedulers()", "definition")
+
+
+def modules(module: ModuleType) -> List[Replacement]:
+    """`lightning.pytorch.core.module`: what a module asks of its trainer."""
+    owner = module.LightningModule
+    return [
+        *[(owner, name, nothing) for name in _TELLING.split() if hasattr(owner, name)],
+        (owner, "trainer", property(_trainer_of, _attach)),
+        (owner, "optimizers", _optimizers_of),
+        (owner, "lr_schedulers", _schedulers_of),
+        (owner, "manual_backward", _backward),
+        (owner, "all_gather", lambda self, data, *args, **kwargs: data),
+        (owner, "logger", property(lambda self: absent("logger", "definition"))),
+    ]
+
+
+def trainers(module: ModuleType) -> List[Replacement]:
+    """`lightning.pytorch.trainer.trainer`: the trainer itself."""
+    owner = module.Trainer
+    names = ("__init__", "__getattr__", "fit", "validate", "test", "predict", "_run")
+    found: List[Replacement] = [(owner, name, _Trainer.__dict__[name]) for name in names]
+    # Properties of the class would hide what an instance of it holds.
+    shown = [name for name, value in vars(owner).items() if isinstance(value, property) and not name.startswith("__")]
+    return found + [(owner, name, _Held(name)) for name in shown]
+
+
+class _Held:
+    """An attribute that an instance holds, or a stand-in for it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        if instance is None:
+            return self
+        return instance.__dict__[self._name] if self._name in instance.__dict__ else instance.__getattr__(self._name)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self._name] = value
+
+
+IN_MODULE = {
+    "%s.%s" % (package, name): replacements
+    for package in ("lightning.pytorch", "pytorch_lightning")
+    for name, replacements in (("core.module", modules), ("trainer.trainer", trainers))
+}

@@ -1,0 +1,72 @@
+"""Programs that go on: what a statement that fails leaves behind, and which failures are the code's own (rewrite/resilient.py)."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+
+from shapelens.worker.rewrite.resilient import ERRORS, FAILED, GOES_ON, MISSING, STEPS, resilient
+from shapelens.worker.rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
+
+
+def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+    """The names of a program that has been followed, and the line and class of each exception that ended a statement."""
+    failures: list[tuple[int, str]] = []
+    sites: list[Site] = []
+
+    def failed(error: BaseException, line: int) -> str:
+        failures.append((line, type(error).__name__))
+        return "unknown"
+
+    names: dict[str, Any] = {
+        ERRORS: (Exception, SystemExit),
+        FAILED: failed,
+        MISSING: lambda name: f"no {name}",
+        STEPS: lambda iterable, line, pattern: iterable if iterable != "unknown" else [],
+        GOES_ON: lambda line: True,
+        VALUE: lambda number, value: value,
+        SCALAR: lambda number, value: value,
+        NAMES: lambda number, *values: True,
+        BOUND: lambda number, *values: True,
+        READ: lambda number, function: None,
+        PLAIN: lambda function: False,
+        TURNS: lambda steps: steps,
+        TURN: lambda line: True,
+    }
+    exec(compile(resilient(ast.parse(text), sites), "program.py", "exec"), names)
+    return {name: value for name, value in names.items() if not name.startswith("__")}, failures
+
+
+@pytest.mark.parametrize(
+    ("text", "held", "failures"),
+    [
+        ("a = 1 / 0\nb = 2", {"a": "no a", "b": 2}, [(1, "ZeroDivisionError")]),
+        ("x, (y, z) = 1\nw = 3", {"x": "no x", "y": "no y", "z": "no z", "w": 3}, [(1, "TypeError")]),
+        ("import nowhere_at_all as n\nm = 1", {"n": "no n", "m": 1}, [(1, "ModuleNotFoundError")]),
+        ("s = 0\nfor i in range(3):\n    s += i\n    t = {}[i]", {"s": 3, "i": 2, "t": "no t"}, [(4, "KeyError")] * 3),
+        ("for i in nothing:\n    pass\nb = 1", {"b": 1}, [(1, "NameError")]),
+        ("with open('/nowhere/at/all') as f:\n    pass\nb = 1", {"b": 1}, [(1, "FileNotFoundError"), (1, "TypeError")]),
+        ("def f():\n    x = 1 / 0\n    return 5\ny = f()", {"y": 5}, [(2, "ZeroDivisionError")]),
+        ("def f():\n    return 1 / 0\ny = f()", {"y": "unknown"}, [(2, "ZeroDivisionError")]),
+        ("try:\n    x = 1 / 0\nexcept ZeroDivisionError:\n    x = 7", {"x": 7}, []),
+        ("class A:\n    def __init__(self):\n        self.x = 1 / 0\na = A()\nb = 1", {"a": "no a", "b": 1}, [(4, "ZeroDivisionError")]),
+        ("n = 0\nwhile n < 3:\n    n += 1\nelse:\n    m = n", {"n": 3, "m": 3}, []),
+        ("import sys\nsys.exit(3)\nb = 1", {"b": 1}, [(2, "SystemExit")]),
+        ("def g():\n    yield 1\n    x = 1 / 0\n    yield 2\nitems = list(g())", {"items": [1, 2]}, [(3, "ZeroDivisionError")]),
+        ("with open('/dev/null') as a, open('/dev/null') as b:\n    c = a.closed, b.closed", {"c": (False, False)}, []),
+    ],
+)  # fmt: skip
+def test_a_statement_that_fails_ends_alone(text: str, held: dict[str, Any], failures: list[tuple[int, str]]) -> None:
+    names, failed = followed(text)
+    assert {name: names.get(name) for name in held} == held
+    assert failed == failures
+
+
+def test_forward_fails_as_a_whole() -> None:
+    """What goes wrong in `forward` belongs to the statement that calls it, and its loops are part of what it computes."""
+    methods = "    def forward(self):\n        x = 1 / 0\n        return x\n    def step(self):\n        y = 1 / 0\n        return 3\n"
+    names, failed = followed("class Net:\n" + methods + "a = Net().forward()\nb = Net().step()")
+    assert (names["a"], names["b"]) == ("no a", 3)
+    assert failed == [(8, "ZeroDivisionError"), (6, "ZeroDivisionError")]
