@@ -1,7 +1,7 @@
 """Pictures that are not here: PIL's own, of zeros, so that real transforms run on them. What is read out of any picture is data.
 
 Where the size of a picture is not known, it is of two primes that no model has among its sizes; they become unknown sizes where the picture
-becomes a tensor. A picture that was cut or resized to a square is as large as it is said to be.
+becomes a tensor. A picture that was cut to a square, or resized to other proportions than its own, is as large as the code says.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from ...unknown.data_arrays import CHANNELS, OTHER_HEIGHT, OTHER_WIDTH, PICTURE_
 from ...unknown.stand_ins import is_absent
 from ..compilers import Replacement
 from .absences import say
+
+SAID = "_shapelens_said_size"  # in the __dict__ of a picture: its size is what the code says, its mode is not known
 
 
 def picture(mode: str, size: Tuple[int, int]) -> Any:
@@ -49,29 +51,36 @@ def _picture_class() -> Any:
                 made = super()._new(core)
                 made.__class__ = type(self)
                 made.__dict__[CHANNELS] = self.__dict__.get(CHANNELS, False)
+                made.__dict__[SAID] = self.__dict__.get(SAID, False) and made.size == self.size
                 return made
 
             def convert(self, mode: Any = None, *args: Any, **kwargs: Any) -> Any:
                 made = super().convert(mode, *args, **kwargs)
                 if mode is not None:
                     made.__dict__[CHANNELS] = False
-                return made
+                return _settled(made, made.__dict__.get(SAID, False))
 
             def resize(self, size: Any, *args: Any, **kwargs: Any) -> Any:
-                return _settled(super().resize(size, *args, **kwargs))
+                made = super().resize(size, *args, **kwargs)
+                off = abs(made.size[0] * self.size[1] - made.size[1] * self.size[0])
+                # Sides in the proportion of the picture's own may have been worked out from one of them.
+                return _settled(made, off > max(self.size))
 
             def crop(self, *args: Any, **kwargs: Any) -> Any:
-                return _settled(super().crop(*args, **kwargs))
+                made = super().crop(*args, **kwargs)
+                return _settled(made, made.size[0] == made.size[1])
 
         Picture.__name__ = "Image"
         _picture_class.made = Picture  # type: ignore[attr-defined]
     return _picture_class.made  # type: ignore[attr-defined]
 
 
-def _settled(made: Any) -> Any:
-    """A square was asked for by its size."""
-    if made.size[0] == made.size[1] and not made.__dict__.get(CHANNELS):
+def _settled(made: Any, is_said: bool) -> Any:
+    """What was made from a picture of unknown size; `is_said`: its own size is what the code says."""
+    if is_said and not made.__dict__.get(CHANNELS):
         made.__class__ = _image_module().Image
+    elif is_said:
+        made.__dict__[SAID] = True
     return made
 
 
@@ -94,7 +103,7 @@ def functional(module: ModuleType) -> List[Replacement]:
             size = unknown_sizes.size(lasting=True)
             with torch._C.DisableTorchFunction():
                 sizes = (made.shape[-2], made.shape[-1])
-                sizes = sizes if sizes[0] == sizes[1] else (size, size)  # A square was asked for.
+                sizes = sizes if picture.__dict__.get(SAID) else (size, size)
                 channels = (unknown_sizes.count(),) if picture.__dict__.get(CHANNELS) else made.shape[:-2]
                 shape = (*channels, *sizes)
             return torch.empty(shape, dtype=made.dtype, device=META).as_subclass(type(made))
