@@ -82,12 +82,14 @@ class Definitions:
         self._starred: List[str] = []  # modules of which all names were imported
         self._builtins = _Builtins(self)
         self._flags = 0
+        self._body: List[ast.stmt] = []
         self._longest, self._longest_definition = LONGEST, LONGEST_DEFINITION
         self._names["__builtins__"] = self._builtins
 
     def run(self, tree: ast.Module) -> None:
         """Run the definitions of a module, and keep the rest waiting."""
         self._flags = future_flags(tree)
+        self._body = tree.body
         for node in tree.body:
             if is_main_block(node):
                 self._last_resort += node.body  # type: ignore[attr-defined]
@@ -176,9 +178,15 @@ class Definitions:
         finally:
             executing.depth -= 1
 
+    def _comes_too_early(self, error: BaseException) -> bool:
+        """Whether a name is missing that the module binds: statements that bind one name several times do not run in their order."""
+        name = getattr(error, "name", None)
+        return isinstance(error, NameError) and any(name in bound_names(node) for node in self._body)
+
     def _failed(self, node: ast.stmt, error: BaseException) -> None:
         cause = cause_of(error)
-        self._on_failure(node, error)
+        if not self._comes_too_early(error):
+            self._on_failure(node, error)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             if not isinstance(error, SyntaxError):
                 self._stand_in(node)

@@ -11,6 +11,7 @@ from torch.utils.data._utils import collate
 from ..unknown import stand_ins, unknown_sizes  # noqa: F401  Stand-ins tell what they are.
 from .compilers import Replacement
 
+MOST_SAMPLES = 32  # that are made for a batch
 MOST_BATCHES = 2  # that a loop over a loader takes
 
 
@@ -21,15 +22,23 @@ def _batches(loader: Any) -> Iterator[Any]:
     fetcher = dataloader._DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
         loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
     )
+    is_listed = loader._dataset_kind == dataloader._DatasetKind.Map and loader._auto_collation
     for number, index in enumerate(loader._index_sampler):
         if number >= MOST_BATCHES:
             unknown_sizes.state.ended_early += 1
             return
         try:
-            batch = fetcher.fetch(index)
+            batch = _large_batch(loader, index) if is_listed and type(index) is list and len(index) > MOST_SAMPLES else fetcher.fetch(index)
         except StopIteration:  # The end of an iterable dataset.
             return
         yield batch
+
+
+def _large_batch(loader: Any, index: List[Any]) -> Any:
+    """A batch of many samples, of which the first are made; the others are like them."""
+    data = loader.dataset
+    samples = [data[place] for place in index[:MOST_SAMPLES]]
+    return loader.collate_fn((samples * (len(index) // MOST_SAMPLES + 1))[: len(index)])
 
 
 def _in_order(sampler_: Any) -> Iterator[int]:

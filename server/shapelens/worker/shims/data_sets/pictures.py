@@ -97,8 +97,12 @@ def functional(module: ModuleType) -> List[Replacement]:
 
     def changed(original: Any) -> Any:
         def convert(picture: Any, *args: Any, **kwargs: Any) -> Any:
-            made = original(picture, *args, **kwargs)
-            if not is_of_unknown_size(picture) or not isinstance(made, torch.Tensor):
+            if not is_of_unknown_size(picture):
+                return original(picture, *args, **kwargs)
+            plain = picture.copy()
+            plain.__class__, plain.__dict__[CHANNELS] = _image_module().Image, False
+            made = original(plain, *args, **kwargs)
+            if not isinstance(made, torch.Tensor):
                 return made
             size = unknown_sizes.size(lasting=True)
             with torch._C.DisableTorchFunction():
