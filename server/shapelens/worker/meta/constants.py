@@ -84,7 +84,7 @@ def _random_int(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     return made
 
 
-def _known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+def known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """A constant: real where it is small."""
     if args and getattr(args[0], "_shapelens_data", False):
         return torch.empty(shape_of(args[0]), dtype=kwargs.get("dtype") or _dtype_of_array(args[0]), device=META)
@@ -223,7 +223,7 @@ def together_on_cpu(args: Args) -> Args:
 for _rule, _functions in (
     (_data, _factories() | DATA_LIKE),
     (_random_int, {torch.randint}),
-    (_known, KNOWN | KNOWN_NEW),
+    (known, KNOWN | KNOWN_NEW),
     (_known_like, KNOWN_LIKE),
     (_stays, MOVES),
     (_to, {Tensor.to}),

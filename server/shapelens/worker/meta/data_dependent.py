@@ -8,7 +8,7 @@ import torch
 
 from ..unknown import data_arrays, unknown_sizes
 from ..unknown.conditions import called_by_library, decide
-from . import eager_checks
+from . import constants, eager_checks
 from .expected_shapes import broadcast
 from .mode import META, SPECIAL, WITHIN, Args, Kwargs, made, named, together
 
@@ -227,7 +227,7 @@ def _from_list(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     if isinstance(parts, list) and parts and unknown_sizes.is_partial(parts):
         row = func([parts[0]], *args[1:], **{name: value for name, value in kwargs.items() if name != "data"})
         return made([unknown_sizes.size(), *row.shape[1:]], row.dtype, row.requires_grad)
-    return func(*args, **kwargs)
+    return constants.known(func, args, kwargs)
 
 
 # --- numbers, lists and arrays ---
