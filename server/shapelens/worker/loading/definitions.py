@@ -166,7 +166,7 @@ class Definitions:
             if is_definition:
                 self._longest_definition = LONGEST_DEFINITION / 4  # One such statement is seldom the only one.
                 message = "this did not come to an end within %g s while the file was loaded" % longest
-                self._failed(node, TimeoutError(message).with_traceback(stop.__traceback__))
+                self._failed(node, RuntimeError(message).with_traceback(stop.__traceback__))
                 return
             self._longest = LONGEST / 4
             for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.
