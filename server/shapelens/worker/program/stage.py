@@ -31,5 +31,8 @@ def follow_program(runner: ExampleRunner) -> None:
     if not finished:
         example.error, example.error_kind = "followed for %g s" % run.program, "deadline"
     trace.mismatches += evaluation.calls.mismatches
-    runner.record(runner.seen_so_far())
+    found = runner.seen_so_far()
+    found.remarks = evaluation.remarks.found
+    runner.record(found)
+    trace.remarks += found.remarks
     call_steps(runner, set(example.reached or ()), run.program - example.seconds)
