@@ -11,6 +11,7 @@ import time
 from ...protocol import ExampleRun
 from ...traces import PROGRAM
 from ..evaluation.example_runner import ExampleRunner
+from ..shims import file_access
 from .program import Program
 from .steps import call_steps
 
@@ -28,6 +29,7 @@ def follow_program(runner: ExampleRunner) -> None:
     finished = program.follow(run.program)
     evaluation.calls.ended = True
     example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
+    example.doubtful = bool(file_access.made_up)
     if not finished:
         example.error, example.error_kind = "followed for %g s" % run.program, "deadline"
     trace.mismatches += evaluation.calls.mismatches

@@ -20,6 +20,7 @@ from .data_sets import absences
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,;:!?'-\n"
 
 
+made_up: List[str] = []  # texts that were made up in this process: sizes and indices that follow from them are no ground for an error
 TEXTS = (".txt", ".text")
 CATCH_MISSING = {"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"}
 
@@ -68,6 +69,7 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
                 absences.say("%s is not there: what it holds is unknown" % (file,))
                 return MissingBytes(error) if "b" in mode else MissingText(error)
             absences.say("%s is not there: sizes that follow from it are those of a text of %d different characters" % (file, len(LETTERS)))
+            made_up.append(str(file))
             return io.StringIO(LETTERS * 100)
         except PermissionError:
             if not any(letter in mode for letter in "wax+"):
