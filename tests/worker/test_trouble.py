@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shapelens.protocol import Cancel, Finished, Output, Traced
+from shapelens.worker.sandbox import kernel_boundary
 from worker.process import WorkerProcess, shapes
 
 NET = """
@@ -90,6 +91,29 @@ def test_what_is_passed_over_in_silence(forking: WorkerProcess, tmp_path: Path, 
     assert trace is not None
     assert trace.examples[0].error is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["net.py"]
+
+
+@pytest.mark.skipif(not kernel_boundary.version(), reason="this kernel has no Landlock")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sqlite3.connect('HERE/made.db').execute('create table t (x)')",
+        "ctypes.CDLL(None).creat(b'HERE/made.txt', 0o644)",
+        "ctypes.CDLL(None).unlink(__file__.encode())",
+        "ctypes.CDLL(None).rename(__file__.encode(), b'HERE/moved.py')",
+        "ctypes.CDLL(None).truncate(__file__.encode(), 0)",
+        "ctypes.CDLL(None).mkdir(b'HERE/made', 0o755)",
+        "os.mkfifo('HERE/made')",
+    ],
+)
+def test_the_kernel_holds_what_no_audit_hook_sees(forking: WorkerProcess, tmp_path: Path, line: str) -> None:
+    file = tmp_path / "net.py"
+    text = NET.format(line.replace("HERE", str(tmp_path))).replace("import ", "import ctypes, sqlite3, ", 1)
+    file.write_text(text)
+    trace, finished = forking.run(file, text, "Net()(f32[2])")
+    assert finished.outcome == "ok" and trace is not None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.py"]
+    assert file.read_text() == text
 
 
 def test_a_run_can_be_cancelled(forking: WorkerProcess, tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ from ...protocol import ExampleRequest, Run, Trace, Traced, encode
 from ..loading.compile_cache import PREPARED
 from ..meta import op_cache
 from ..reload.loaded_project import Standing, Unsuitable
-from ..sandbox.audit_hook import forbid
+from ..sandbox import kernel_boundary
+from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit
 from ..sandbox.monkeypatches import ProcessState
 from ..sandbox.originals import gc, os, select, time
 from ..sandbox.output import flush
+from ..sandbox.scratch_folder import scratch_of
 from ..sandbox.threads import Threads
 from .framing import read_message
 from .messages import Begun, Imported, Learnt, Outdated, Rehearsal, Unsuited
@@ -176,6 +178,9 @@ def _wait_beside(threads: Threads, jobs: int) -> None:
 @contextlib.contextmanager
 def _limits(run: Run) -> Iterator[None]:
     sys.dont_write_bytecode = True
+    forbid()  # Makes the scratch folder.
+    trust()
+    kernel_boundary.hold(scratch_of(os.getpid()))
     forbid()
     limit_memory(run.memory_limit)
     limit_time(run.longest)
