@@ -16,6 +16,7 @@ from torch.nn.modules.module import _IncompatibleKeys
 
 from ..unknown import stand_ins
 from .compilers import Replacement
+from .pretrained import torch_hub
 
 _load = torch.load
 _saved: Dict[Any, Any] = {}  # by path, or by the id of a buffer
@@ -50,11 +51,6 @@ def _downloaded(url: Any = "", *args: Any, **kwargs: Any) -> Any:
     return stand_ins.absent("what %s holds" % str(url).rpartition("/")[2], "missing-file")
 
 
-def _from_hub(repository: Any = "", model: Any = "", *args: Any, **kwargs: Any) -> Any:
-    """torch.hub.load"""
-    return stand_ins.absent("%s from %s" % (model, repository), "missing-file")
-
-
 def _load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
     """Module.load_state_dict: everything fitted."""
     return _IncompatibleKeys([], [])
@@ -77,7 +73,7 @@ def replacements() -> List[Replacement]:
         (torch.jit, "load", _loaded),
         (torch.jit, "save", _save),
         (torch.hub, "load_state_dict_from_url", _downloaded),
-        (torch.hub, "load", _from_hub),
+        (torch.hub, "load", torch_hub.load),
         (torch.hub, "download_url_to_file", _nothing),
         (torch.nn.Module, "load_state_dict", _load_state_dict),
         (torch.optim.Optimizer, "load_state_dict", _optimizer_state),

@@ -14,6 +14,7 @@ from ..sandbox.monkeypatches import REPLACED
 from . import checkpoints, command_line, compilers, distributed, flex_attention, lightning, trackers
 from .compilers import Replacement
 from .data_sets import environments, files, hugging_face, pictures, vision
+from .pretrained.libraries import IN_LIBRARY
 
 # By name of the module: what takes the place of what in it.
 IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
@@ -46,6 +47,7 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "torchvision.transforms.v2.functional": pictures.functional,
     "torchvision.datasets": vision.torchvision,
     **lightning.IN_MODULE,
+    **IN_LIBRARY,
 }
 
 _NOT_THERE = object()  # of a name that its owner inherits, or gets when it is first asked for

@@ -11,7 +11,7 @@ import torch.utils.checkpoint
 from ..meta import legacy_constructors
 from ..meta.mode import META
 from ..trace import autocast
-from . import accelerators, checkpoints, command_line, compilers, data_loaders, distributed, file_access
+from . import accelerators, checkpoints, command_line, compilers, data_loaders, distributed, file_access, network
 from .compilers import Replacement, unchanged
 from .data_sets import absences, files
 from .patch_on_import import replaced
@@ -73,6 +73,7 @@ def harmless(mode: Any) -> Iterator[None]:
         + command_line.replacements()
         + file_access.replacements()
         + files.replacements()
+        + network.replacements()
     )
     with replaced(everything), distributed.launched():
         try:

@@ -1,0 +1,152 @@
+"""Pretrained models: without a network nobody waits for one, and what is known of a model decides what is shown of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import fixtures
+from shapelens.batch import Analysed, Batch
+
+# Writes down each question to a network, before anything else in the worker can hide it.
+WATCH = """
+import os, sys
+
+number = os.open({log!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
+def watch(event, args):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.bind"):
+        os.write(number, (event + "\\n").encode())
+
+
+sys.addaudithook(watch)
+"""
+HEAD = """
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer, BertModel
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bert = {model}
+        self.head = nn.Linear(768, 2)
+
+    def forward(self, input_ids, attention_mask):
+        hidden = self.bert(input_ids, attention_mask=attention_mask).last_hidden_state
+        return self.head(hidden)
+"""
+
+
+async def _said(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Analysed:
+    """What is said of a text by a worker whose hub's cache is a folder of the test."""
+    monkeypatch.setenv("HF_HOME", str(folder / "hub_home"))
+    folder.joinpath("pyproject.toml").write_text("[tool.shapelens]\ndeadline = 60\n")
+    path = folder / "model.py"
+    path.write_text(text)
+    async with Batch(str(fixtures.USER_PYTHON), root=folder) as batch:
+        return await batch.analyse(path, text)
+
+
+def _hints(said: Analysed) -> list[str]:
+    return [hint.label for hint in said.hints]
+
+
+async def test_no_question_goes_to_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched, log = tmp_path / "watched", tmp_path / "asked.txt"
+    watched.mkdir()
+    watched.joinpath("sitecustomize.py").write_text(WATCH.format(log=str(log)))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(watched), os.environ.get("PYTHONPATH", "")]))
+    text = textwrap.dedent("""
+        import open_clip
+        import segmentation_models_pytorch as smp
+        import timm
+        import torch
+        import torchvision
+        from torch import nn
+        from transformers import AutoModel, AutoTokenizer
+
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.known = AutoModel.from_pretrained("prajjwal1/bert-tiny")
+                self.unknown = AutoModel.from_pretrained("nobody/knows-this")
+                self.tokenizer = AutoTokenizer.from_pretrained("nobody/knows-this")
+                self.timm = timm.create_model("resnet18", pretrained=True, num_classes=0)
+                self.unet = smp.Unet("resnet18", encoder_weights="imagenet")
+                self.clip = open_clip.create_model("ViT-B-32", pretrained="openai")
+                self.resnet = torchvision.models.resnet18(weights="DEFAULT")
+                self.hub = torch.hub.load("nobody/knows", "this")
+
+            def forward(self, images):
+                features = self.timm(images)
+                return features
+    """)
+    said = await _said(tmp_path, text, monkeypatch)
+    assert log.exists(), "the worker was not watched"
+    assert log.read_text() == ""
+    assert "→ [B, 512]" in _hints(said)
+    assert not [finding for finding in said.findings if finding.severity == "error"]
+
+
+async def test_a_configuration_in_the_cache_comes_before_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = tmp_path / "hub_home" / "hub" / "models--bert-base-uncased" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    sizes = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
+    snapshot.joinpath("config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 30522, **sizes}))
+    refs = snapshot.parent.parent / "refs"
+    refs.mkdir()
+    refs.joinpath("main").write_text("abc")
+    said = await _said(tmp_path, HEAD.format(model='AutoModel.from_pretrained("bert-base-uncased")'), monkeypatch)
+    assert "→ [B, T, 128]" in _hints(said)
+    assert [finding.fix.title for finding in said.findings if finding.fix] == ["Change in_features to 128"]
+
+
+async def test_a_configuration_in_the_workspace_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tuned"
+    folder.mkdir()
+    sizes = {"hidden_size": 192, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 256}
+    folder.joinpath("config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 1000, **sizes}))
+    said = await _said(tmp_path, HEAD.format(model='AutoModel.from_pretrained("./tuned")'), monkeypatch)
+    assert "→ [B, T, 192]" in _hints(said)
+
+
+@pytest.mark.parametrize("model", ['AutoModel.from_pretrained("nobody/knows-this")', 'BertModel.from_pretrained("nobody/knows-this")'])
+async def test_a_size_that_nobody_knows_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    said = await _said(tmp_path, HEAD.format(model=model), monkeypatch)
+    assert "→ [B, T, ?]" in _hints(said)
+    assert "→ [B, T, 2]" in _hints(said)
+    assert not said.findings
+
+
+async def test_a_tokenizer_gives_its_number_where_texts_are_padded_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = textwrap.dedent("""
+        import torch
+        from torch import nn
+        from transformers import AutoImageProcessor, AutoTokenizer
+
+
+        class Inputs(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+                self.processor = AutoImageProcessor.from_pretrained("google/vit-base-patch16-384")
+                self.scale = nn.Linear(4, 4)
+
+            def forward(self, x):
+                padded = self.tokenizer(["a", "b", "c"], padding="max_length", max_length=128, return_tensors="pt")["input_ids"]
+                longest = self.tokenizer(["a", "b", "c"], padding=True, return_tensors="pt")["attention_mask"]
+                pixels = self.processor(["picture"], return_tensors="pt")["pixel_values"]
+                return self.scale(x)
+    """)
+    hints = _hints(await _said(tmp_path, text, monkeypatch))
+    assert "→ i64[3, 128]" in hints or "→ [3, 128]" in hints
+    assert "→ [3, ?]" in hints or "→ i64[3, ?]" in hints
+    assert "→ [1, 3, 384, 384]" in hints
