@@ -21,19 +21,25 @@ _READS_ALL = {"children", "named_children", "modules", "named_modules", "_module
 def unused_layers(places: Places) -> Iterator[tuple[LayerSeen, Place]]:
     """Each layer that an attribute of a class of this file holds and nothing uses, with the place of `self.name` in its assignment."""
     trace = places.trace
+    # The document as a program, and the steps called after it, need not come to each layer: they only tell of some that are used.
+    beside = {number for number, run in enumerate(trace.examples) if run.file == trace.file}
     failed = {
-        number for number, run in enumerate(trace.examples) if run.error is not None or run.doubtful or not run.seconds
-    }  # or it still runs
+        number
+        for number, run in enumerate(trace.examples)
+        if number not in beside and (run.error is not None or run.doubtful or not run.seconds)  # or it still runs
+    }
     failed |= {each.example for each in trace.mismatches}
     if -1 in failed:
         return  # A definition failed, and what else it would have used is not known.
     unclear = {layer.class_name for layer in trace.layers if layer.example in failed}
-    candidates = [layer for layer in trace.layers if _is_idle(layer) and layer.span is not None and layer.span.file == trace.file]
+    own = [layer for layer in trace.layers if layer.example not in beside]
+    candidates = [layer for layer in own if _is_idle(layer) and layer.span is not None and layer.span.file == trace.file]
     if not candidates:
         return
     by_path = {(layer.example, layer.path): layer for layer in trace.layers}
-    used = _used_paths(trace.layers)
-    used_places = {_place_of(layer) for layer in trace.layers if (layer.example, layer.path) in used}
+    used = _used_paths(own)
+    used_places = {_place_of(layer) for layer in own if (layer.example, layer.path) in used}
+    used_places |= {_place_of(layer) for layer in trace.layers if layer.calls or layer.call_span is not None}
     code = _Code.of(places.module)
     told = set()
     for layer in candidates:
