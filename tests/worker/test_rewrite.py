@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from shapelens import worker
 from shapelens.worker.loading.incremental_parse import reparsed, rewrite_new
 from shapelens.worker.rewrite.instrument import rewrite
-from shapelens.worker.rewrite.sites import ASSUMED, BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
+from shapelens.worker.rewrite.sites import ASSUMED, BOUND, NAMES, NUMBERS, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
 from shapelens.worker.trace.dim_names import formula, steps
 
 PROGRAM = '''
@@ -110,6 +111,7 @@ def executed(tree: ast.Module, reports: list[tuple[int, Any]], known: bool = Tru
         PLAIN: lambda numbers: numbers() in ((2,), ()) and known,
         ASSUMED: lambda result: result,
         TURNS: lambda steps: steps,
+        **{reporter: getattr(builtins, name) for name, reporter in NUMBERS.items()},
         TURN: lambda line: True,
     }
     exec(compile(ast.fix_missing_locations(tree), "program.py", "exec"), namespace)

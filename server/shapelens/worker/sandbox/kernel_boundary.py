@@ -10,9 +10,10 @@ Numbers and structures: the kernel's `include/uapi/linux/landlock.h`, documented
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from typing import Iterator, Tuple
+
+from .originals import os
 
 # System calls of x86-64 and arm64 alike.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
