@@ -164,7 +164,7 @@ async def test_a_file_without_models_is_left_alone(editor: Editor) -> None:
 
 
 async def test_a_long_run_shows_hints_while_it_goes_on(editor: Editor) -> None:
-    text = """import time
+    text = """import threading
 import torch
 from torch import nn
 
@@ -178,7 +178,7 @@ class Slow(nn.Module):
     def forward(self, x):
         y = self.fc(x)
         for _ in range(1000):
-            time.sleep(0.1)
+            threading.Event().wait(0.1)
             self.fc(x)
         return y
 """

@@ -124,8 +124,8 @@ async def test_what_an_edit_runs(watched: Editor, case: str) -> None:
 
 
 async def test_an_edit_before_the_dims_have_their_names_does_not_run_everything_first(watched: Editor) -> None:
-    slow = TWO.replace("from torch", "import time\nfrom torch").replace(
-        "        return self.one(x)", "        time.sleep(0.5)\n        return self.one(x)"
+    slow = TWO.replace("from torch", "import threading\nfrom torch").replace(
+        "        return self.one(x)", "        threading.Event().wait(0.5)\n        return self.one(x)"
     )
     uri = watched.open("runs/slow.py", slow)
     await watched.hints_when(uri, lambda hints: "[2, 16]" in str(hints))  # Sizes are there, and names are still being found.
@@ -139,7 +139,7 @@ async def test_an_edit_before_the_dims_have_their_names_does_not_run_everything_
 
 
 SEARCHED = """\
-import time
+import threading
 from torch import nn
 # shapelens: Given()(f32[B:2, 8])
 class Given(nn.Module):
@@ -153,7 +153,7 @@ class Sought(nn.Module):
         super().__init__()
         self.fc = nn.Linear(16, 4)
     def forward(self, x):
-        time.sleep(0.5)
+        threading.Event().wait(0.5)
         return self.fc(x)
 """
 

@@ -278,7 +278,7 @@ class Net(nn.Module):
 
 def test_a_long_run_tells_what_it_has_seen_so_far(forking: WorkerProcess, tmp_path: Path) -> None:
     text = """
-import time
+import threading
 import torch
 from torch import nn
 
@@ -292,7 +292,7 @@ class Net(nn.Module):
     def forward(self, x):
         y = self.fc(x)
         for _ in range(6):
-            time.sleep(0.25)
+            threading.Event().wait(0.25)
             y = y + self.fc(x)
         z = self.last(y)
         return z
