@@ -165,7 +165,7 @@ def rehearse(run: Run, project: Standing, jobs: int) -> bool:
     try:
         return not project.has_patched(before, None if interrupted else look)
     except Interrupted:
-        return True  # The likeliest have been looked at.
+        return not project.has_patched(before, None)  # The likeliest are looked at, as somebody waits.
 
 
 def _wait_beside(threads: Threads, jobs: int) -> None:
