@@ -198,7 +198,7 @@ def test_a_missing_package_is_told_of_each_time(forking: WorkerProcess, zoo: Pat
 
 
 def test_a_cancelled_run_does_not_begin_to_load_again(forking: WorkerProcess, zoo: Path) -> None:
-    (zoo / "blocks.py").write_text(BLOCKS + "\nimport time\ntime.sleep(1)\n")
+    (zoo / "blocks.py").write_text(BLOCKS + "\nimport threading\nthreading.Event().wait(1)\n")
     first = forking.start(zoo / "net.py", NET, EXAMPLE)
     time.sleep(0.3)
     forking.send(Cancel(first))
