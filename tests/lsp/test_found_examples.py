@@ -158,7 +158,7 @@ async def test_how_a_notebook_uses_a_class_is_evidence(editor: Editor) -> None:
 async def test_a_class_that_nothing_fits_is_no_error(editor: Editor) -> None:
     uri = editor.open("found/unknowable.py", UNKNOWABLE)
     found = await editor.diagnostics(uri)
-    assert [(each.code, each.severity) for each in found] == [("no-example", types.DiagnosticSeverity.Information)]
+    assert [(each.code, each.severity) for each in found] == [("no-example", types.DiagnosticSeverity.Hint)]
     (said,) = found
     assert editor.text_of(uri, said.range) == "Reader" and "# shapelens: Reader(…)(f32[…])" in said.message
     (lens,) = await editor.lenses(uri)

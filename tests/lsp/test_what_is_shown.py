@@ -157,6 +157,15 @@ async def test_the_annotated_file_has_its_hints_in_the_margin(editor: Editor, re
     assert flatten.startswith("        x = torch.flatten(x, 1)  ") and flatten.endswith("→ [B, 400]")
 
 
+async def test_the_annotated_file_says_what_was_taken_for_granted(editor: Editor, recipe: str) -> None:
+    condition = "        if x.sum() > 0:\n            x = x * 2\n        return x\n"
+    uri = editor.open("shown/conditions.py", recipe.replace("        return x\n", condition))
+    (note,) = await editor.diagnostics(uri)
+    assert (note.code, note.severity) == ("data-dependent", types.DiagnosticSeverity.Hint)
+    (line,) = [each for each in (await editor.execute("shapelens.annotated", uri))["text"].splitlines() if "if x.sum()" in each]
+    assert line.endswith("this condition depends on data: what is shown is seen where it is false")
+
+
 async def test_a_file_without_models_is_left_alone(editor: Editor) -> None:
     uri = editor.open("shown/plain.py", "import json\nprint(json.dumps({}))\nraise SystemExit\n")
     assert await editor.diagnostics(uri) == []

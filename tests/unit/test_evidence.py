@@ -9,7 +9,7 @@ from shapelens.analysis.findings.findings import findings
 from shapelens.analysis.traces.views import merged, seen_from, without_found
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
-from shapelens.protocol import Alternative, ExampleRun, LayerCall, LayerSeen, Mismatch, Observation, Remark, Span, Trace, Value
+from shapelens.protocol import Alternative, ExampleRun, LayerCall, LayerSeen, Mismatch, Note, Observation, Remark, Span, Trace, Value
 from shapelens.source.module import parse
 
 FILE = "/net.py"
@@ -65,7 +65,7 @@ def test_a_mismatch_is_an_error_unless_its_example_may_be_wrong() -> None:
     assert sure.severity == "error" and "example" not in sure.message
     doubtful = replace(FOUND, doubtful=True)
     (said,) = findings(MODULE, Trace(FILE, [doubtful], mismatches=[mismatch()]), Settings(), {}.get)
-    assert (said.severity, said.code, said.span) == ("information", "matmul", sure.span)
+    assert (said.severity, said.code, said.span) == ("hint", "matmul", sure.span)
     assert said.message.startswith(sure.message) and "Net()(f32[B:2, 8])" in said.message
     assert said.candidates() == []
     given = ExampleRun("Net", "Net()(f32[4])", seconds=0.1)
@@ -76,7 +76,7 @@ def test_a_mismatch_is_an_error_unless_its_example_may_be_wrong() -> None:
 def test_where_nothing_fits_one_line_says_what_was_tried() -> None:
     failed = replace(FOUND, error="RuntimeError: shapes differ", error_kind="mismatch", error_span=PRODUCT, doubtful=True, tried=14)
     (said,) = findings(MODULE, Trace(FILE, [failed], mismatches=[mismatch()]), Settings(), {}.get)
-    assert (said.code, said.severity, MODULE.lines.text_of(said.span)) == ("no-example", "information", "Net")
+    assert (said.code, said.severity, MODULE.lines.text_of(said.span)) == ("no-example", "hint", "Net")
     for words in ("14 ways", "Net()(f32[B:2, 8]) fails with RuntimeError: shapes differ", "# shapelens: Net(…)(f32[…])"):
         assert words in said.message
     assert "\n" not in said.message and [MODULE.lines.text_of(each.span) for each in said.related] == ["x @ x"]
@@ -125,3 +125,16 @@ def test_where_a_class_is_used_in_earnest_the_example_that_was_found_for_it_show
     assert without_found(own, {"Other"}) is own
     whole = merged(FILE, [left, own])
     assert [each.index for each in whole.layers] == [0, 1, 2] and [seen.example for seen in whole.observations] == [0, 1, 2]
+
+
+def test_notes_are_hints_and_each_cause_is_told_once_a_file() -> None:
+    places = [Span(FILE, line, 8, line, 20) for line in (4, 7, 3)]
+    notes = [*(Note("data-dependent", "it depends on data", span) for span in places), Note("missing-file", "no a.txt", places[0])]
+    condition, file = findings(MODULE, Trace(FILE, notes=notes), Settings(), {}.get)
+    assert (condition.severity, condition.span.line, condition.message) == ("hint", 3, "it depends on data (also in lines 4, 7)")
+    assert (file.severity, file.span.line, file.message) == ("hint", 4, "no a.txt")
+    raised = Settings(findings_severity={"data-dependent": "warning"})
+    assert [each.severity for each in findings(MODULE, Trace(FILE, notes=notes), raised, {}.get)] == ["warning", "hint"]
+    silenced = parse(TEXT.replace("def forward(self, x):", "def forward(self, x):  # shapelens: ignore[data-dependent]", 1))
+    first, *_ = findings(silenced, Trace(FILE, notes=notes), Settings(), {}.get)
+    assert (first.span.line, first.message) == (4, "it depends on data (also in line 7)")

@@ -10,6 +10,7 @@ from typing import Any
 from shapelens.analysis.display.hints import Hint
 from shapelens.analysis.display.hovers import Hover, hover
 from shapelens.analysis.display.lenses import Lens, found_for, lenses
+from shapelens.analysis.findings.codes import is_note
 from shapelens.cache.inputs import ReadState
 from shapelens.cache.store import Store
 from shapelens.examples import expression as expressions
@@ -210,9 +211,13 @@ class Session:
         return None
 
     def annotated(self, uri: str) -> str | None:
-        """The text of a document with its hints in the margin; None if it is not open."""
+        """The text of a document with its hints and the notes on it in the margin; None if it is not open."""
         document = self.documents.get(uri)
-        return annotated(document.lines, [(place, hint.label) for _, hint, place in document.hints()]) if document is not None else None
+        if document is None:
+            return None
+        labels = [(place, hint.label) for _, hint, place in document.hints()]
+        notes = [(finding.span.start, finding.message) for finding in document.published_now() if is_note(finding.code)]
+        return annotated(document.lines, [*labels, *notes])
 
     # --- settings and interpreters ---
 

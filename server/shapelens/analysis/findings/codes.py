@@ -147,7 +147,7 @@ _ALL = (
         "data-dependent",
         "The code needs the values of a tensor, which only real data has: a condition takes the path that goes on, a number ends the run.",
         "`sorted(x.tolist())`",
-        "information",
+        "hint",
     ),
     Code(
         "exception",
@@ -173,7 +173,7 @@ _ALL = (
         "no-example",
         "No way was found to build a class and call it, so nothing of it was seen; an example above the class helps.",
         "`def forward(self, batch: Batch):`",
-        "information",
+        "hint",
     ),
     Code(
         "missing-import",
@@ -185,7 +185,7 @@ _ALL = (
         "missing-file",
         "The code reads a file that is not there, or saved weights; a stand-in took its place, and what follows from it is unknown.",
         '`open("vocabulary.txt")`',
-        "information",
+        "hint",
     ),
     Code(
         "unavailable",
@@ -250,6 +250,11 @@ CODES: dict[str, Code] = {code.name: code for code in _ALL}
 def is_lint(code: str) -> bool:
     """Whether a code is of something that runs but looks odd."""
     return code in CODES and CODES[code].lint
+
+
+def is_note(code: str) -> bool:
+    """Whether a code is of no mistake, but of what was taken for granted: it is shown quietly."""
+    return code in CODES and CODES[code].severity == "hint" and not CODES[code].lint
 
 
 def severity(code: str) -> str:

@@ -30,7 +30,7 @@ from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_s
 from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.examples.choose import Choice
 from shapelens.examples.settings import Settings
-from shapelens.protocol import ExampleRun, Finished, LayerSeen, Mismatch, Note, Trace
+from shapelens.protocol import ExampleRun, Finished, LayerSeen, Mismatch, Trace
 from shapelens.source.module import Module
 from shapelens.source.positions import Span
 
@@ -40,6 +40,8 @@ _FAILURES = {
     "exit": "the code ended the Python process",
     "crash": "the Python process that ran the code crashed",
 }
+
+MOST_LINES = 6  # that a note names beside its own
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     found += _operations(places)
     found = [_may_be_wrong(trace, each) if are_doubtful(trace, each.examples) else each for each in found]
     found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
-    found += [finding for note in trace.notes if (finding := _note(places, note)) is not None]
+    found += _notes(places)
     found += [
         Finding(each.code, each.severity, each.message, each.span, trace.file, each.related, each.fix)
         for each in lints(places, settings.lints)
@@ -97,20 +99,25 @@ def failure(module: Module, file: str, finished: Finished, settings: Settings, *
 
 def _with_settings(module: Module, finding: Finding, settings: Settings) -> Finding | None:
     """The finding with the severity that the settings give its code; None where it is silenced."""
-    silenced = module.ignores.get(finding.span.line, set())
     severity = settings.findings_severity.get(finding.code, finding.severity)
-    if silenced is None or finding.code in silenced or finding.code in settings.ignore or severity in ("off", "none", "ignore"):
+    if _is_silenced(module, finding.code, finding.span) or finding.code in settings.ignore or severity in ("off", "none", "ignore"):
         return None
     if severity == finding.severity:
         return finding
     return replace(finding, severity=severity)
 
 
+def _is_silenced(module: Module, code: str, span: Span) -> bool:
+    """Whether a comment in its line silences a code."""
+    silenced = module.ignores.get(span.line, set())
+    return silenced is None or code in silenced
+
+
 def _may_be_wrong(trace: Trace, finding: Finding) -> Finding:
-    """A finding of an example that may itself be wrong: no error, and nothing to mend."""
+    """A finding of an example that may itself be wrong: a hint, and nothing to mend."""
     expression = trace.examples[finding.examples[0]].expression
     message = f"{finding.message}; but nobody gave the example {expression}, and it may be what is wrong"
-    return replace(finding, severity=_at_most_information(finding.severity), message=message, candidates=list)
+    return replace(finding, severity="hint", message=message, candidates=list)
 
 
 def _at_most_information(severity: str) -> str:
@@ -259,9 +266,22 @@ def _failed_example(places: Places, number: int, run: ExampleRun) -> Finding:
     return Finding(code, severity, message, place.span, places.trace.file, related)
 
 
-def _note(places: Places, note: Note) -> Finding | None:
-    if note.span is not None and note.span.file != places.trace.file:
-        return None  # It is told in the file that it belongs to, when that one is open.
-    place = places.locate(note.span)
-    severity = codes.severity(note.code) if note.code in codes.CODES else "information"
-    return Finding(note.code, severity, note.message, place.span if place is not None else places.top(), places.trace.file)
+def _notes(places: Places) -> list[Finding]:
+    """What is no mistake, one finding for each cause: at the first place that is not silenced, with the lines of the others."""
+    found: dict[tuple[str, str], list[Span]] = defaultdict(list)
+    for note in places.trace.notes:
+        if note.span is None or note.span.file == places.trace.file:  # A note on another file is told when that one is open.
+            place = places.locate(note.span)
+            span = place.span if place is not None else places.top()
+            if not _is_silenced(places.module, note.code, span):
+                found[note.code, note.message].append(span)
+    return [_note(places.trace.file, code, message, sorted(set(spans))) for (code, message), spans in found.items()]
+
+
+def _note(file: str, code: str, message: str, spans: list[Span]) -> Finding:
+    severity = codes.severity(code) if code in codes.CODES else "information"
+    lines = sorted({span.line for span in spans} - {spans[0].line})
+    if lines:
+        shown = ", ".join(map(str, lines[:MOST_LINES]))
+        message += f" (also in {'line' if len(lines) == 1 else 'lines'} {shown}{', …' if len(lines) > MOST_LINES else ''})"
+    return Finding(code, severity, message, spans[0], file)
