@@ -36,7 +36,7 @@ from shapelens.worker.memo.early_diagnosis import RehearsedExamples
 from shapelens.worker.memo.recording import Recording
 from shapelens.worker.memo.replay import Replay
 from shapelens.worker.process import child, warm
-from shapelens.worker.reload.loaded_project import Standing, Unsuitable
+from shapelens.worker.reload.loaded_project import LoadedProject, Unsuitable
 from shapelens.worker.shims import initialisers
 
 DIRECTIVE = re.compile(r"^\s*# shapelens:\s*(.+)$", re.MULTILINE)
@@ -109,11 +109,11 @@ def _compare(file: Path, options: argparse.Namespace) -> Iterator[dict[str, Any]
     def run_of(text: str, number: int) -> Run:
         return Run(number, str(file), text, root, [ExampleRequest("", example)], deadline=60.0, findings_first=True)
 
-    standing = Standing(run_of(text, 0))
-    with standing.workspace.environment(), contextlib.redirect_stdout(sys.stderr):
-        standing.load()
+    project = LoadedProject(run_of(text, 0))
+    with project.workspace.environment(), contextlib.redirect_stdout(sys.stderr):
+        project.load()
         for what, edited in _edits(text, options):
-            yield asdict(_apart(partial(_edit, standing, run_of(text, 1), run_of(edited, 2), what)))
+            yield asdict(_apart(partial(_edit, project, run_of(text, 1), run_of(edited, 2), what)))
 
 
 def _edits(text: str, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -137,15 +137,15 @@ def _edits(text: str, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield f"line {line}: {value} → {other}", "".join([*lines[: line - 1], changed, *lines[line:]])
 
 
-def _edit(standing: Standing, before: Run, after: Run, what: str) -> Edited:
+def _edit(project: LoadedProject, before: Run, after: Run, what: str) -> Edited:
     """Rehearse a run, and do another one."""
     nothing, _ = os.pipe()
-    child.rehearse(before, standing, nothing)
+    child.rehearse(before, project, nothing)
     found = Edited(what)
     _watch(found)
     messages: list[Any] = []
     with contextlib.suppress(Unsuitable):
-        running.execute(after, messages.append, standing)
+        running.execute(after, messages.append, project)
     stages = [message.stage for message in messages]
     found.again = found.said and stages.count("findings") + stages.count("run") > 1
     found.words = [_words(message.trace) for message in messages if message.stage not in ("first", "partial")]

@@ -13,7 +13,7 @@ import pytest
 
 from shapelens.protocol import Finished, Output, Traced
 from worker.process import WorkerProcess
-from worker.test_standing import comparable
+from worker.test_reload import comparable
 
 EDITS = Path(__file__).parents[1] / "differential" / "edits.py"
 

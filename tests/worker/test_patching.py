@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from worker.process import WorkerProcess
-from worker.test_standing import comparable
+from worker.test_reload import comparable
 
 DOCUMENT = """import functools
 import torch

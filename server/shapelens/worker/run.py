@@ -28,7 +28,7 @@ from .meta import (  # noqa: F401  These modules add their rules to those of the
     sparse,
 )
 from .program.stage import follow_program
-from .reload.loaded_project import Standing, Unsuitable
+from .reload.loaded_project import LoadedProject, Unsuitable
 from .sandbox import read_files
 from .sandbox.limits import DeadlineReached
 from .search_stage import find_examples
@@ -39,16 +39,16 @@ Load = Callable[[], Dict[str, Any]]
 SOON_NAMED = 0.2  # seconds for which what is complete but for the names of dims is not worth sending
 
 
-def execute(run: Run, send: Send, standing: Optional[Standing] = None, known: Callable[[], None] = lambda: None) -> Finished:
+def execute(run: Run, send: Send, project: Optional[LoadedProject] = None, known: Callable[[], None] = lambda: None) -> Finished:
     """Do a run, sending `Traced` messages; returns the `Finished` that ends it. A bug of ours is called one, its traceback in the log.
 
     `known` is called when it is known what is wrong: what follows takes its time.
 
-    Raises Unsuitable where it cannot be done with what is `standing`.
+    project: what an earlier run has loaded. Raises Unsuitable where the run cannot be done with that.
     """
     try:
-        if standing is not None:
-            return Stages(run, send, standing.workspace, known, standing).done(lambda: standing.again(run))
+        if project is not None:
+            return Stages(run, send, project.workspace, known, project).done(lambda: project.reload(run))
         workspace = Workspace(run)
         with workspace.environment():
             return Stages(run, send, workspace, known).done(workspace.load)
@@ -64,10 +64,12 @@ def execute(run: Run, send: Send, standing: Optional[Standing] = None, known: Ca
 class Stages:
     """The stages of a run under way."""
 
-    def __init__(self, run: Run, send: Send, workspace: Workspace, known: Callable[[], None], standing: Optional[Standing] = None) -> None:
+    def __init__(
+        self, run: Run, send: Send, workspace: Workspace, known: Callable[[], None], project: Optional[LoadedProject] = None
+    ) -> None:
         self.run = run
         self.send = send
-        self.standing = standing
+        self.project = project
         self.workspace = workspace
         self.trace = workspace.trace = Trace(run.file)
         self.runner = ExampleRunner(run, send, workspace, known)
@@ -120,7 +122,7 @@ class Stages:
 
     def _take_part_in_rehearsals(self) -> None:
         """Write down what is built and called where this run is rehearsed, or say what is wrong by what was written down."""
-        rehearsed: Optional[early_diagnosis.RehearsedExamples] = self.standing.rehearsed_examples if self.standing is not None else None
+        rehearsed: Optional[early_diagnosis.RehearsedExamples] = self.project.rehearsed_examples if self.project is not None else None
         if rehearsed is None:
             return
         if rehearsed.is_open:

@@ -18,7 +18,7 @@ from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 from ...protocol import Note
 from .definitions import CODE, DEFINES, compiled, future_flags, global_assignments
 from .incremental_parse import SITES
-from .module_snapshot import CACHE, MOST_AT_ONCE, NOT_READ, OPAQUE, PLAIN, State, TooMuch, contents, only_imported
+from .module_snapshot import CACHE, MOST_AT_ONCE, NOT_READ, OPAQUE, PLAIN, ModuleSnapshot, TooMuch, contents, only_imported
 
 Patch = List[Tuple[FunctionType, CodeType]]
 Difference = Tuple[Tuple[str, ...], CodeType, CodeType]  # the names that lead to a function, its code before and now
@@ -29,7 +29,7 @@ _WITH_CONSTANT = frozenset(dis.hasconst)
 _OVER = {"<listcomp>", "<setcomp>", "<dictcomp>", "__annotate__"}
 
 
-class Loaded:
+class LoadedDocument:
     """A document as it was loaded.
 
     fixed: functions that have to stay as they are, as its definitions have called them, say. notes: what loading said, with the text of the
@@ -45,7 +45,7 @@ class Loaded:
         self._fixed: Set[str] = set()
         self.fix(fixed)
         self._note_code(body)
-        self._state: Optional[State] = None
+        self._state: Optional[ModuleSnapshot] = None
         self._replaced: FrozenSet[int] = frozenset()  # the sites of statements that the last patch has replaced
         self._functions: List[Tuple[CodeType, CodeType, range, range]] = []  # in these: their code and sites before, and now
 
@@ -80,9 +80,9 @@ class Loaded:
             return False
         return all(isinstance(self.module.__dict__[name], (*PLAIN, *OPAQUE)) for name in now.held.keys() - before.keys())
 
-    def _state_now(self) -> Optional[State]:
+    def _state_now(self) -> Optional[ModuleSnapshot]:
         try:
-            return State(self.module, self._imported)
+            return ModuleSnapshot(self.module, self._imported)
         except TooMuch:
             return None
 

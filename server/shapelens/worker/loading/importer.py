@@ -15,7 +15,7 @@ import linecache
 import os
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set
+from typing import AbstractSet, Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from ...regular_files import read_regular
 from ..rewrite.instrument import ASSUMED, NUMBERS, TURN, TURNS, rewrite
@@ -23,14 +23,16 @@ from ..trace.module_names import package_of, search_path
 from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
 from ..unknown.unknown_sizes import of_numbers, turn, turns
-from .compile_cache import PREPARED, Program
+from .compile_cache import PREPARED, Program, state_of
 from .definitions import KEPT, Definitions
 from .incremental_parse import SITES, Parsed, level_of, reparsed, rewrite_new
 from .missing_packages import MissingFinder
 
+# A file's text in the editor, or its time of change and size on disk; None where it is not there.
+FileState = Union[str, Tuple[int, int], None]
 OnFailure = Callable[[str, ast.stmt, BaseException], None]
 
-NOBODYS = "__shapelens_document__"  # the name of a document that cannot have the one that its file gives it
+NAME_OF_NO_FILE = "__shapelens_document__"  # the name of a document that cannot have the one that its file gives it
 MOST_REWRITTEN = 1 << 18  # bytes of text in a run, open documents not counted: some 400 ms
 MOST_PARSED = 1 << 20  # bytes of text in a run; what is beyond is left to Python, which may have it compiled
 
@@ -90,16 +92,18 @@ class UserFinder(importlib.abc.MetaPathFinder):
         self.loaded: List[str] = []  # the user's files, in the order in which they were imported
         self.last: Optional[Parsed] = None  # the document, once it is rewritten
         self.former: Dict[Hashable, ast.stmt] = {}  # statements of earlier texts of it
-        self.standing: Set[str] = set()  # the names of modules that were loaded by an earlier run
+        self.states: Dict[str, FileState] = {}  # of the user's files, as they were before they were read
+        self.kept_modules: Set[str] = set()  # the names of those of earlier runs that are not loaded anew
         self.rewritten = self.parsed = 0
 
-    def adopt(self, document: str, texts: Dict[str, str], observe: Sequence[str], anew: Set[str]) -> None:
+    def adopt(self, document: str, texts: Dict[str, str], observe: Sequence[str], anew: AbstractSet[str]) -> None:
         """Another run with what is loaded: its document and texts, and the files that are loaded anew."""
         self.document, self.texts, self.observe = document, texts, {*texts, *observe}
         self.loaded = [file for file in self.loaded if file not in anew]
         for file in anew:
             self.trees.pop(file, None)
             self.programs.pop(file, None)
+            self.states.pop(file, None)
         self.asked.clear()
         self.rewritten = self.parsed = 0
 
@@ -123,6 +127,8 @@ class UserFinder(importlib.abc.MetaPathFinder):
             return None
         if file != self.document:
             self.loaded.append(file)
+        if file not in self.states:
+            self.states[file] = self.texts[file] if file in self.texts else state_of(file)
         return self.spec(fullname, file) if file in self.texts or self._is_worth_it(file) else None
 
     def _program(self, file: str) -> Optional[Program]:
@@ -162,8 +168,8 @@ class UserFinder(importlib.abc.MetaPathFinder):
         names[ASSUMED], names[TURNS], names[TURN] = assumed, turns, turn
         for name, own in NUMBERS.items():
             names[own] = of_numbers[name]
-        if self.standing and hasattr(module, "__path__"):  # A package that is loaded again gets those of its modules that are not.
-            for name in [name for name in self.standing if name.rpartition(".")[0] == module.__name__ and name in sys.modules]:
+        if self.kept_modules and hasattr(module, "__path__"):  # A package that is loaded again gets those of its modules that are not.
+            for name in [name for name in self.kept_modules if name.rpartition(".")[0] == module.__name__ and name in sys.modules]:
                 names.setdefault(name.rpartition(".")[2], sys.modules[name])
         # The modules of a package are made to be imported: what one does at module level (registering, loading others) the rest relies on.
         all_of_it = file != self.document and (hasattr(module, "__path__") or "." in module.__name__)
@@ -273,7 +279,7 @@ def load(file: str, root: str, finder: UserFinder) -> ModuleType:
     sys.path[:0] = search_path(file, root, levels)
     name = package_of(file, levels)[1]
     if "." not in name and (not name.isidentifier() or _is_taken(name, file)):
-        name = NOBODYS
+        name = NAME_OF_NO_FILE
     parent = name.rpartition(".")[0]
     if parent:
         _import_package(parent, file)

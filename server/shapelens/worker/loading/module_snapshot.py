@@ -59,21 +59,21 @@ class TooMuch(Exception):
     """There are values of which nobody knows whether they change."""
 
 
-class State:
+class ModuleSnapshot:
     """What the names of a module hold, as far as running its functions may change it. What it has imported is the other modules'.
 
     No code of the user runs. Raises TooMuch where it cannot be told.
     """
 
     def __init__(self, module: ModuleType, imported: Set[str]) -> None:
-        reader = _Reader(module)
+        values = _Values(module)
         names = [name for name in module.__dict__ if name not in imported and not name.startswith("__shapelens_")]
         try:
-            self.held = {name: reader.read(module.__dict__[name]) for name in names}
+            self.held = {name: values.read(module.__dict__[name]) for name in names}
         except RecursionError:
             raise TooMuch from None
-        self.empty_caches = reader.empty_caches
-        self.size = len(reader.seen)
+        self.empty_caches = values.empty_caches
+        self.size = len(values.seen)
 
 
 def contents(cell: Any) -> Any:
@@ -84,7 +84,9 @@ def contents(cell: Any) -> Any:
         return None
 
 
-class _Reader:
+class _Values:
+    """Reads values, each object once."""
+
     def __init__(self, module: ModuleType) -> None:
         self.module = module
         self.empty_caches: List[Any] = []

@@ -14,7 +14,7 @@ from ..calls.module_calls import Calls, shift
 from ..evaluation.evaluated import as_seen
 from ..evaluation.example_runner import ExampleRunner
 from ..evaluation.expression import evaluate
-from ..loading.hot_patch import Loaded
+from ..loading.hot_patch import LoadedDocument
 from ..meta import op_cache
 from ..rewrite.sites import UNWATCHED
 from ..sandbox.output import unheard
@@ -41,14 +41,14 @@ class RehearsedExamples:
         self.memos: Dict[Asked, Memo] = {}
         self.went_well = True  # nothing was wrong
         self.seen: Any = None  # what sites held: it takes as long to be given back as a small evaluation
-        self._patched: Tuple[Optional[Loaded], Optional[Recorder]] = None, None
+        self._patched: Tuple[Optional[LoadedDocument], Optional[Recorder]] = None, None
         self.is_undisturbed: Callable[[], bool] = lambda: False  # whether what is loaded still is as it was loaded
 
     def memo_of(self, request: ExampleRequest) -> Optional[Memo]:
         """The memo of an example, if there is one."""
         return self.memos.get((request.target, request.expression))
 
-    def for_patched(self, loaded: Loaded, recorder: Recorder) -> RehearsedExamples:
+    def for_patched(self, loaded: LoadedDocument, recorder: Recorder) -> RehearsedExamples:
         """The same, for a document that has been patched since."""
         self.is_open, self._patched = False, (loaded, recorder)
         self.is_undisturbed = partial(loaded.is_as_it_was, at_once=False)  # What is wrong has been said by then.

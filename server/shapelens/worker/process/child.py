@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Iterator, List, Optional
 from ...protocol import ExampleRequest, Run, Trace, Traced, encode
 from ..loading.compile_cache import PREPARED
 from ..meta import op_cache
-from ..reload.loaded_project import Standing, Unsuitable
+from ..reload.loaded_project import LoadedProject, Unsuitable
 from ..sandbox import kernel_boundary
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit
@@ -26,7 +26,7 @@ LONGEST_REHEARSAL = 2.0  # seconds
 LOOKING_SECONDS = 0.5  # between looks at threads that a rehearsal has left
 
 
-def serve(numbers: List[int], project: Optional[Standing], rehearsal: Optional[Run]) -> None:
+def serve(numbers: List[int], project: Optional[LoadedProject], rehearsal: Optional[Run]) -> None:
     """Wait for a run, do it, write its messages, and end the process.
 
     numbers: of the pipes for the job, for the messages, and for what user code prints. With a project loaded, the last run is rehearsed
@@ -66,7 +66,7 @@ def serve(numbers: List[int], project: Optional[Standing], rehearsal: Optional[R
         os._exit(code)
 
 
-def do(run: Run, outgoing: BinaryIO, project: Optional[Standing], rehearsal: Optional[Run] = None) -> None:
+def do(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehearsal: Optional[Run] = None) -> None:
     """Do a run under its limits and write its messages. rehearsal: what this process has done ahead of it, if it has come to that."""
     from ..run import execute  # The parent has imported it; this only names it.
 
@@ -102,13 +102,14 @@ def do(run: Run, outgoing: BinaryIO, project: Optional[Standing], rehearsal: Opt
     except Unsuitable as error:
         write(Unsuited(run.run_id, str(error)))
         return
-    if project is not None and project.outdated and not run.background:
+    if project is not None and project.is_outdated and not run.background:
         write(Outdated())
     if finished.outcome == "ok":
         prepare_the_next()
     write(finished)
     additions = op_cache.additions()
-    if additions and project is not None and not project.is_patched():  # Shapes are computed by code that may have been patched.
+    # Shapes are computed by code that may have been patched.
+    if additions and project is not None and not project.foreign_changes.are_made():
         write(Learnt(additions))
     if PREPARED.unprepared:
         write(Imported(PREPARED.unprepared))
@@ -119,7 +120,7 @@ def _to_be_rehearsed(run: Run, trace: Trace, seconds: float) -> Run:
     return Run(**{**run.__dict__, "search": None, "examples": examples if seconds < LONGEST_REHEARSAL else []})
 
 
-def _is_better(before: Run, run: Run, project: Standing) -> bool:
+def _is_better(before: Run, run: Run, project: LoadedProject) -> bool:
     """Whether to rehearse what was rehearsed before rather than a run in which something is wrong: most of what the next one will do went
     well there.
     """
@@ -129,7 +130,7 @@ def _is_better(before: Run, run: Run, project: Standing) -> bool:
     return all(getattr(before, name) == getattr(run, name) for name in ("file", "root", "examples", "overlays", "observe"))
 
 
-def rehearse(run: Run, project: Standing, jobs: int) -> bool:
+def rehearse(run: Run, project: LoadedProject, jobs: int) -> bool:
     """Do a run for its side effects on this process, until there is something to read from `jobs`.
 
     Returns whether the process may do another run: not where the code has changed torch or another module that is not the user's, nor where
@@ -137,7 +138,7 @@ def rehearse(run: Run, project: Standing, jobs: int) -> bool:
     """
     from ..run import execute
 
-    project.note_nearest()
+    project.foreign_changes.note_nearest()
     before = ProcessState()
 
     def look() -> None:
@@ -151,7 +152,7 @@ def rehearse(run: Run, project: Standing, jobs: int) -> bool:
     interrupted = True
     try:
         look()
-        project.workspace.progress.watch, project.is_rehearsed = look, True
+        project.workspace.progress.watch, project.is_rehearsal = look, True
         with _limits(run):
             execute(replace(run, named=False), write, project)  # What names need is known from the run itself.
         interrupted = False
@@ -161,11 +162,11 @@ def rehearse(run: Run, project: Standing, jobs: int) -> bool:
         return False  # What is there is half of it.
     finally:
         project.workspace.progress.watch = None
-        project.rehearsed(interrupted=interrupted)
+        project.end_rehearsal(interrupted=interrupted)
     try:
-        return not project.has_patched(before, None if interrupted else look)
+        return not project.foreign_changes.are_made_since(before, None if interrupted else look)
     except Interrupted:
-        return not project.has_patched(before, None)  # The likeliest are looked at, as somebody waits.
+        return not project.foreign_changes.are_made_since(before, None)  # The likeliest are looked at, as somebody waits.
 
 
 def _wait_beside(threads: Threads, jobs: int) -> None:

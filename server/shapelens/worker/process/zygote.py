@@ -13,7 +13,7 @@ from ...protocol import HEADER, LONGEST_LOAD, Cancel, Run, decode, encode
 from ..loading.compile_cache import PREPARED
 from ..loading.load_progress import LoadProgress, shared
 from ..meta import op_cache
-from ..reload.loaded_project import Standing
+from ..reload.loaded_project import LoadedProject
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.descriptors import Reserve
 from ..sandbox.limits import limit_memory, limit_time, no_time_limit
@@ -50,7 +50,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
         limit_time(LONGEST_LOAD)
         shared.progress = LoadProgress(progress)
         os.close(progress)
-        project = Standing(run)
+        project = LoadedProject(run)
         with project.workspace.environment():
             project.load()
             shared.progress.end()
@@ -73,7 +73,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
 
 
 class _Zygote:
-    def __init__(self, incoming: int, outgoing: int, project: Standing, rehearsal: Optional[Run], threads: Threads) -> None:
+    def __init__(self, incoming: int, outgoing: int, project: LoadedProject, rehearsal: Optional[Run], threads: Threads) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self._project = project
@@ -121,12 +121,12 @@ class _Zygote:
 
     def _read_imports(self) -> bool:
         """What later runs need to know of what is loaded is found out while there is nothing to do; whether there is more."""
-        if self._project.read_imports(READING_SECONDS):
+        if self._project.modules.read_imports(READING_SECONDS):
             self._loop.when_idle(QUIET_SECONDS, self._look_at_changes)
         return True
 
     def _look_at_changes(self) -> bool:
-        return self._children.is_at_work() or not self._project.look_at_changes()
+        return self._children.is_at_work() or not self._project.foreign_changes.look_further()
 
     def _look_at_threads(self) -> None:
         """End where user code has left threads that take a processor: its runs are done by processes that do not stay."""

@@ -1,26 +1,38 @@
-"""What other modules have of a document that was loaded anew: they get what its new version gives, without being loaded again."""
+"""What other modules have of modules that were loaded anew: they get what the new versions give, without being loaded again."""
 
 from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 from ..loading.import_graph import MOST_STEPS, Imports
 
 
-def put_in_place(old: ModuleType, new: ModuleType, users: List[ModuleType]) -> None:
+def replace_definitions(old: ModuleType, new: ModuleType, users: List[ModuleType]) -> None:
     """Let modules have the classes, functions and the module itself of the new version, under whatever names they know those of the old."""
     instead = {id(value): new.__dict__[name] for name, value in old.__dict__.items() if name in new.__dict__ and _is_of(value, old)}
     instead[id(old)] = new
     parent = sys.modules.get(old.__name__.rpartition(".")[0])
     for module in users if parent is None else [parent, *users]:
-        for name, value in list(module.__dict__.items()):
-            if id(value) in instead:
-                module.__dict__[name] = instead[id(value)]
+        _replace(module, instead)
 
 
-def pass_on(olds: List[ModuleType], new: ModuleType, users: Dict[str, Imports]) -> None:
+def replace_modules(before: Dict[str, ModuleType], users: Iterable[str]) -> None:
+    """Let modules that imported some of these by `import a.b`, and took nothing of them yet, have those that are loaded now."""
+    instead = {id(module): sys.modules[name] for name, module in before.items() if sys.modules.get(name, module) is not module}
+    for name in users if instead else ():
+        if name in sys.modules:
+            _replace(sys.modules[name], instead)
+
+
+def _replace(module: ModuleType, instead: Dict[int, Any]) -> None:
+    names = module.__dict__
+    for name in [name for name, value in names.items() if id(value) in instead]:
+        names[name] = instead[id(names[name])]
+
+
+def replace_imported_values(olds: List[ModuleType], new: ModuleType, users: Dict[str, Imports]) -> None:
     """Let modules have any values that they imported by name, from the document or from each other: a number does not say where it is from.
 
     `olds` are the document's modules until now, `users` the imports of the others by the modules' names.
