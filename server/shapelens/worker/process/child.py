@@ -13,7 +13,7 @@ from ..meta import op_cache
 from ..reload.loaded_project import LoadedProject, Unsuitable
 from ..sandbox import kernel_boundary
 from ..sandbox.audit_hook import forbid, trust
-from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit
+from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit, undisturbed
 from ..sandbox.monkeypatches import ProcessState
 from ..sandbox.originals import gc, os, select, time
 from ..sandbox.output import flush
@@ -22,7 +22,7 @@ from ..sandbox.threads import Threads
 from .framing import read_message
 from .messages import Begun, Imported, Learnt, Outdated, Rehearsal, Unsuited
 
-LONGEST_REHEARSAL = 2.0  # seconds
+LONGEST_REHEARSAL = 2.0  # seconds of this process's own work: what is rehearsed must not depend on what else the machine does
 LOOKING_SECONDS = 0.5  # between looks at threads that a rehearsal has left
 
 
@@ -72,11 +72,13 @@ def do(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehearsal
 
     newest: Optional[Trace] = None
     rehearsed: Optional[Run] = None
-    start = time.perf_counter()
+    start = time.process_time()
 
     def write(message: Any) -> None:
-        outgoing.write(encode(message))
-        outgoing.flush()
+        frame = encode(message)
+        with undisturbed():
+            outgoing.write(frame)
+            outgoing.flush()
 
     def send(message: Any) -> None:
         nonlocal newest
@@ -88,7 +90,7 @@ def do(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehearsal
         nonlocal rehearsed
         next_one: Optional[Run] = None
         if newest is not None and not run.background:
-            next_one = _to_be_rehearsed(run, newest, time.perf_counter() - start)
+            next_one = _to_be_rehearsed(run, newest, time.process_time() - start)
             if project is not None and rehearsal is not None and newest.mismatches and _is_better(rehearsal, next_one, project):
                 next_one = rehearsal
         if next_one is not None and next_one != rehearsed:

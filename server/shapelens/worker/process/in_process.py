@@ -18,7 +18,7 @@ from ..loading.definitions import KEPT
 from ..loading.import_graph import Imports
 from ..sandbox import monkeypatches
 from ..sandbox.audit_hook import forbid, trust
-from ..sandbox.limits import GRACE, limit_time, no_time_limit
+from ..sandbox.limits import GRACE, limit_time, no_time_limit, undisturbed
 from ..sandbox.originals import os
 from ..sandbox.scratch_folder import clean_up
 from .framing import read_message
@@ -42,8 +42,9 @@ class InProcessWorker:
 
     def send(self, message: Any) -> None:
         """Write a message to the server; a whole frame at a time."""
-        with self.lock:
-            self.outgoing.write(encode(message))
+        frame = encode(message)
+        with undisturbed(), self.lock:
+            self.outgoing.write(frame)
             self.outgoing.flush()
 
     def serve(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Iterator
 from .originals import signal, time
 
 MOST_WAITING = 3  # times the seconds that something may take of the machine's time, where other processes get most of that
+_AGAIN = 0.01  # seconds after which a limit that was reached amid something whole is looked at again
 _TICK = 0.05  # seconds between looks at an import that takes long
 GRACE = 1.0  # seconds that a run has to end by itself after its deadline
 
@@ -36,6 +37,24 @@ def no_time_limit() -> None:
     """End what `limit_time` began."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let no limit of time cut in two what is of use only as a whole, such as a message: it ends what comes after that."""
+    try:
+        before = signal.signal(signal.SIGALRM, _postpone) if hasattr(signal, "setitimer") else None
+    except ValueError:  # Limits end what the main thread does; this is another one.
+        before = None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGALRM, before)
+
+
+def _postpone(number: int, frame: Any) -> None:
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
 
 @contextlib.contextmanager
