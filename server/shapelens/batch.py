@@ -21,12 +21,12 @@ from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.programs import is_program
 from shapelens.examples.settings import Settings
-from shapelens.project_scope import Scope, project_root
+from shapelens.project_scope import ProjectScope, project_root
 from shapelens.regular_files import read_regular
 from shapelens.repair import search
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
-from shapelens.runner.worker_state import Failure
+from shapelens.runner.worker_state import StartFailure
 from shapelens.source.module import Module, parse
 
 # Nobody types meanwhile, so there is time to try what is less likely.
@@ -95,7 +95,7 @@ class Batch:
         *,
         root: Path,
         fork: bool | None = None,
-        scope: Scope | None = None,
+        scope: ProjectScope | None = None,
         importing_files: ImportingFiles | None = None,
     ) -> None:
         """`python`: the interpreter that has torch, None to find it; `root`: the folder that it is found for.
@@ -104,7 +104,7 @@ class Batch:
         """
         self.root = root
         self.output: list[str] = []  # what user code printed and the worker logged
-        self.scope = scope or Scope()
+        self.scope = scope or ProjectScope()
         self.notice = self.scope.notice(root, python)
         self.interpreter = self.scope.interpreter(root, python).python
         self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
@@ -122,7 +122,7 @@ class Batch:
     async def start(self) -> protocol.Hello:
         """What the worker says of itself. Raises Unavailable where none can be started."""
         hello = await self.worker.start()
-        if isinstance(hello, Failure):
+        if isinstance(hello, StartFailure):
             raise Unavailable(hello.message, hello.action)
         return hello
 

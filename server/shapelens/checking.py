@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shapelens.batch import Analysed, Batch, Unreadable, read
-from shapelens.cache.inputs import Inputs, digest, version
+from shapelens.cache.inputs import ResultInputs, digest, version
 from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
 from shapelens.examples.importing_files import ImportingFiles
-from shapelens.project_scope import Scope, project_root
+from shapelens.project_scope import ProjectScope, project_root
 
 MEMORY_OF_A_WORKER = 1 << 30  # bytes that torch and an ordinary run take
 
@@ -53,13 +53,13 @@ def workers_at_once() -> int:
 class Checker:
     """Goes through files in their order. What it says of one does not depend on how many are analysed side by side."""
 
-    def __init__(self, python: str | None, store: Store | None, scope: Scope | None = None) -> None:
+    def __init__(self, python: str | None, store: Store | None, scope: ProjectScope | None = None) -> None:
         """`python`: the interpreter that has torch, None to find it for each project; `store`: None to analyse all files anew."""
         self.notices: list[str] = []  # on what stands in the way of the settings
         self._python = python
-        self._scope = scope or Scope()
+        self._scope = scope or ProjectScope()
         self._cache = RunCache(store) if store is not None else None
-        self._inputs = self._cache.inputs if self._cache is not None else Inputs()
+        self._inputs = self._cache.inputs if self._cache is not None else ResultInputs()
         self._importing_files = ImportingFiles(unchanging=True)
         self._roots: dict[Path, Path] = {}  # by folder
         self._interpreters: dict[Path, str] = {}  # by folder

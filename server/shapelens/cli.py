@@ -149,12 +149,12 @@ def lsp(
 def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:
     """Run a command to its exit code; what is wrong with the request or the environment is one line on stderr."""
     from shapelens.batch import Unavailable, Unreadable
-    from shapelens.commands import Refused
+    from shapelens.commands import RefusedRequest
 
     try:
         code = asyncio.run(command())
         sys.stdout.flush()
-    except (Refused, Unreadable) as error:
+    except (RefusedRequest, Unreadable) as error:
         _refuse(str(error))
     except Unavailable as error:
         _refuse(f"{error} {error.action}".strip())

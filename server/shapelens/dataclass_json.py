@@ -8,13 +8,13 @@ import typing
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
-Writer = Callable[[Any, Optional["Shared"]], Dict[str, Any]]
+Writer = Callable[[Any, Optional["SharedObjects"]], Dict[str, Any]]
 Tables = Dict[type, List[Any]]
 _WRITERS: Dict[type, Writer] = {}
 _BUILDERS: Dict[type, Callable[[Dict[str, Any], Tables], Any]] = {}
 
 
-class Shared:
+class SharedObjects:
     """Objects of some classes are written once, and elsewhere by their number: one value passes through many layers.
 
     tables: by class, what was written, in an order in which each has only such of its own class inside as come before it.
@@ -40,7 +40,7 @@ class Shared:
         return number
 
 
-def plain(item: Any, shared: Optional[Shared] = None) -> Any:
+def plain(item: Any, shared: Optional[SharedObjects] = None) -> Any:
     """What JSON can hold, of a dataclass without the fields that equal their default; numbers for what is `shared`."""
     cls = type(item)
     if shared is not None and cls in shared.tables:
@@ -54,7 +54,7 @@ def plain(item: Any, shared: Optional[Shared] = None) -> Any:
     return item
 
 
-def _write(item: Any, shared: Optional[Shared]) -> Dict[str, Any]:
+def _write(item: Any, shared: Optional[SharedObjects]) -> Dict[str, Any]:
     writer = _WRITERS.get(type(item))
     if writer is None:
         writer = _WRITERS[type(item)] = _writer_of(type(item))
@@ -78,7 +78,7 @@ def _writer_of(cls: type) -> Writer:
     hints = typing.get_type_hints(cls)
     fields = [(item.name, _default(item), _holds_dataclass(hints[item.name])) for item in dataclasses.fields(cls)]
 
-    def writer(item: Any, shared: Optional[Shared]) -> Dict[str, Any]:
+    def writer(item: Any, shared: Optional[SharedObjects]) -> Dict[str, Any]:
         state = item.__dict__
         written = {}
         for name, default, nested in fields:
@@ -110,7 +110,7 @@ def build(cls: type, fields: Dict[str, Any], shared: Optional[Tables] = None) ->
 
 
 def build_tables(classes: Iterable[type], written: Dict[str, List[Dict[str, Any]]]) -> Tables:
-    """The objects of `Shared.tables`, which come by the names of their classes. Numbers in them are of objects before them."""
+    """The objects of `SharedObjects.tables`, which come by the names of their classes. Numbers in them are of objects before them."""
     tables: Tables = {cls: [] for cls in classes}
     for cls, table in tables.items():
         for fields in written.get(cls.__name__, ()):

@@ -19,7 +19,7 @@ def project_root(path: Path) -> Path:
     return next((place for place in (folder, *folder.parents) if any((place / mark).exists() for mark in PROJECT_MARKS)), folder)
 
 
-class Scope:
+class ProjectScope:
     """How far up from a file the settings of its project are looked for, and its environment.
 
     To the root of its repository, else to the current folder or one that the user has named, if the file lies in it, else no further than

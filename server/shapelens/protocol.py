@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from json import dumps, loads
 from typing import Any, Dict, List, Optional
 
-from .dataclass_json import Shared, build, build_tables, plain
+from .dataclass_json import SharedObjects, build, build_tables, plain
 from .traces import (
     Alternative,
     ExampleRun,
@@ -242,7 +242,7 @@ MESSAGES: Dict[str, Any] = {
 
 def encode(message: Any) -> bytes:
     """A message as one frame. Fields that equal their default are left out."""
-    shared = Shared(SHARED[type(message)]) if type(message) in SHARED else None
+    shared = SharedObjects(SHARED[type(message)]) if type(message) in SHARED else None
     fields = {"type": type(message).__name__, **plain(message, shared)}
     if shared is not None:
         fields["shared"] = {cls.__name__: table for cls, table in shared.tables.items()}

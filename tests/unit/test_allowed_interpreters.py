@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelens.project_scope import Scope
+from shapelens.project_scope import ProjectScope
 from shapelens.runner import interpreter
 from shapelens.runner.allowed_interpreters import AllowedInterpreters, ChosenInterpreter
 
@@ -70,31 +70,31 @@ def test_the_command_line_looks_no_further_up_than_the_users_own_folders(tmp_pat
     named, planted = python_in(tmp_path / "above", "env"), python_in(tmp_path / "above", ".venv")
     file = inner / "net.py"
 
-    def seen(scope: Scope) -> tuple[str, str, str | None]:
+    def seen(scope: ProjectScope) -> tuple[str, str, str | None]:
         root = scope.project_root(file)
         chosen = scope.interpreter(root, None)
         return scope.settings(inner).dims, chosen.python, chosen.not_allowed
 
     nothing = ("names", sys.executable, None)
     monkeypatch.chdir(inner.parent)
-    assert seen(Scope()) == seen(Scope([inner])) == nothing
+    assert seen(ProjectScope()) == seen(ProjectScope([inner])) == nothing
     monkeypatch.chdir("/")
     assert interpreter.find(str(tmp_path / "above"), None) == planted
     monkeypatch.chdir(tmp_path / "above")
-    assert seen(Scope()) == ("numbers", planted, named)
+    assert seen(ProjectScope()) == ("numbers", planted, named)
     other = tmp_path / "elsewhere"
     other.mkdir()
     monkeypatch.chdir(other)
-    assert seen(Scope()) == nothing
-    assert seen(Scope([tmp_path / "above"])) == ("numbers", planted, named), "the folder is named"
-    assert Scope().settings(Path("..") / "above" / "project" / "models").dims == "names"
+    assert seen(ProjectScope()) == nothing
+    assert seen(ProjectScope([tmp_path / "above"])) == ("numbers", planted, named), "the folder is named"
+    assert ProjectScope().settings(Path("..") / "above" / "project" / "models").dims == "names"
     (inner.parent / ".git").mkdir()
     monkeypatch.chdir(tmp_path / "above")
-    assert seen(Scope()) == nothing, "the repository ends below"
+    assert seen(ProjectScope()) == nothing, "the repository ends below"
     (tmp_path / "above" / ".git").mkdir()
     (inner.parent / ".git").rmdir()
     monkeypatch.chdir(inner)
-    assert seen(Scope()) == ("numbers", planted, named), "the repository begins above"
+    assert seen(ProjectScope()) == ("numbers", planted, named), "the repository begins above"
     if hasattr(os, "chown") and os.geteuid() == 0:
         os.chown(tmp_path / "above", 12345, -1)
-        assert seen(Scope()) == nothing, "it is somebody else's"
+        assert seen(ProjectScope()) == nothing, "it is somebody else's"

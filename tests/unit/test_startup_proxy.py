@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shapelens.cache.environments import Environments
-from shapelens.cache.inputs import Inputs
+from shapelens.cache.inputs import ResultInputs
 from shapelens.cache.store import Store
 from shapelens.lsp.startup.display_cache import Display, DisplayCache
 from shapelens.lsp.startup.messages import Splitter
@@ -102,7 +102,9 @@ def keep(folder: Path) -> None:
     assert environment is not None
     kept = displays(folder)
     kept.keep_greeting(GREETING)
-    kept.keep(URI, TEXT, Display(DIAGNOSTICS, HINTS, [{"title": "lens"}]), python, environment, [Inputs().now([str(folder / "layers.py")])])
+    kept.keep(
+        URI, TEXT, Display(DIAGNOSTICS, HINTS, [{"title": "lens"}]), python, environment, [ResultInputs().now([str(folder / "layers.py")])]
+    )
 
 
 async def answers(folder: Path, *messages: bytes) -> tuple[list[dict[str, Any]], list[bytes]]:

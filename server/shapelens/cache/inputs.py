@@ -39,7 +39,7 @@ def version() -> str:
     return digest(shapelens.__version__, found)
 
 
-class Inputs:
+class ResultInputs:
     """The files and folders that results depend on. A file that has the size and time of its last look is not read again."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shapelens.cache.environments import Environments
-from shapelens.cache.inputs import Inputs, ReadState, digest, version
+from shapelens.cache.inputs import ReadState, ResultInputs, digest, version
 from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
 from shapelens.protocol import Finished, Hello, Run, Trace, Traced
@@ -33,7 +33,7 @@ class RunCache:
     """
 
     store: Store
-    inputs: Inputs = field(default_factory=Inputs)
+    inputs: ResultInputs = field(default_factory=ResultInputs)
     environments: Environments = field(init=False)
 
     def __post_init__(self) -> None:

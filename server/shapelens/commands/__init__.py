@@ -1,5 +1,5 @@
 """The commands of the command line, one file each. Each is a coroutine that prints and returns its exit code."""
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """What was asked for cannot be done. The message is one line for the user."""

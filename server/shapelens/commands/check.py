@@ -13,16 +13,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from shapelens.cache.location import opened
 from shapelens.checking import CheckedFile, Checker, PrintedFinding
-from shapelens.commands import Refused
+from shapelens.commands import RefusedRequest
 from shapelens.examples.importing_files import is_skipped
-from shapelens.project_scope import Scope
+from shapelens.project_scope import ProjectScope
 from shapelens.report.text import SEVERITY_STYLES, summary
 
 
 async def check(paths: list[Path], python: str | None, *, use_cache: bool) -> int:
-    """Print the findings of files and folders; 1 if any is an error. Raises Refused, batch.Unreadable and batch.Unavailable."""
+    """Print the findings of files and folders; 1 if any is an error. Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
     if missing := [path for path in paths if not path.exists()]:
-        raise Refused(f"{missing[0]}: no such file or folder")
+        raise RefusedRequest(f"{missing[0]}: no such file or folder")
     files = list(_files(paths))
     console = Console(highlight=False)
     tally = _Tally()
@@ -34,7 +34,7 @@ async def check(paths: list[Path], python: str | None, *, use_cache: bool) -> in
         transient=True,
         disable=not console.is_terminal,
     )
-    checker = Checker(python, opened() if use_cache else None, Scope(paths))
+    checker = Checker(python, opened() if use_cache else None, ProjectScope(paths))
     with progress:
         task = progress.add_task("", total=len(files))
         async with aclosing(checker.check(files, lambda path: progress.update(task, description=str(path)))) as results:

@@ -12,9 +12,9 @@ from rich.console import Console
 from shapelens import __version__, protocol
 from shapelens.analysis.shapes import shape_text
 from shapelens.batch import Analysed, Batch, Unavailable
-from shapelens.commands import Refused
+from shapelens.commands import RefusedRequest
 from shapelens.examples.settings import Settings
-from shapelens.project_scope import Scope
+from shapelens.project_scope import ProjectScope
 
 OLDEST_TORCH = (2, 1)
 PROBE = """import torch.nn as nn
@@ -51,13 +51,13 @@ class _Report:
 
 
 async def doctor(folder: Path, python: str | None) -> int:
-    """Say what ShapeLens finds for a folder and what is missing; 1 if it cannot work. Raises Refused."""
+    """Say what ShapeLens finds for a folder and what is missing; 1 if it cannot work. Raises RefusedRequest."""
     if not folder.is_dir():
-        raise Refused(f"{folder}: no such folder")
+        raise RefusedRequest(f"{folder}: no such folder")
     report = _Report()
     packages = ", ".join(f"{name} {metadata.version(name)}" for name in ("pygls", "lsprotocol", "libcst"))
     report.say("ok", f"ShapeLens {__version__} on Python {platform.python_version()} ({packages})")
-    scope = Scope([folder])
+    scope = ProjectScope([folder])
     root = scope.project_root(folder.absolute())
     _settings(report, root, scope.settings(root))
     async with Batch(python, root=root, scope=scope) as batch:

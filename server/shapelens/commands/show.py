@@ -9,21 +9,21 @@ from pathlib import Path
 from rich.console import Console
 
 from shapelens.batch import Analysed, Batch, read
-from shapelens.commands import Refused
+from shapelens.commands import RefusedRequest
 from shapelens.examples.expression import check
-from shapelens.project_scope import Scope
+from shapelens.project_scope import ProjectScope
 from shapelens.report.document import document
 from shapelens.report.text import Listing, summary
 
 
 async def show(target: str, examples: list[str], output: str, python: str | None) -> int:
-    """Print one file as "text" or "json". Raises Refused, batch.Unreadable and batch.Unavailable."""
+    """Print one file as "text" or "json". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
     path, cls = _file_and_class(target)
     text = read(path)
     for expression in examples:
         if problem := check(expression):
-            raise Refused(f"--example: {problem}")
-    scope = Scope()
+            raise RefusedRequest(f"--example: {problem}")
+    scope = ProjectScope()
     async with Batch(python, root=scope.project_root(path.absolute()), scope=scope) as batch:
         if batch.notice is not None:
             sys.stderr.write(f"shapelens: {batch.notice}\n")
@@ -48,14 +48,14 @@ def _file_and_class(target: str) -> tuple[Path, str | None]:
 def _refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) -> None:
     module = analysed.module
     if module.errors and path.suffix not in (".py", ".pyi", ".pyw"):
-        raise Refused(f"{path} is not a Python file: {module.errors[0].message} (line {module.errors[0].span.line})")
+        raise RefusedRequest(f"{path} is not a Python file: {module.errors[0].message} (line {module.errors[0].span.line})")
     names = [known for each in module.classes for known in (each.qualname, each.name)]
     if cls is not None and cls not in names and not module.errors:
         there = ", ".join(dict.fromkeys(each.qualname for each in module.classes))
-        raise Refused(f"{path} has no module class {cls}" + (f"; it has {there}" if there else " (nor any other)"))
+        raise RefusedRequest(f"{path} has no module class {cls}" + (f"; it has {there}" if there else " (nor any other)"))
     if cls is not None and not analysed.trace.examples and not module.errors:
         advice = f"write one above the class, `# shapelens: {cls}(...)(f32[...])`, or pass it with --example"
-        raise Refused(f"{cls} has no example, and none was found: {advice}")
+        raise RefusedRequest(f"{cls} has no example, and none was found: {advice}")
 
 
 def _print_text(analysed: Analysed) -> None:

@@ -34,7 +34,7 @@ _DEFINITION = re.compile(r"(?:@.*\n)*(?:async\s+)?(?:def|class)\s+(\w+)")
 
 
 @dataclass(frozen=True)
-class _FoundExample:
+class _RememberedExample:
     """What is known of one class. evidence_text and text: what its choice and its failure depend on; line: what its `where` points to;
     call_line: what its `call` points to, where that is in the same file."""
 
@@ -57,7 +57,7 @@ class FoundExamples:
     """
 
     state_of: Callable[[str], object]
-    _by_class: dict[tuple[str, str], _FoundExample] = field(default_factory=dict)
+    _by_class: dict[tuple[str, str], _RememberedExample] = field(default_factory=dict)
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
         """What was found for these classes of a file, as far as the text that speaks for it still is the same.
@@ -109,7 +109,7 @@ class FoundExamples:
                     proven = not failed or (before is not None and same and before.proven)
                     in_file = run.call is not None and run.call.file == path
                     lines = _line_of(module, run.where), _text_of_line(module, run.call.line if run.call is not None and in_file else 0)
-                    self._by_class[path, run.target] = _FoundExample(run, evidence, text, *lines, files, failed, chosen, proven)
+                    self._by_class[path, run.target] = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven)
             examples.append(run)
         return replace(trace, examples=examples)
 
@@ -153,7 +153,7 @@ class FoundExamples:
         return kept, [self.state_of(file) for file in files], surroundings
 
 
-class _Statements:
+class _ModuleStatements:
     """What the statements of a module say, read when it is asked for, and once."""
 
     def __init__(self, module: Module) -> None:
@@ -214,13 +214,13 @@ class _Statements:
         return [self.statements[number] for number in sorted(kept)], said
 
 
-_read: WeakKeyDictionary[Module, _Statements] = WeakKeyDictionary()
+_read: WeakKeyDictionary[Module, _ModuleStatements] = WeakKeyDictionary()
 
 
-def _statements_of(module: Module) -> _Statements:
+def _statements_of(module: Module) -> _ModuleStatements:
     found = _read.get(module)
     if found is None:
-        found = _read[module] = _Statements(module)
+        found = _read[module] = _ModuleStatements(module)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from shapelens import protocol
 from shapelens.runner import interpreter as interpreters
-from shapelens.runner.worker_state import Failure, no_torch
+from shapelens.runner.worker_state import StartFailure, no_torch
 
 WORKER = Path(protocol.__file__).parent / "worker" / "__main__.py"
 HANDSHAKE_SECONDS = 60.0
@@ -160,11 +160,11 @@ async def spawn(
     on_message: Callable[[Any], None],
     on_log: Callable[[str], None],
     handshake_seconds: float = HANDSHAKE_SECONDS,
-) -> Process | Failure:
-    """Start a worker and shake hands. Whatever goes wrong comes back as a Failure in words for the user; nothing is raised."""
+) -> Process | StartFailure:
+    """Start a worker and shake hands. Whatever goes wrong comes back as a StartFailure in words for the user; nothing is raised."""
     problem = interpreters.problem(interpreter)
     if problem is not None:
-        return Failure("failed", problem, "Choose another interpreter.")
+        return StartFailure("failed", problem, "Choose another interpreter.")
     flags = ["--no-fork"] if fork is False else []
     creation = asyncio.create_task(_create(interpreter, root, flags))
     try:
@@ -176,7 +176,7 @@ async def spawn(
         raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return Failure("failed", f"The Python interpreter {interpreter} cannot be started: {reason}.", "Choose another interpreter.")
+        return StartFailure("failed", f"The Python interpreter {interpreter} cannot be started: {reason}.", "Choose another interpreter.")
     process = Process(interpreter, transport, streams, on_message, on_log)
     try:
         return await _handshake(process, handshake_seconds)
@@ -204,7 +204,7 @@ async def _create(interpreter: str, root: str, flags: list[str]) -> tuple[asynci
     )
 
 
-async def _handshake(process: Process, seconds: float) -> Process | Failure:
+async def _handshake(process: Process, seconds: float) -> Process | StartFailure:
     ended = asyncio.create_task(process.ended.wait())
     waited_for: set[asyncio.Future[Any]] = {process.hello, ended}
     await asyncio.wait(waited_for, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -218,7 +218,7 @@ async def _handshake(process: Process, seconds: float) -> Process | Failure:
     hello = process.hello.result()
     if hello.version != protocol.VERSION:
         await process.stop()
-        return Failure(
+        return StartFailure(
             "failed",
             f"The worker under {process.interpreter} speaks protocol version {hello.version}, the server {protocol.VERSION}.",
             "Reinstall ShapeLens: its files are of different versions.",
@@ -229,7 +229,7 @@ async def _handshake(process: Process, seconds: float) -> Process | Failure:
     return process
 
 
-async def _why_it_ended(process: Process) -> Failure:
+async def _why_it_ended(process: Process) -> StartFailure:
     version = await python_version(process.interpreter)
     if version is not None and version < OLDEST_PYTHON:
         found, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST_PYTHON))
@@ -242,8 +242,8 @@ async def _why_it_ended(process: Process) -> Failure:
     return _failed(process, f"The worker under {process.interpreter} ended at once (exit code {process.returncode}){last}.")
 
 
-def _failed(process: Process, message: str) -> Failure:
-    return Failure("failed", message, "Choose another interpreter, or see the log.", "\n".join(process.last_words))
+def _failed(process: Process, message: str) -> StartFailure:
+    return StartFailure("failed", message, "Choose another interpreter, or see the log.", "\n".join(process.last_words))
 
 
 async def python_version(interpreter: str) -> tuple[int, int] | None:

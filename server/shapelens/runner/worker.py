@@ -12,7 +12,7 @@ from typing import Any
 
 from shapelens import protocol
 from shapelens.runner import process as processes
-from shapelens.runner.worker_state import Failure, WorkerState
+from shapelens.runner.worker_state import StartFailure, WorkerState
 
 logger = logging.getLogger(__name__)
 
@@ -66,10 +66,10 @@ class Worker:
         self._on_output = on_output
         self._on_state = on_state
         self._process: processes.Process | None = None
-        self._failure: Failure | None = None
+        self._failure: StartFailure | None = None
         self._failed_at = 0.0
         self._crashes = 0  # in a row
-        self._starting: asyncio.Task[processes.Process | Failure] | None = None
+        self._starting: asyncio.Task[processes.Process | StartFailure] | None = None
         self._running: _Job | None = None
         self._waiting: _Job | None = None
         self._cancelled: dict[int, asyncio.Event] = {}  # runs whose end the process has not told yet: set when it does
@@ -93,15 +93,15 @@ class Worker:
         if self._process is None and not self._stopping:
             self._watch(self._begun())
 
-    async def start(self) -> protocol.Hello | Failure:
+    async def start(self) -> protocol.Hello | StartFailure:
         """Start the worker unless it runs, and return what it says of itself, or why there is none."""
         process = await self._started()
-        return process if isinstance(process, Failure) else process.hello.result()
+        return process if isinstance(process, StartFailure) else process.hello.result()
 
     async def until_ready(self) -> None:
         """Wait until torch is loaded, or it turns out that it cannot be."""
         process = await self._started()
-        if not isinstance(process, Failure):
+        if not isinstance(process, StartFailure):
             await _first(process.ready, process.ended)
 
     def submit(self, run: protocol.Run, on_trace: Callable[[protocol.Traced], None]) -> asyncio.Future[protocol.Finished]:
@@ -137,7 +137,7 @@ class Worker:
         if new and self._process is not None:
             self._process.send(protocol.Preload(new))
 
-    async def restart(self) -> protocol.Hello | Failure:
+    async def restart(self) -> protocol.Hello | StartFailure:
         """End the process if there is one, forget earlier failures, and start anew. A run under way ends as "cancelled"."""
         for job in (self._running, self._waiting):
             if job is not None:
@@ -166,7 +166,7 @@ class Worker:
 
     # --- the process ---
 
-    async def _started(self) -> processes.Process | Failure:
+    async def _started(self) -> processes.Process | StartFailure:
         """The living process, or a new one. Callers that come while one is being started share it."""
         if self._process is not None and not self._process.ended.is_set():
             return self._process
@@ -176,15 +176,15 @@ class Worker:
             self._starting = asyncio.create_task(self._spawn())
         starting = self._starting
         await asyncio.wait({starting})
-        return Failure("failed", "The worker was stopped while it started.") if starting.cancelled() else starting.result()
+        return StartFailure("failed", "The worker was stopped while it started.") if starting.cancelled() else starting.result()
 
-    async def _spawn(self) -> processes.Process | Failure:
+    async def _spawn(self) -> processes.Process | StartFailure:
         if self._crashes > 1:
             await asyncio.sleep(min(LONGEST_BACK_OFF, 0.25 * 2 ** (self._crashes - 1)))
         if self._failure is None:
             self._enter(WorkerState("starting"))
         outcome = await processes.spawn(self.interpreter, self.root, self._fork, self._receive, self._on_output)
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, StartFailure):
             self._failure, self._failed_at = outcome, time.monotonic()
             self._enter(outcome.state)
             return outcome
@@ -277,7 +277,7 @@ class Worker:
         process = await self._started()
         if job.cancelled.is_set():
             return
-        if isinstance(process, Failure):
+        if isinstance(process, StartFailure):
             job.finish("unavailable", process.message)
             return
         # User code is not to blame while torch and its kernels are loading, so the deadline starts after that.

@@ -19,7 +19,7 @@ class WorkerState:
 
 
 @dataclass(frozen=True)
-class Failure:
+class StartFailure:
     """A worker that could not be started. `name` is the state that it leaves behind."""
 
     name: Literal["no-torch", "failed"]
@@ -32,7 +32,7 @@ class Failure:
         return WorkerState(self.name, self.message, self.action, self.detail)
 
 
-def no_torch(interpreter: str, python: str, error: str | None) -> Failure:
+def no_torch(interpreter: str, python: str, error: str | None) -> StartFailure:
     """torch cannot be imported: `error` is what the import said, None where there is no torch at all."""
     absent = error is None or "No module named 'torch'" in error or error.startswith("torch is not installed")
     if absent:
@@ -41,4 +41,4 @@ def no_torch(interpreter: str, python: str, error: str | None) -> Failure:
     else:
         message = f"PyTorch cannot be imported by {interpreter} (Python {python}): {error}"
         action = f"Repair it with `{interpreter} -m pip install --force-reinstall torch`, or choose another interpreter."
-    return Failure("no-torch", message, action, error or "")
+    return StartFailure("no-torch", message, action, error or "")

@@ -50,7 +50,7 @@ Bases = tuple[list[str], list[str]]  # of a class: `bases` and `base_arguments` 
 
 
 @dataclass
-class Names:
+class StatementNames:
     """What names of a statement stand for."""
 
     imported: dict[str, str] = field(default_factory=dict)  # name -> "torch.nn.Module"; relative ones keep their dots
@@ -84,7 +84,7 @@ class ClassCollector:
     def __init__(self, text: str, lines: Sequence[LogicalLine], base: int) -> None:
         self.text, self.lines, self.base = text, lines, base
         self.classes: list[ClassStatement] = []
-        self.names = Names()
+        self.names = StatementNames()
         self._heads = iter(heads(text, lines, base))
 
     def take_head(self) -> Head:

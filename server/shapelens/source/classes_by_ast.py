@@ -6,12 +6,12 @@ import ast
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 
-from shapelens.source.classes import ClassCollector, ClassStatement, Head, Names, Parameter
+from shapelens.source.classes import ClassCollector, ClassStatement, Head, Parameter, StatementNames
 from shapelens.source.positions import Lines
 from shapelens.source.scanner import LogicalLine
 
 
-def read_by_ast(text: str, lines: Sequence[LogicalLine], base: int) -> tuple[list[ClassStatement], Names] | None:
+def read_by_ast(text: str, lines: Sequence[LogicalLine], base: int) -> tuple[list[ClassStatement], StatementNames] | None:
     """The classes of a statement and what its names stand for; None where this Python does not understand it: a newer one may."""
     try:
         with warnings.catch_warnings():

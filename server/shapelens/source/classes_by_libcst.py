@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
-from shapelens.source.classes import ClassCollector, ClassStatement, Head, Names, Parameter
+from shapelens.source.classes import ClassCollector, ClassStatement, Head, Parameter, StatementNames
 from shapelens.source.scanner import LogicalLine
 from shapelens.source.syntax import code, dotted
 
 
-def read_by_libcst(tree: cst.Module, text: str, lines: Sequence[LogicalLine], base: int) -> tuple[list[ClassStatement], Names]:
+def read_by_libcst(tree: cst.Module, text: str, lines: Sequence[LogicalLine], base: int) -> tuple[list[ClassStatement], StatementNames]:
     """The classes of a statement and what its names stand for."""
     reader = _LibcstReader(text, lines, base)
     reader.statements(tree.body, "", at_module_level=True)

@@ -20,7 +20,7 @@ class TextEdit:
 
 
 @dataclass(frozen=True)
-class _Change:
+class _Replacement:
     """The text between `old_start` and `old_end` gave way to the text between `new_start` and `new_end`."""
 
     old_start: Position
@@ -49,7 +49,7 @@ class PositionMap:
     It holds the changed stretches only, sorted, disjoint and merged where they touch, so that many edits in one place stay one stretch.
     """
 
-    def __init__(self, changes: Sequence[_Change] = ()) -> None:
+    def __init__(self, changes: Sequence[_Replacement] = ()) -> None:
         # Text that was inserted and deleted again changes no position.
         self._changes = [change for change in changes if change.old_start != change.old_end or change.new_start != change.new_end]
         self._old_starts = [change.old_start for change in self._changes]
@@ -57,7 +57,7 @@ class PositionMap:
     @staticmethod
     def edit(span: Span, new_text: str) -> PositionMap:
         """The map of one edit, as `didChange` reports it: the text of `span` is replaced."""
-        return PositionMap([_Change(span.start, span.end, span.start, _after(span.start, new_text))])
+        return PositionMap([_Replacement(span.start, span.end, span.start, _after(span.start, new_text))])
 
     @staticmethod
     def of(edits: Iterable[TextEdit]) -> PositionMap:
@@ -83,7 +83,7 @@ class PositionMap:
             head = common_prefix(old[a:b], new[c:d])
             tail = common_suffix(old[a + head : b], new[c + head : d])
             spans = old_lines.span(a + head, b - tail), new_lines.span(c + head, d - tail)
-            changes.append(_Change(spans[0].start, spans[0].end, spans[1].start, spans[1].end))
+            changes.append(_Replacement(spans[0].start, spans[0].end, spans[1].start, spans[1].end))
         return PositionMap(_merged(changes))
 
     def map(self, span: Span) -> Span | None:
@@ -108,7 +108,7 @@ class PositionMap:
             return other
         if not other._changes:
             return self
-        merged: list[_Change] = []
+        merged: list[_Replacement] = []
         mine, theirs = list(self._changes), list(other._changes)
         i = j = 0
         while i < len(mine) or j < len(theirs):
@@ -131,7 +131,7 @@ class PositionMap:
             my_last = own[-1] if own else mine[first_i - 1] if first_i else None
             their_last = foreign[-1] if foreign else theirs[first_j - 1] if first_j else None
             merged.append(
-                _Change(
+                _Replacement(
                     own[0].old_start if own and own[0].new_start == low else _moved_back(low, mine[first_i - 1] if first_i else None),
                     own[-1].old_end if own and own[-1].new_end == high else _moved_back(high, my_last),
                     foreign[0].new_start
@@ -148,12 +148,12 @@ class PositionMap:
         return _moved(position, self._changes[index - 1] if index else None)
 
 
-def _moved(position: Position, change: _Change | None) -> Position:
+def _moved(position: Position, change: _Replacement | None) -> Position:
     """A position that follows a change of the old text."""
     return position if change is None else _shift(position, change.old_end, change.new_end)
 
 
-def _moved_back(position: Position, change: _Change | None) -> Position:
+def _moved_back(position: Position, change: _Replacement | None) -> Position:
     return position if change is None else _shift(position, change.new_end, change.old_end)
 
 
@@ -168,12 +168,12 @@ def _after(start: Position, text: str) -> Position:
     return Position(start.line + len(ends), len(text) - ends[-1]) if ends else Position(start.line, start.column + len(text))
 
 
-def _merged(changes: list[_Change]) -> list[_Change]:
-    merged: list[_Change] = []
+def _merged(changes: list[_Replacement]) -> list[_Replacement]:
+    merged: list[_Replacement] = []
     for change in changes:
         if merged and merged[-1].old_end >= change.old_start:
             last = merged.pop()
-            change = _Change(last.old_start, change.old_end, last.new_start, change.new_end)
+            change = _Replacement(last.old_start, change.old_end, last.new_start, change.new_end)
         merged.append(change)
     return merged
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shapelens.source import syntax
-from shapelens.source.classes import ClassStatement, Names, heads, last_line, relocated
+from shapelens.source.classes import ClassStatement, StatementNames, heads, last_line, relocated
 from shapelens.source.classes_by_ast import read_by_ast
 from shapelens.source.classes_by_libcst import read_by_libcst
 from shapelens.source.position_map import common_prefix, common_suffix
@@ -24,7 +24,7 @@ class TopLevelStatement:
     base: int
     lines: tuple[LogicalLine, ...]
     classes: list[ClassStatement]
-    names: Names
+    names: StatementNames
     error: syntax.Unparsable | None = None  # if set, classes and names are those of the last good version, as far as there is one
 
     def function_around(self, number: int) -> str | None:
@@ -149,10 +149,10 @@ def _parsed(piece: str, chunk: Chunk) -> TopLevelStatement:
             known = read_by_libcst(syntax.parse(piece, chunk.lines, chunk.start), piece, chunk.lines, chunk.start)
         classes, names = known
     except syntax.Unparsable as error:
-        return TopLevelStatement(piece, chunk.start, chunk.lines, [], Names(), error)
+        return TopLevelStatement(piece, chunk.start, chunk.lines, [], StatementNames(), error)
     except RecursionError:
         return TopLevelStatement(
-            piece, chunk.start, chunk.lines, [], Names(), syntax.Unparsable("the statement is nested too deeply", 1, 0, 1, 1)
+            piece, chunk.start, chunk.lines, [], StatementNames(), syntax.Unparsable("the statement is nested too deeply", 1, 0, 1, 1)
         )
     return TopLevelStatement(piece, chunk.start, chunk.lines, classes, names)
 

@@ -26,7 +26,7 @@ def find_examples(runner: ExampleRunner, search: Search, evaluated: List[Evaluat
 
     Returns whether that was done before the run's deadline; what was seen until then is in the trace.
     """
-    stage = _Stage(runner, search, evaluated)
+    stage = _SearchStage(runner, search, evaluated)
     try:
         stage.run()
     except DeadlineReached:  # Nobody asked for these examples: that there is no time for all of them is no mistake of the file.
@@ -37,7 +37,7 @@ def find_examples(runner: ExampleRunner, search: Search, evaluated: List[Evaluat
     return True
 
 
-class _Run(NamedTuple):
+class _ExampleOutcome(NamedTuple):
     """What became of one example."""
 
     example: ExampleRun
@@ -51,7 +51,7 @@ class _Run(NamedTuple):
         return self.example.error is None and not self.calls.mismatches
 
 
-class _Stage:
+class _SearchStage:
     """One search, and what was made of its events so far."""
 
     def __init__(self, runner: ExampleRunner, search: Search, evaluated: List[Evaluated]) -> None:
@@ -64,7 +64,7 @@ class _Stage:
         for given in evaluated:  # Where an example that was given fails, what it did not come to has no other one either.
             self._finder.reached.update(type(module) for module in given.calls.modules)
         self._shown: List[bool] = []  # whether it was doubtful, of what was shown before the first example ran
-        self._last: Optional[_Run] = None
+        self._last: Optional[_ExampleOutcome] = None
         self._before = Marks(runner.trace)  # the last run
         self._runs: Dict[str, ExampleRun] = {}  # by class
 
@@ -107,7 +107,7 @@ class _Stage:
             _describe(run.example, found, run.calls)
             self._record(run, found)
 
-    def _record(self, run: _Run, found: FoundExample) -> None:
+    def _record(self, run: _ExampleOutcome, found: FoundExample) -> None:
         runner = self._runner
         self._runs[found.target] = run.example
         if run.evaluated is not None:
@@ -145,7 +145,7 @@ class _Stage:
         runner.findings.say(trace, partial(_layers, runner, run), suspected=True)
 
 
-def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) -> _Run:
+def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) -> _ExampleOutcome:
     # What is known before the end, which a deadline may keep it from reaching.
     example = ExampleRun(
         found.target, found.expression, evidence=found.evidence, where=found.where, call=found.call, doubtful=found.doubtful
@@ -162,10 +162,10 @@ def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) 
         runner.trace.mismatches += calls.mismatches
         example.error, example.error_kind = "it takes too long to run it to its end", "exception"
     _describe(example, found, calls)
-    return _Run(example, number, first_layer, evaluated, calls)
+    return _ExampleOutcome(example, number, first_layer, evaluated, calls)
 
 
-def _layers(runner: ExampleRunner, run: _Run, wanted: Set[int]) -> List[LayerSeen]:
+def _layers(runner: ExampleRunner, run: _ExampleOutcome, wanted: Set[int]) -> List[LayerSeen]:
     """Layers by their indices, also those of an example that is not recorded yet."""
     known = [runner.trace.layers[index] for index in sorted(wanted) if index < run.first_layer]
     own = {index - run.first_layer for index in wanted if index >= run.first_layer}

@@ -9,12 +9,12 @@ import pytest
 
 from shapelens.protocol import Mismatch
 from shapelens.worker.calls.refused_constructors import guarding
-from shapelens.worker.meta.mode import Meta
+from shapelens.worker.meta.mode import MetaMode
 from shapelens.worker.sandbox.limits import TooLong
 from shapelens.worker.search.adjusting.adjustments import adjusted
 from shapelens.worker.search.candidates.build_plans import build_plans
 from shapelens.worker.search.evidence import BuildPlan
-from shapelens.worker.search.trials.trial import Refused
+from shapelens.worker.search.trials.trial import RefusedInput
 from worker.search.documents import Document
 
 MOST = 12
@@ -322,9 +322,9 @@ def test_a_layer_that_ends_an_attempt_says_by_what_it_divides(document: Callable
     way = next(iter(build_plans(made.names["Net"], made.names, made.tree)))
 
     def refused(module: Any, error: Exception) -> None:
-        raise Refused(Mismatch("layer-arguments", str(error), type(error).__name__, None, [], 0))
+        raise RefusedInput(Mismatch("layer-arguments", str(error), type(error).__name__, None, [], 0))
 
-    with guarding(Meta(), refused), pytest.raises(Refused) as ended:
+    with guarding(MetaMode(), refused), pytest.raises(RefusedInput) as ended:
         made.build(way.text())
     others = adjusted(way, ended.value, made.names["Net"], made.names, made.tree)
     assert others[0].text() == "Net(width=96)"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Code:
+class FindingCode:
     """What a code stands for. severity: "error" | "warning" | "information" | "hint", unless the settings say another."""
 
     name: str
@@ -18,189 +18,189 @@ class Code:
 
 
 _ALL = (
-    Code(
+    FindingCode(
         "linear-in-features",
         "The last dim of a Linear layer's input is not its `in_features`.",
         "`nn.Linear(576, 120)` gets `[B, 400]`",
     ),
-    Code(
+    FindingCode(
         "bilinear-in-features",
         "The last dim of an input of a Bilinear layer is not its `in1_features` or `in2_features`.",
         "`nn.Bilinear(8, 16, 4)` gets `[B, 8]` and `[B, 12]`",
     ),
-    Code(
+    FindingCode(
         "conv-in-channels",
         "The channels of the input of a convolution, or a transposed one, are not its `in_channels`.",
         "`nn.Conv2d(8, 16, 5)` gets `[B, 6, 14, 14]`",
     ),
-    Code(
+    FindingCode(
         "norm-num-features",
         "The channels that a BatchNorm or InstanceNorm gets are not its `num_features`.",
         "`nn.BatchNorm2d(32)` gets `[B, 16, 8, 8]`",
     ),
-    Code(
+    FindingCode(
         "norm-num-channels",
         "The channels that a GroupNorm gets are not its `num_channels`.",
         "`nn.GroupNorm(4, 32)` gets `[B, 16, 8, 8]`",
     ),
-    Code(
+    FindingCode(
         "norm-normalized-shape",
         "The last dims of the input of a LayerNorm or RMSNorm are not its `normalized_shape`.",
         "`nn.LayerNorm(64)` gets `[B, T, 72]`",
     ),
-    Code(
+    FindingCode(
         "rnn-input-size",
         "The features of the input of an RNN, LSTM, GRU or of one of their cells are not its `input_size`.",
         "`nn.LSTM(16, 32)` gets `[T, B, 24]`",
     ),
-    Code(
+    FindingCode(
         "attention-embed-dim",
         "The features of a query, key or value are not the `embed_dim`, `kdim` or `vdim` of the layer (`d_model` in a Transformer).",
         "`nn.MultiheadAttention(64, 4)` gets `[T, B, 48]`",
     ),
-    Code(
+    FindingCode(
         "attention-heads",
         "`embed_dim` is not divisible by `num_heads`.",
         "`nn.MultiheadAttention(64, 5)`",
     ),
-    Code(
+    FindingCode(
         "layer-arguments",
         "A layer is constructed with arguments that it cannot have, as groups that do not divide the channels or a negative size.",
         "`nn.Conv2d(6, 16, 3, groups=4)`",
     ),
-    Code(
+    FindingCode(
         "embedding-dtype",
         "The indices of an Embedding are not integers.",
         "`nn.Embedding(10, 4)` gets `[B, T]` of float32",
     ),
-    Code(
+    FindingCode(
         "embedding-range",
         "An index that is known lies outside of an Embedding's `num_embeddings`.",
         "`nn.Embedding(10, 4)` gets `torch.arange(20)`",
     ),
-    Code(
+    FindingCode(
         "attention",
         "The shapes of query, key, value and mask of a scaled dot product attention do not go together.",
         "`F.scaled_dot_product_attention(q, k, v)` with `q` `[B, 4, T, 16]` and `k` `[B, 4, T, 24]`",
     ),
-    Code(
+    FindingCode(
         "kernel-size",
         "The window of a convolution or pooling is larger than the (padded) picture, or the output would be empty.",
         "`nn.MaxPool2d(8)` gets `[B, 16, 5, 5]`",
     ),
-    Code(
+    FindingCode(
         "matmul",
         "The inner sizes of a matrix product (`@`, `matmul`, `bmm`, `F.linear`, …) differ.",
         "`[B, 72] @ [144, 11]`",
     ),
-    Code(
+    FindingCode(
         "broadcast",
         "Two tensors of an elementwise operation differ in a size that is 1 in neither.",
         "`[B, 3, 4] + [B, 5, 4]`",
     ),
-    Code(
+    FindingCode(
         "cat",
         "The tensors of a `cat` or `stack` differ in a dim other than the one they are joined along.",
         "`torch.cat([a, b], 1)` of `[B, 3, 8]` and `[B, 3, 9]`",
     ),
-    Code(
+    FindingCode(
         "view",
         "A `view`, `reshape` or `unflatten` asks for another number of elements than the tensor has, or its strides don't allow the view.",
         "`x.view(-1, 399)` of `[B, 16, 5, 5]`",
     ),
-    Code(
+    FindingCode(
         "einsum",
         "The tensors of an `einsum` do not have the dims that its equation says, or a letter stands for two sizes.",
         '`torch.einsum("bij,bjk->bik", a, b)` of `[B, 3, 4]` and `[B, 5, 6]`',
     ),
-    Code(
+    FindingCode(
         "dim",
         "A `dim` argument lies outside the tensor's dims, or there are more or fewer of them than the tensor has.",
         "`x.permute(0, 2, 1)` of `[B, 3, 8, 8]`",
     ),
-    Code(
+    FindingCode(
         "index",
         "An index lies outside the size that it indexes.",
         "`x[:, 3]` of `[B, 3]`",
     ),
-    Code(
+    FindingCode(
         "backward-scalar",
         "`backward()` starts from more than one number, and is not told their gradients.",
         "`loss.backward()` of `[64]`",
     ),
-    Code(
+    FindingCode(
         "split",
         "The sizes of a `split` do not add up to the size that is split.",
         "`x.split([4, 5], 1)` of `[B, 8]`",
     ),
-    Code(
+    FindingCode(
         "shape",
         "An operation cannot work with the shapes that it was given, for a reason that has no code of its own.",
         "`torch.cross(a, b)` of `[B, 4]` and `[B, 4]`",
     ),
-    Code(
+    FindingCode(
         "dtype",
         "The dtypes of an operation's inputs do not go together, or the operation does not take this dtype.",
         "`torch.matmul(a, b)` of float32 and float64",
     ),
-    Code(
+    FindingCode(
         "data-dependent",
         "The code needs the values of a tensor, which only real data has: a condition takes the path that goes on, a number ends the run.",
         "`sorted(x.tolist())`",
         "hint",
     ),
-    Code(
+    FindingCode(
         "exception",
         "The code raised an exception that has no code of its own while the example ran.",
         "`x.sise(0)`",
     ),
-    Code(
+    FindingCode(
         "example",
         "The example cannot be evaluated: its syntax is wrong, or it names something that the file does not have.",
         "`# shapelens: Nett()(f32[B:2, 3])`",
     ),
-    Code(
+    FindingCode(
         "definition",
         "A definition of the file (a class, a function's default, an assignment that a model needs) raised an exception.",
         "`class Net(nn.Modul):`",
     ),
-    Code("syntax", "The file is not valid Python, so nothing was run.", "`def forward(self, x:`"),
-    Code("deadline", "The run did not end within the deadline (setting `deadline`).", "`while True: pass`"),
-    Code("memory", "The run asked for more memory than the limit (setting `memoryLimit`).", "`bytearray(10**11)`"),
-    Code("exit", "The code ended the Python process.", "`sys.exit(1)`"),
-    Code("crash", "The Python process that ran the code crashed.", "`ctypes.string_at(0)`"),
-    Code(
+    FindingCode("syntax", "The file is not valid Python, so nothing was run.", "`def forward(self, x:`"),
+    FindingCode("deadline", "The run did not end within the deadline (setting `deadline`).", "`while True: pass`"),
+    FindingCode("memory", "The run asked for more memory than the limit (setting `memoryLimit`).", "`bytearray(10**11)`"),
+    FindingCode("exit", "The code ended the Python process.", "`sys.exit(1)`"),
+    FindingCode("crash", "The Python process that ran the code crashed.", "`ctypes.string_at(0)`"),
+    FindingCode(
         "no-example",
         "No way was found to build a class and call it, so nothing of it was seen; an example above the class helps.",
         "`def forward(self, batch: Batch):`",
         "hint",
     ),
-    Code(
+    FindingCode(
         "missing-import",
         "A module could not be imported; a stand-in took its place, and what comes out of it is unknown.",
         "`import einopz`",
         "information",
     ),
-    Code(
+    FindingCode(
         "missing-file",
         "The code reads a file that is not there, or saved weights; a stand-in took its place, and what follows from it is unknown.",
         '`open("vocabulary.txt")`',
         "hint",
     ),
-    Code(
+    FindingCode(
         "unavailable",
         "The code asks for a data set, environment, device, network or service that is not at hand; what follows from it is unknown.",
         '`gym.make("Pong-v0")`',
         "hint",
     ),
-    Code(
+    FindingCode(
         "outer-product",
         "A tensor of size 1 in its last dim meets one without that dim, and each element is paired with every other.",
         "`pred - target` of `[B, 1]` and `[B]` is `[B, B]`",
         "warning",
         lint=True,
     ),
-    Code(
+    FindingCode(
         "unused-layer",
         "A layer is constructed, but no example calls it and no code of its class reads it.",
         "`self.fc3 = nn.Linear(84, 10)`",
@@ -208,34 +208,34 @@ _ALL = (
         lint=True,
         unnecessary=True,
     ),
-    Code(
+    FindingCode(
         "squeeze-batch",
         "A `squeeze()` without `dim` drops the batch too when that is 1: a warning where it does so in the example.",
         "`x.squeeze()` of `[B, 1]`",
         "information",
         lint=True,
     ),
-    Code(
+    FindingCode(
         "norm-single-value",
         "A normalisation gets a single value to take the mean and variance of: less than an error where it only fails in training.",
         "`nn.BatchNorm2d(8)` gets `[1, 8, 1, 1]`",
         lint=True,
     ),
-    Code(
+    FindingCode(
         "softmax-single-value",
         "A softmax over a dim that a layer gives size 1 is 1 everywhere.",
         "`nn.Linear(8, 1)(x).softmax(-1)`",
         "warning",
         lint=True,
     ),
-    Code(
+    FindingCode(
         "softmax-dim",
         "A softmax without `dim` normalises a tensor of three dims over the first, the batch.",
         "`F.softmax(x)` of `[B, T, 8]`",
         "warning",
         lint=True,
     ),
-    Code(
+    FindingCode(
         "loss-input",
         "A loss that takes logits or log-probabilities gets the result of a softmax or sigmoid.",
         "`F.cross_entropy(x.softmax(1), y)`",
@@ -244,7 +244,7 @@ _ALL = (
     ),
 )
 
-CODES: dict[str, Code] = {code.name: code for code in _ALL}
+CODES: dict[str, FindingCode] = {code.name: code for code in _ALL}
 
 
 def is_lint(code: str) -> bool:

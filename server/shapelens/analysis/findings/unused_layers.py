@@ -40,7 +40,7 @@ def unused_layers(places: Places) -> Iterator[tuple[LayerSeen, Place]]:
     used = _used_paths(own)
     used_places = {_place_of(layer) for layer in own if (layer.example, layer.path) in used}
     used_places |= {_place_of(layer) for layer in trace.layers if layer.calls or layer.call_span is not None}
-    code = _Code.of(places.module)
+    code = _AttributeReads.of(places.module)
     told = set()
     for layer in candidates:
         owner_path, _, name = layer.path.rpartition(".")
@@ -132,7 +132,7 @@ def _reads(text: str) -> _Reads | None:
         return None
 
 
-class _Code:
+class _AttributeReads:
     """Which attributes the classes of a file read."""
 
     def __init__(self, statements: Iterable[_Reads]) -> None:
@@ -145,11 +145,11 @@ class _Code:
             self._others += [each.others, each.texts]
 
     @staticmethod
-    def of(module: Module) -> _Code | None:
+    def of(module: Module) -> _AttributeReads | None:
         """What the classes of a text read; None where it does not parse."""
         found = [_reads(item.statement.text) for item in module.statements.placed]
         known = [each for each in found if each is not None]
-        return _Code(known) if len(known) == len(found) else None
+        return _AttributeReads(known) if len(known) == len(found) else None
 
     def reads(self, class_name: str, attribute: str) -> bool:
         """Whether code of the file may read this attribute of an instance of the class; True where its bases are not all known."""

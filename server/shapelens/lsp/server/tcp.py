@@ -29,7 +29,7 @@ READ_SIZE = 1 << 16
 Serve = Callable[[Messages, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Refused(Exception):
+class RefusedConnection(Exception):
     """A connection that is not served; the message says why."""
 
 
@@ -47,8 +47,8 @@ async def listen(port: int, serve: Serve) -> None:
             greeting = await asyncio.wait_for(_greeting(reader, splitter, messages), LONGEST_GREETING)
             _check(greeting, token, writer)
             if is_taken:
-                raise Refused("another client is being served")
-        except (Refused, OSError, asyncio.TimeoutError) as error:
+                raise RefusedConnection("another client is being served")
+        except (RefusedConnection, OSError, asyncio.TimeoutError) as error:
             logger.warning("a connection was refused: %s", str(error) or "it did not say anything")
             writer.close()
             return
@@ -71,40 +71,40 @@ async def listen(port: int, serve: Serve) -> None:
 
 
 async def _greeting(reader: asyncio.StreamReader, splitter: Splitter, messages: Messages) -> bytes:
-    """The body of the first message; it stands in `messages`, with those that came with it. Raises Refused and OSError."""
+    """The body of the first message; it stands in `messages`, with those that came with it. Raises RefusedConnection and OSError."""
     first, size = b"", 0
     while chunk := await reader.read(READ_SIZE):
         size += len(chunk)
         first = (first + chunk[: len(HEADERS)])[: len(HEADERS)].lower()
         if not HEADERS.startswith(first):
-            raise Refused("it does not speak LSP")
+            raise RefusedConnection("it does not speak LSP")
         if size > LARGEST_GREETING:
-            raise Refused("its first message is too large")
+            raise RefusedConnection("its first message is too large")
         bodies = list(splitter.feed(chunk))
         for body in bodies:
             messages.put(body)
         if bodies:
             return bodies[0]
-    raise Refused("it ended before it had said `initialize`")
+    raise RefusedConnection("it ended before it had said `initialize`")
 
 
 def _check(greeting: bytes, token: str, writer: asyncio.StreamWriter) -> None:
-    """Raise Refused unless this is an `initialize` with the token; one without is told so."""
+    """Raise RefusedConnection unless this is an `initialize` with the token; one without is told so."""
     try:
         message = json.loads(greeting)
         method, number, params = message["method"], message["id"], message["params"]
     except (ValueError, RecursionError, LookupError, TypeError):
-        raise Refused("its first message is not `initialize`") from None
+        raise RefusedConnection("its first message is not `initialize`") from None
     options = params.get("initializationOptions") if isinstance(params, dict) else None
     said = options.get("token") if isinstance(options, dict) else None
     if method != types.INITIALIZE:
-        raise Refused("its first message is not `initialize`")
+        raise RefusedConnection("its first message is not `initialize`")
     if not isinstance(said, str) or not hmac.compare_digest(said.encode("utf-8", "replace"), token.encode("utf-8", "replace")):
         problem = "the token is wrong or missing: initializationOptions need the `token` that the server has printed"
         error = {"code": types.LSPErrorCodes.RequestFailed.value, "message": f"ShapeLens: {problem}"}
         body = json.dumps({"jsonrpc": "2.0", "id": number, "error": error}).encode()
         writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        raise Refused(problem)
+        raise RefusedConnection(problem)
 
 
 async def _read(reader: asyncio.StreamReader, splitter: Splitter, messages: Messages) -> None:

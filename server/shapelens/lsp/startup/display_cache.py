@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shapelens.cache.environments import Environments
-from shapelens.cache.inputs import Inputs, ReadState, digest, version
+from shapelens.cache.inputs import ReadState, ResultInputs, digest, version
 from shapelens.cache.store import Store
 from shapelens.runner.allowed_interpreters import AllowedInterpreters
 
@@ -42,7 +42,7 @@ class DisplayCache:
     def __init__(self, store: Store, interpreter: str | None, params: dict[str, Any]) -> None:
         """`interpreter`: the option of the command line; `params`: those of `initialize`."""
         self._store = store
-        self._inputs = Inputs()
+        self._inputs = ResultInputs()
         self._environments = Environments(store)
         lasting = {name: value for name, value in params.items() if name not in PASSING}
         self._client = digest(version(), interpreter, lasting, [os.environ.get(name) for name in VARIABLES])

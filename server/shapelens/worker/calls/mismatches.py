@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Tuple
 import torch
 
 from ...protocol import Mismatch, Span, Trace
-from ..meta.mode import NEEDS_DATA, Failure, Meta
+from ..meta.mode import NEEDS_DATA, FailedTorchCall, MetaMode
 from ..trace import provenance
 from ..trace.frames import Frames
 from ..trace.suspects import modules_running, suspects_of, tensors_of
@@ -80,7 +80,7 @@ def one_line(error: BaseException, limit: int = 500) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def code_of(error: BaseException, failure: Optional[Failure]) -> str:
+def code_of(error: BaseException, failure: Optional[FailedTorchCall]) -> str:
     """The finding's code; "exception" for anything that is not torch's complaint."""
     text = str(error)
     if NEEDS_DATA.search(text):
@@ -107,7 +107,9 @@ def _raised_by_torch(error: BaseException) -> bool:
     return traceback is not None and str(traceback.tb_frame.f_globals.get("__name__", "")).startswith("torch.")
 
 
-def mismatch_of(error: BaseException, example: int, frames: Frames, meta: Meta, calls: Any, trail: Optional[List[Span]] = None) -> Mismatch:
+def mismatch_of(
+    error: BaseException, example: int, frames: Frames, meta: MetaMode, calls: Any, trail: Optional[List[Span]] = None
+) -> Mismatch:
     """What an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
     trail = frames.trail_of(error.__traceback__) if trail is None else trail
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None

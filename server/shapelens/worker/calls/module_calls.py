@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Seq
 import torch
 
 from ...protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark, Span
-from ..meta.mode import Meta, NotRecovered, made, spread
+from ..meta.mode import MetaMode, NotRecovered, made, spread
 from ..rewrite.instrument import Site
 from ..trace import provenance
 from ..trace.frames import Frames
@@ -36,7 +36,7 @@ KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape"
 class Calls:
     """Watches the construction and the calls of all modules during an example."""
 
-    def __init__(self, recorder: Recorder, meta: Meta, frames: Frames, defined: Sequence[Tuple[Any, Optional[Span]]] = ()) -> None:
+    def __init__(self, recorder: Recorder, meta: MetaMode, frames: Frames, defined: Sequence[Tuple[Any, Optional[Span]]] = ()) -> None:
         self.recorder = recorder
         self.meta = meta
         self.frames = frames

@@ -13,7 +13,7 @@ import torch
 
 from ...protocol import Mismatch
 from ..meta import expected_shapes
-from ..meta.mode import NEEDS_DATA, Meta, NotRecovered, made
+from ..meta.mode import NEEDS_DATA, MetaMode, NotRecovered, made
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in
@@ -37,7 +37,7 @@ FOLLOWS = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivi
 class Recovery:
     """What happens to failures during one example. `calls` is what watches the module calls of it."""
 
-    def __init__(self, calls: Any, meta: Meta, frames: Frames) -> None:
+    def __init__(self, calls: Any, meta: MetaMode, frames: Frames) -> None:
         self.calls = calls
         self.meta = meta
         self.frames = frames

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, List, Tuple
 
 import torch
 
-from ..meta.mode import Meta, NotRecovered
+from ..meta.mode import MetaMode, NotRecovered
 
 Module = torch.nn.Module
 
@@ -24,7 +24,7 @@ LAYERS = _layers()
 
 
 @contextlib.contextmanager
-def guarding(meta: Meta, refused: Callable[[Any, Exception], None]) -> Iterator[None]:
+def guarding(meta: MetaMode, refused: Callable[[Any, Exception], None]) -> Iterator[None]:
     """Hand the exceptions of constructors of torch's layers to `refused(module, error)`; they go on if it raises NotRecovered.
 
     What a layer builds inside of itself counts as part of its own constructor.
@@ -39,7 +39,7 @@ def guarding(meta: Meta, refused: Callable[[Any, Exception], None]) -> Iterator[
             cls.__init__ = initialise
 
 
-def _guarded(cls: Any, initialise: Any, meta: Meta, refused: Callable[[Any, Exception], None]) -> Any:
+def _guarded(cls: Any, initialise: Any, meta: MetaMode, refused: Callable[[Any, Exception], None]) -> Any:
     @functools.wraps(initialise)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> None:
         meta.inside_layer += 1

@@ -15,7 +15,7 @@ from typing import Any, Callable, FrozenSet, Iterator, Optional
 
 from ..calls.module_calls import Calls
 from ..meta import op_cache
-from ..meta.mode import Meta
+from ..meta.mode import MetaMode
 from ..sandbox.limits import DeadlineReached, Interrupted, TooLong
 from ..trace.frames import Frames
 from ..trace.recorder import Recorder
@@ -40,7 +40,7 @@ def is_failure(error: BaseException, *, tried: bool = False) -> bool:
 class Evaluation:
     """What is evaluated in a workspace, and all that watches it. `calls` is the watch over the modules of what is evaluated now."""
 
-    def __init__(self, recorder: Recorder, meta: Meta, frames: Frames) -> None:
+    def __init__(self, recorder: Recorder, meta: MetaMode, frames: Frames) -> None:
         self.recorder = recorder
         self.meta = meta
         self.frames = frames

@@ -34,7 +34,7 @@ _OFFERED = {"torch": torch, "nn": torch.nn, "SimpleNamespace": SimpleNamespace} 
 Dim = Tuple[Optional[str], int]
 
 
-class _Shorthands(ast.NodeTransformer):
+class _ShorthandRewriter(ast.NodeTransformer):
     """`f32[B:2, 3]` → `__shapelens_make__("f32", (("B", 2), (None, 3)))`"""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -88,7 +88,7 @@ def package_of(names: Mapping[str, Any]) -> str:
 def compile_expression(expression: str) -> CodeType:
     """Compile an example. Raises SyntaxError with a message for the user."""
     tree = ast.parse(expression.strip(), EXAMPLE_FILE, mode="eval")
-    return compile(ast.fix_missing_locations(_Shorthands().visit(tree)), EXAMPLE_FILE, "eval")
+    return compile(ast.fix_missing_locations(_ShorthandRewriter().visit(tree)), EXAMPLE_FILE, "eval")
 
 
 class Maker:

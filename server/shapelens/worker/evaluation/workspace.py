@@ -20,8 +20,8 @@ from ..loading.definitions import KEPT
 from ..loading.importer import UserFinder, load, once
 from ..loading.missing_packages import MissingFinder
 from ..meta import op_cache
-from ..meta.mode import Meta
-from ..shims.command_line import Arguments
+from ..meta.mode import MetaMode
+from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
 from ..shims.replacements import harmless
 from ..trace.frames import Frames
@@ -40,7 +40,7 @@ class Workspace:
         self.trace = Trace(run.file)
         PREPARED.forget_run()
         self.recorder = Recorder(PREPARED.table, lambda module, site: self.evaluation.calls.reported(module, site))
-        self.meta = Meta()
+        self.meta = MetaMode()
         self.frames = Frames(run.file, run.root, self.recorder)
         self.evaluation = Evaluation(self.recorder, self.meta, self.frames)
         self.progress = Progress()
@@ -55,7 +55,7 @@ class Workspace:
         run = self.run
         before = list(sys.path), list(sys.argv)
         former_folder = os.getcwd()
-        sys.argv = Arguments([run.file])
+        sys.argv = CommandLine([run.file])
         sys.meta_path.insert(0, self.finder)
         sys.meta_path.append(self.missing)
         absences.watch(self.frames.is_user_file)

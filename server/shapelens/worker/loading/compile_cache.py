@@ -20,7 +20,7 @@ MOST_REWRITTEN = 1 << 21  # bytes of text that are kept rewritten, with some 300
 MOST_COMPILED = 1 << 23  # bytes of text that are kept at all
 
 
-class Program(NamedTuple):
+class CompiledFile(NamedTuple):
     """A file whose statements are compiled. first: its first site; None where it is not rewritten."""
 
     state: Tuple[int, int]
@@ -34,10 +34,10 @@ class Prepared:
     def __init__(self) -> None:
         self.table = SiteTable()
         self.unprepared: List[str] = []  # what runs of this process would have liked to find
-        self._programs: Dict[str, Program] = {}
+        self._programs: Dict[str, CompiledFile] = {}
         self._rewritten = self._compiled = 0
 
-    def program(self, file: str) -> Optional[Program]:
+    def program(self, file: str) -> Optional[CompiledFile]:
         """The program of a file as it is on disk now; None where there is none."""
         program = self._programs.get(file)
         if program is not None and program.state == state_of(file):
@@ -78,7 +78,7 @@ class Prepared:
             self._rewritten += state[1]
         self.table.keep()
         self._compiled += state[1]
-        self._programs[file] = Program(state, tree, first)
+        self._programs[file] = CompiledFile(state, tree, first)
         return True
 
 

@@ -23,7 +23,7 @@ from ..trace.module_names import package_of, search_path
 from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
 from ..unknown.unknown_sizes import of_numbers, turn, turns
-from .compile_cache import PREPARED, Program, state_of
+from .compile_cache import PREPARED, CompiledFile, state_of
 from .definitions import KEPT, Definitions
 from .incremental_parse import SITES, Parsed, level_of, reparsed, rewrite_new
 from .missing_packages import MissingFinder
@@ -50,7 +50,7 @@ class _ModuleOfDefinitions(ModuleType):
         raise AttributeError("module %r has no attribute %r" % (self.__name__, name))
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
+class _UserModuleLoader(importlib.machinery.SourceFileLoader):
     """Python's own loader, but for how it executes a text, and which one."""
 
     def __init__(self, finder: "UserFinder", name: str, file: str) -> None:
@@ -88,7 +88,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         self.on_failure = on_failure
         self.trees: Dict[str, ast.Module] = {}  # rewritten once, as a file may be loaded under two names
         self.asked: Set[str] = set()  # top-level names that the finders behind Python's own were asked for
-        self.programs: Dict[str, Optional[Program]] = {}
+        self.programs: Dict[str, Optional[CompiledFile]] = {}
         self.loaded: List[str] = []  # the user's files, in the order in which they were imported
         self.last: Optional[Parsed] = None  # the document, once it is rewritten
         self.former: Dict[Hashable, ast.stmt] = {}  # statements of earlier texts of it
@@ -131,7 +131,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
             self.states[file] = self.texts[file] if file in self.texts else state_of(file)
         return self.spec(fullname, file) if file in self.texts or self._is_worth_it(file) else None
 
-    def _program(self, file: str) -> Optional[Program]:
+    def _program(self, file: str) -> Optional[CompiledFile]:
         """What was prepared for a file, if that will do."""
         if file not in self.programs:
             self.programs[file] = None if file in self.texts else PREPARED.program(file)
@@ -152,7 +152,9 @@ class UserFinder(importlib.abc.MetaPathFinder):
     def spec(self, name: str, file: str) -> Any:
         """The spec of a module that is the user's."""
         folders = [os.path.dirname(file)] if os.path.basename(file) == "__init__.py" else None
-        return importlib.util.spec_from_file_location(name, file, loader=_Loader(self, name, file), submodule_search_locations=folders)
+        return importlib.util.spec_from_file_location(
+            name, file, loader=_UserModuleLoader(self, name, file), submodule_search_locations=folders
+        )
 
     def text_of(self, file: str) -> str:
         """A file's text in the editor, or else on disk. Raises OSError, SyntaxError and UnicodeDecodeError."""

@@ -19,7 +19,7 @@ _SIZE = 1024  # bytes of an entry
 _ENTRY = struct.Struct("=qdii?H")  # number, since, first line, last line, whether it is an import, length of the file's name
 
 
-class Executing(NamedTuple):
+class RunningStatement(NamedTuple):
     """A statement at module level. since: of `time.monotonic`."""
 
     file: str
@@ -48,9 +48,9 @@ class LoadProgress:
         """All that was to be loaded is."""
         self._memory[: _ENTRY.size] = bytes(_ENTRY.size)
 
-    def stack(self) -> List[Executing]:
+    def stack(self) -> List[RunningStatement]:
         """What is being executed, the document's statement first; nothing before the load and after it."""
-        found: List[Executing] = []
+        found: List[RunningStatement] = []
         last = 0
         for start in range(0, MOST_LEVELS * _SIZE, _SIZE):
             count, since, line, end_line, is_import, length = _ENTRY.unpack_from(self._memory, start)
@@ -58,7 +58,7 @@ class LoadProgress:
                 break
             last = count
             name = self._memory[start + _ENTRY.size : start + _ENTRY.size + length]
-            found.append(Executing(name.decode("utf-8", "surrogateescape"), line, end_line, is_import, since))
+            found.append(RunningStatement(name.decode("utf-8", "surrogateescape"), line, end_line, is_import, since))
         return found
 
     def close(self) -> None:
@@ -66,11 +66,11 @@ class LoadProgress:
         self._memory.close()
 
 
-class _Shared:
+class _OwnProgress:
     progress: Optional[LoadProgress] = None  # of this process, where somebody wants to see it
 
 
-shared = _Shared()
+shared = _OwnProgress()
 
 
 def memory() -> int:

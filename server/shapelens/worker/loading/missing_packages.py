@@ -21,7 +21,7 @@ from ..unknown.stand_ins import StandInModule
 EXPECT_FAILURE = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
-class _Loader(importlib.abc.Loader):
+class _StandInLoader(importlib.abc.Loader):
     def create_module(self, spec: Any) -> ModuleType:
         return StandInModule(spec.name)
 
@@ -49,7 +49,7 @@ class MissingFinder(importlib.abc.MetaPathFinder):
             if not frames or any(self._expects_failure(frame) for frame in frames):
                 return None
             self._on_missing(fullname, frames)
-        return importlib.machinery.ModuleSpec(fullname, _Loader(), is_package=True)
+        return importlib.machinery.ModuleSpec(fullname, _StandInLoader(), is_package=True)
 
     def is_guarded(self) -> bool:
         """Whether an import that is under way may fail: some `try` of those that led to it expects that."""

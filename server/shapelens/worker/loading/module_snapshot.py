@@ -66,7 +66,7 @@ class ModuleSnapshot:
     """
 
     def __init__(self, module: ModuleType, imported: Set[str]) -> None:
-        values = _Values(module)
+        values = _ObjectReader(module)
         names = [name for name in module.__dict__ if name not in imported and not name.startswith("__shapelens_")]
         try:
             self.held = {name: values.read(module.__dict__[name]) for name in names}
@@ -84,7 +84,7 @@ def contents(cell: Any) -> Any:
         return None
 
 
-class _Values:
+class _ObjectReader:
     """Reads values, each object once."""
 
     def __init__(self, module: ModuleType) -> None:

@@ -13,7 +13,7 @@ from ...protocol import Span
 from ..meta import op_cache
 from ..trace.autocast import autocast_is_on
 from ..trace.module_memory import parts_of
-from ..trace.provenance import Node
+from ..trace.provenance import Derivation
 from ..trace.recorder import Seen
 from ..trace.value_summary import MODE, ORIGIN, STAND_IN, VAGUE
 from ..unknown import unknown_sizes
@@ -49,7 +49,7 @@ class BuiltModule:
 class KnownCall(NamedTuple):
     """A call of a module. `nodes`: where the tensors that it was given came from."""
 
-    nodes: List[Optional[Node]]
+    nodes: List[Optional[Derivation]]
     reached: Set[int]
     result: Any  # as `describe` gives it
     given: Any  # what is told by its identity has to stay alive
@@ -147,7 +147,7 @@ def make(described: Any, given: List[Tensor], through: Optional[List[Any]]) -> A
         if stand_in:
             tensor.__dict__[STAND_IN] = stand_in
         if node is not None:
-            tensor.__dict__[ORIGIN] = node.copy() if through is None else Node(node.operation, shape, through)
+            tensor.__dict__[ORIGIN] = node.copy() if through is None else Derivation(node.operation, shape, through)
         return tensor
     if kind == _VALUE:
         return described[1]

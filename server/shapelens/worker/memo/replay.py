@@ -13,7 +13,7 @@ import torch
 
 from ..calls.module_calls import Calls
 from ..meta import op_cache
-from ..trace.provenance import INPUT, Node
+from ..trace.provenance import INPUT, Derivation
 from ..trace.value_summary import LAYER, MODE, ORIGIN
 from .construction import inert_class_of
 from .memo import BuiltModule, KnownCall, Memo, is_as_built, key_of, make
@@ -208,7 +208,7 @@ def _inert(module: Any) -> Any:
     return module
 
 
-def _follows(called: KnownCall, nodes: List[Optional[Node]]) -> bool:
+def _follows(called: KnownCall, nodes: List[Optional[Derivation]]) -> bool:
     """Let what a call computed follow from other inputs than it did; whether that can be said."""
     if any((before is None) is not (now is None) or (before is INPUT and now is not INPUT) for before, now in zip(called.nodes, nodes)):
         return False

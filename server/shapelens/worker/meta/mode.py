@@ -4,7 +4,7 @@ Parameters, inputs and random numbers are meta tensors. `arange`, `linspace`, `z
 are real, so that `.item()`, `.tolist()`, `if` and boolean masks on them work. Where the two meet, the real one goes to the meta device.
 Whatever device user code names is ignored, and it is told that all tensors are on the CPU.
 
-`Meta` is the one mode of a run. On its way it notes where tensors came from (provenance.py), and which operation failed.
+`MetaMode` is the one mode of a run. On its way it notes where tensors came from (provenance.py), and which operation failed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class NotRecovered(Exception):
     """A failure has to take its course."""
 
 
-class Failure:
+class FailedTorchCall:
     """The torch function that raised last, and what it was given."""
 
     __slots__ = ("arguments", "error", "operation")
@@ -73,13 +73,13 @@ class Failure:
         self.error = error
 
 
-class Meta(TorchFunctionMode):
+class MetaMode(TorchFunctionMode):
     """Keeps a run on the meta device."""
 
     def __init__(self) -> None:
         super().__init__()
         self.inside_layer = 0  # inside a layer of torch's own nothing needs to be noted
-        self.failure: Optional[Failure] = None
+        self.failure: Optional[FailedTorchCall] = None
         self.remarks: Optional[Remarks] = None  # where to note what is odd
         self.recover: Optional[Callable[..., Any]] = None  # (func, args, kwargs, error) -> what takes the place of the result
         self.vague = False  # whether this example has a stand-in of which nothing is known
@@ -124,7 +124,7 @@ class Meta(TorchFunctionMode):
             ):
                 error = opinion.error
             if not self.inside_layer and (self.failure is None or self.failure.error is not error):
-                self.failure = Failure(getattr(func, "__name__", ""), list(provenance.tensors_in([args, kwargs])), error)
+                self.failure = FailedTorchCall(getattr(func, "__name__", ""), list(provenance.tensors_in([args, kwargs])), error)
             if self.recover is not None and not self.inside_layer:
                 try:
                     result = self.recover(func, *given, error)

@@ -208,13 +208,13 @@ class NeedsGraph(BaseException):
     """Gradients are asked for, but what they go through was looked up and has no graph: the evaluation has to be made again."""
 
 
-class _State:
+class _EvaluationState:
     off = False  # nothing is looked up for the rest of this run
     assumes_gradients = False  # nothing goes back through a graph: gradients are taken to be there (gradients.py)
     used = False  # something was, in this evaluation
 
 
-state = _State()
+state = _EvaluationState()
 
 
 def start() -> None:

@@ -18,7 +18,7 @@ from ..sandbox.monkeypatches import ProcessState
 from ..sandbox.originals import gc, os, select, time
 from ..sandbox.output import flush
 from ..sandbox.scratch_folder import scratch_of
-from ..sandbox.threads import Threads
+from ..sandbox.threads import OtherThreads
 from .framing import read_message
 from .messages import Begun, Imported, Learnt, Outdated, Rehearsal, Unsuited
 
@@ -39,7 +39,7 @@ def serve(numbers: List[int], project: Optional[LoadedProject], rehearsal: Optio
         gc.disable()  # A short-lived process need not collect, and each collection would copy pages of the parent.
         if project is not None and rehearsal is not None and not rehearsal.brief:
             redirect(os.open(os.devnull, os.O_WRONLY))
-            threads = Threads()
+            threads = OtherThreads()
             if not rehearse(rehearsal, project, jobs):
                 code = 70
                 return
@@ -171,7 +171,7 @@ def rehearse(run: Run, project: LoadedProject, jobs: int) -> bool:
         return not project.foreign_changes.are_made_since(before, None)  # The likeliest are looked at, as somebody waits.
 
 
-def _wait_beside(threads: Threads, jobs: int) -> None:
+def _wait_beside(threads: OtherThreads, jobs: int) -> None:
     """Wait for the job as long as the rehearsal has left threads behind, and end the process where one of these takes a processor."""
     while threads.are_left() and not select.select([jobs], [], [], LOOKING_SECONDS)[0]:
         if threads.spin():

@@ -11,7 +11,7 @@ import stat
 from typing import Dict, List, Optional
 
 from ...protocol import Run
-from ..loading.load_progress import Executing
+from ..loading.load_progress import RunningStatement
 from ..sandbox.originals import os
 
 LARGEST_FILE = 1 << 22  # bytes
@@ -20,7 +20,7 @@ LARGEST_FILE = 1 << 22  # bytes
 class Cause:
     """A statement that was being executed. An import is to blame as long as it stands there, other code until its file is changed."""
 
-    def __init__(self, executing: Executing, run: Run) -> None:
+    def __init__(self, executing: RunningStatement, run: Run) -> None:
         self._file = executing.file
         self._text = text_of(executing.file, run)
         lines = self._text.splitlines()[executing.line - 1 : executing.end_line]
@@ -34,7 +34,7 @@ class Cause:
         return not self._import <= {line.strip() for line in text.splitlines()}
 
 
-class _Failure:
+class _FailedLoad:
     def __init__(self, causes: List[Cause], failures: int) -> None:
         self.causes = causes
         self.failures = failures  # in a row
@@ -45,13 +45,13 @@ class FailedLoads:
     """By file, how its load failed."""
 
     def __init__(self) -> None:
-        self._failures: Dict[str, _Failure] = {}
+        self._failures: Dict[str, _FailedLoad] = {}
 
-    def note(self, run: Run, stack: List[Executing]) -> None:
+    def note(self, run: Run, stack: List[RunningStatement]) -> None:
         """A zygote for this run has failed. stack: what it was at, as far as that is known."""
         before = self._failures.get(run.file)
         causes = [Cause(each, run) for each in stack]
-        self._failures[run.file] = _Failure(causes, before.failures + 1 if before is not None else 1)
+        self._failures[run.file] = _FailedLoad(causes, before.failures + 1 if before is not None else 1)
 
     def forget(self, file: str) -> None:
         """A zygote has loaded the document, and has proven itself."""

@@ -232,7 +232,7 @@ def serve(number: int, begin: Begin) -> None:
     try:
         connection = socket.socket(fileno=number)
         loop = EventLoop()
-        own = _LibraryProcess(loop, connection, begin)
+        own = _LibraryServer(loop, connection, begin)
         loop.watch(number, own.read)
         loop.run()
     except BaseException:  # Nothing may get past this point: the stack of the process that forked this one is below.
@@ -241,7 +241,7 @@ def serve(number: int, begin: Begin) -> None:
         os._exit(0)
 
 
-class _LibraryProcess:
+class _LibraryServer:
     def __init__(self, loop: EventLoop, connection: socket.socket, begin: Begin) -> None:
         self._loop = loop
         self._connection = connection
@@ -284,7 +284,7 @@ class _LibraryProcess:
             self._loop.stopping = True
 
 
-class _TooLong(BaseException):
+class _ImportTooLong(BaseException):
     pass
 
 
@@ -296,7 +296,7 @@ def import_library(name: str) -> None:
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         importlib.import_module(name)
-    except (Exception, _TooLong, SystemExit):
+    except (Exception, _ImportTooLong, SystemExit):
         for part in [part for part in sys.modules if part == name or part.startswith(name + ".")]:
             del sys.modules[part]
     finally:
@@ -305,7 +305,7 @@ def import_library(name: str) -> None:
 
 
 def _stop(number: int, frame: Any) -> None:
-    raise _TooLong()
+    raise _ImportTooLong()
 
 
 def is_library(name: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, List, Optional
 
 from ...protocol import HEADER, Cancel, Finished, Loading, Preload, Run, Stop, decode
-from ..loading.load_progress import Executing
+from ..loading.load_progress import RunningStatement
 from ..sandbox.originals import os, time
 from ..sandbox.scratch_folder import clean_up_after_the_dead
 from . import child, library_process, zygote
@@ -20,7 +20,7 @@ from .failed_loads import FailedLoads
 from .framing import Splitter
 from .library_process import Libraries
 from .messages import Fork, Imported, Learnt, Outdated, Rehearsal, Unsuited
-from .zygote_slot import Stage, Zygote, ZygoteSlot
+from .zygote_slot import Zygote, ZygoteSlot, ZygoteStage
 
 QUIET_SECONDS = 1.0  # without a run, after which files are prepared for the next zygote
 PROVEN_SECONDS = 10.0  # for which a zygote has to live until its failures are forgotten
@@ -186,7 +186,7 @@ class MainProcess:
 
     def _prove(self, zygote: Optional[Zygote]) -> None:
         """A zygote that has been of use for some time can be loaded again."""
-        if zygote is not None and zygote.stage is not Stage.LOADING and time.monotonic() - zygote.began > PROVEN_SECONDS:
+        if zygote is not None and zygote.stage is not ZygoteStage.LOADING and time.monotonic() - zygote.began > PROVEN_SECONDS:
             self._failed.forget(zygote.loads.file)
 
     def _take_back(self, zygote: Zygote) -> None:
@@ -195,7 +195,7 @@ class MainProcess:
             self._queue.append(replace(zygote.background, background=False))
             zygote.background = None
 
-    def gone(self, zygote: Zygote, stack: List[Executing]) -> None:
+    def gone(self, zygote: Zygote, stack: List[RunningStatement]) -> None:
         """A zygote has ended, which it does not do by itself once it is ready and well."""
         if zygote.run is not None:
             self._refused = zygote.run.run_id
@@ -214,7 +214,7 @@ class MainProcess:
         return bool(self._imported)
 
 
-def _what_hangs(stack: List[Executing]) -> str:
+def _what_hangs(stack: List[RunningStatement]) -> str:
     if not stack:
         return "the file and what it imports took too long to load"
     return "loading does not come to an end: line %d of %s" % (stack[-1].line, os.path.basename(stack[-1].file))

@@ -18,7 +18,7 @@ from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.descriptors import Reserve
 from ..sandbox.limits import limit_memory, limit_time, no_time_limit
 from ..sandbox.originals import gc, os, time
-from ..sandbox.threads import Threads
+from ..sandbox.threads import OtherThreads
 from . import child
 from .child_pool import ChildPool
 from .event_loop import READ_SIZE, EventLoop, write_all
@@ -44,7 +44,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
         os.setsid()
         gc.disable()  # What is loaded stays: looking for garbage in between only takes time.
         child.redirect(output)
-        threads, reserve = Threads(), Reserve()
+        threads, reserve = OtherThreads(), Reserve()
         forbid()
         limit_memory(run.memory_limit)
         limit_time(LONGEST_LOAD)
@@ -64,7 +64,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
             sys.stdout.flush()
             child.redirect(os.open(os.devnull, os.O_WRONLY))
             write_all(outgoing, encode(Stands(loaded_packages())))
-            _Zygote(incoming, outgoing, project, None if awaited else run, threads).serve()
+            _ZygoteServer(incoming, outgoing, project, None if awaited else run, threads).serve()
     except BaseException:  # Nothing may get past this point: the parent's stack is below. Without a zygote runs take longer, that is all.
         traceback.print_exc()
         code = 70
@@ -72,8 +72,8 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
         os._exit(code)
 
 
-class _Zygote:
-    def __init__(self, incoming: int, outgoing: int, project: LoadedProject, rehearsal: Optional[Run], threads: Threads) -> None:
+class _ZygoteServer:
+    def __init__(self, incoming: int, outgoing: int, project: LoadedProject, rehearsal: Optional[Run], threads: OtherThreads) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self._project = project

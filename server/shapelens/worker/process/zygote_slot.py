@@ -7,7 +7,7 @@ from typing import Any, List, Optional, Set
 
 from ...protocol import HEADER, LONGEST_LOAD, Cancel, Run, decode, encode
 from ..loading import load_progress
-from ..loading.load_progress import Executing, LoadProgress
+from ..loading.load_progress import LoadProgress, RunningStatement
 from ..sandbox.limits import GRACE
 from ..sandbox.originals import time
 from ..sandbox.scratch_folder import clean_up
@@ -24,7 +24,7 @@ HANGING_SECONDS = 20.0  # in one statement that imports nothing, after which it 
 LOOKING_SECONDS = 0.25  # between looks at what is being loaded
 
 
-class Stage(enum.Enum):
+class ZygoteStage(enum.Enum):
     """What a zygote does."""
 
     LOADING = "loading"
@@ -42,7 +42,7 @@ class Zygote:
     def __init__(self, loop: EventLoop, forks: Any, run: Run, *, awaited: bool) -> None:
         self.loads = run
         self.awaited = awaited
-        self.stage = Stage.LOADING
+        self.stage = ZygoteStage.LOADING
         self.modules: Set[str] = set()  # the outermost packages that it has loaded
         self.run: Optional[Run] = None  # that it works on
         self.background: Optional[Run] = None  # that it does in the background
@@ -58,7 +58,7 @@ class Zygote:
         self.output, output_in = pipe_from(loop)  # what is printed while it loads
         self.pid = forks.fork(Fork("zygote", run, awaited), [jobs, results_in, output_in, memory])
 
-    def executing(self) -> List[Executing]:
+    def executing(self) -> List[RunningStatement]:
         """What it is loading, the document's statement first."""
         return self._progress.stack() if self._progress is not None else []
 
@@ -78,7 +78,7 @@ class Zygote:
 
     def has_loaded(self, modules: List[str]) -> None:
         """It is ready."""
-        self.stage, self.modules = Stage.READY, set(modules)
+        self.stage, self.modules = ZygoteStage.READY, set(modules)
         if self._progress is not None:
             self._progress.close()
             self._progress = None
@@ -102,12 +102,12 @@ class ZygoteSlot:
 
     def is_lent(self) -> bool:
         """Whether a run that somebody waits for is under way."""
-        return self.current is not None and self.current.stage is Stage.WORKING
+        return self.current is not None and self.current.stage is ZygoteStage.WORKING
 
     def ready_for(self, root: str) -> Optional[Zygote]:
         """A zygote that can take a run of this workspace folder now."""
         zygote = self.current
-        return zygote if zygote is not None and zygote.stage is Stage.READY and zygote.loads.root == root else None
+        return zygote if zygote is not None and zygote.stage is ZygoteStage.READY and zygote.loads.root == root else None
 
     def loading_for(self, root: str) -> Optional[Zygote]:
         """A zygote that still loads for this workspace folder."""
@@ -131,7 +131,7 @@ class ZygoteSlot:
 
     def lend(self, zygote: Zygote, run: Run) -> None:
         """Have a run done."""
-        zygote.stage, zygote.run = Stage.WORKING, run
+        zygote.stage, zygote.run = ZygoteStage.WORKING, run
         # It watches over its children itself.
         zygote.limit = self._loop.at(time.monotonic() + run.longest + 2 * GRACE, lambda: kill(zygote.pid))
         write_all(zygote.jobs, encode(run))
@@ -154,8 +154,8 @@ class ZygoteSlot:
     def end(self, zygote: Zygote) -> None:
         """End a zygote and its children, without waiting for that."""
         self._forget(zygote)
-        patience = PATIENCE if zygote.stage is not Stage.LOADING else 0.0
-        zygote.stage = Stage.GONE
+        patience = PATIENCE if zygote.stage is not ZygoteStage.LOADING else 0.0
+        zygote.stage = ZygoteStage.GONE
         zygote.limit = self._loop.at(time.monotonic() + patience, lambda: kill(zygote.pid))
         self._close(zygote)
 
@@ -168,7 +168,7 @@ class ZygoteSlot:
     def take_over(self) -> None:
         """The successor takes the place of the current one, once it is ready and the other has nothing to do."""
         zygote, before = self.successor, self.current
-        if zygote is None or zygote.stage is not Stage.READY:
+        if zygote is None or zygote.stage is not ZygoteStage.READY:
             return
         if before is not None and (before.run is not None or before.background is not None):
             return
@@ -195,7 +195,7 @@ class ZygoteSlot:
                 self._returned(zygote, message.run_id)
             else:
                 self._owner.relay(frame)
-            if zygote.stage is Stage.GONE:  # It was ended for what it said.
+            if zygote.stage is ZygoteStage.GONE:  # It was ended for what it said.
                 break
         self._owner.changed()
 
@@ -204,7 +204,7 @@ class ZygoteSlot:
             zygote.background = None
         if zygote.run is not None and zygote.run.run_id == run_id:
             self._cancel_limit(zygote)
-            zygote.run, zygote.stage = None, Stage.READY
+            zygote.run, zygote.stage = None, ZygoteStage.READY
         self._owner.rested()
 
     def _relay_output(self, zygote: Zygote) -> None:
@@ -232,7 +232,7 @@ class ZygoteSlot:
     def _ended(self, zygote: Zygote) -> None:
         self._cancel_limit(zygote)
         self._loop.drain(zygote.results)
-        if zygote.stage is not Stage.GONE:
+        if zygote.stage is not ZygoteStage.GONE:
             self._gone(zygote)
         clean_up(zygote.pid)
 
@@ -240,7 +240,7 @@ class ZygoteSlot:
         """A zygote has ended by itself, or was killed for what it did."""
         self._forget(zygote)
         stack = zygote.executing()
-        zygote.stage = Stage.GONE
+        zygote.stage = ZygoteStage.GONE
         self._loop.drain(zygote.output)
         self._close(zygote)
         self._owner.gone(zygote, stack)

@@ -90,14 +90,14 @@ def _taken_apart(runner: ExampleRunner, request: ExampleRequest) -> Optional[_Gi
         return None
     output: List[Any] = []
     with_output = compile_expression("__shapelens_output__(%s)" % request.expression)
-    names = _Names(runner.names, {"__shapelens_output__": output.append})
+    names = _NamesAndMore(runner.names, {"__shapelens_output__": output.append})
     runner.evaluation.run(runner.evaluation.start, partial(evaluate, with_output, names, {}, {}), tried=True)
     first = output[0][0] if output and isinstance(output[0], (tuple, list)) and output[0] else output[0] if output else None
     shape = None if first is None or not hasattr(first, "shape") else _shorthand(first, ast.unparse(tree))
     return _Given(ast.unparse(tree.func), [ast.unparse(argument) for argument in tree.args], shape)
 
 
-class _Names(dict):  # type: ignore[type-arg]
+class _NamesAndMore(dict):  # type: ignore[type-arg]
     """The names of a document, and some more."""
 
     def __init__(self, names: Any, more: Any) -> None:

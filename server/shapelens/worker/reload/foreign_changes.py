@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Callable, Iterable, Optional, Set
 
-from ..sandbox.monkeypatches import BUILT_IN, Change, Monkeypatches, ProcessState, Snapshot, nearest
+from ..sandbox.monkeypatches import BUILT_IN, AttributeChange, Monkeypatches, ProcessState, Snapshot, nearest
 from .loaded_files import LoadedFiles
 from .module_graph import ModuleGraph
 
@@ -66,5 +66,5 @@ class ForeignChanges:
         found = self._since(before, self._nearest.changes_at_once() if look is None else self._nearest.changes(look))
         return bool(found.by_project or found.by_packages)
 
-    def _since(self, before: ProcessState, changes: Optional[Iterable[Change]]) -> Monkeypatches:
+    def _since(self, before: ProcessState, changes: Optional[Iterable[AttributeChange]]) -> Monkeypatches:
         return before.monkeypatches(self._modules.files, lambda: self._files.texts(self._modules.files.values()), changes)

@@ -21,7 +21,7 @@ from ..loading.import_graph import Imports
 from ..loading.importer import NAME_OF_NO_FILE, load, parse, relative_levels
 from ..memo.early_diagnosis import RehearsedExamples
 from ..meta import op_cache
-from ..shims.command_line import Arguments
+from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
 from ..trace.module_names import package_of
 from .foreign_changes import ForeignChanges
@@ -247,7 +247,7 @@ class LoadedProject:
         sys.path[:] = self._path
         if "set_default_" in str(before):  # It is for the new text to say.
             torch.set_default_dtype(self._dtype)
-        sys.argv = Arguments([run.file])
+        sys.argv = CommandLine([run.file])
         lines = run.text.splitlines()
         for note, text in notes:
             span = note.span

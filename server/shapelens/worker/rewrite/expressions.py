@@ -16,7 +16,7 @@ SILENT_CALLS = {
 }  # fmt: skip
 
 
-class Expressions(ast.NodeTransformer):
+class ExpressionRewriter(ast.NodeTransformer):
     """Hands each name, attribute, subscript, call and operator of a function to a reporter."""
 
     def __init__(self, sites: List[Site], names: Set[str]) -> None:

@@ -18,7 +18,7 @@ import ast
 import copy
 from typing import Any, List, Set
 
-from .expressions import Expressions
+from .expressions import ExpressionRewriter
 from .scopes import FUNCTIONS, Survey, arguments_of, captures, is_pure, is_size, targets_in
 from .sites import ASSUMED, BOUND, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, Place, Site, place_of
 
@@ -43,7 +43,7 @@ __all__ = [
 COMPILED = {"numba", "nb", "njit", "vectorize", "guvectorize", "triton", "taichi", "ti"}
 
 
-class Rewriter(Expressions):
+class Rewriter(ExpressionRewriter):
     """Rewrites every function of a module, and what module level and class bodies assign."""
 
     # --- scopes ---

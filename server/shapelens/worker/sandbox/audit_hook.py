@@ -14,7 +14,7 @@ from typing import Any, Optional, Set, Tuple
 from .scratch_folder import scratch_of
 
 
-class _State:
+class _HookState:
     scratch: Optional[str] = None  # set: the guard is up
     is_hooked = False
     trusts = False  # no user code is running
@@ -44,25 +44,25 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 def forbid() -> None:
     """Put up the guard of this process: an audit hook cannot be taken away. User code gets PermissionError for what it may not do."""
-    if _State.scratch != scratch_of(os.getpid()):
-        _State.trusts = True
-        _State.scratch = scratch_of(os.getpid())
-        os.makedirs(_State.scratch, exist_ok=True)
-        _State.real_scratch = os.path.realpath(_State.scratch) + os.sep
-        tempfile.tempdir = _State.scratch
-        if not _State.is_hooked:
-            _State.is_hooked = True
+    if _HookState.scratch != scratch_of(os.getpid()):
+        _HookState.trusts = True
+        _HookState.scratch = scratch_of(os.getpid())
+        os.makedirs(_HookState.scratch, exist_ok=True)
+        _HookState.real_scratch = os.path.realpath(_HookState.scratch) + os.sep
+        tempfile.tempdir = _HookState.scratch
+        if not _HookState.is_hooked:
+            _HookState.is_hooked = True
             sys.addaudithook(_audit)
-    _State.trusts = False
+    _HookState.trusts = False
 
 
 def trust() -> None:
     """Let down the guard until `forbid` is called again: from here on our own code runs."""
-    _State.trusts = True
+    _HookState.trusts = True
 
 
 def _audit(event: str, args: Tuple[Any, ...]) -> None:
-    if _State.trusts:
+    if _HookState.trusts:
         return
     if event == "open":
         path, _, flags = args
@@ -88,4 +88,4 @@ def _is_scratch(path: Any) -> bool:
     text = os.fsdecode(path)
     if text in ("/dev/null", "nul", "NUL"):
         return True
-    return os.path.realpath(text).startswith(_State.real_scratch)
+    return os.path.realpath(text).startswith(_HookState.real_scratch)

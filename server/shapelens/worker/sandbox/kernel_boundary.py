@@ -38,7 +38,7 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-class _State:
+class _BoundaryState:
     is_held = False
 
 
@@ -51,7 +51,7 @@ def version() -> int:
 
 def hold(folder: str) -> bool:
     """Let the kernel hold this process to `folder` from now on, once and for all; whether it does."""
-    if _State.is_held:
+    if _BoundaryState.is_held:
         return True
     known = version()
     if not known:
@@ -74,10 +74,10 @@ def hold(folder: str) -> bool:
                 os.close(number)
         if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
             return False
-        _State.is_held = libc.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)) == 0
+        _BoundaryState.is_held = libc.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)) == 0
     finally:
         os.close(ruleset)
-    return _State.is_held
+    return _BoundaryState.is_held
 
 
 def _places(folder: str, files: int) -> Iterator[Tuple[str, int]]:

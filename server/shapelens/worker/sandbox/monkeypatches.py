@@ -44,7 +44,7 @@ REPLACED: Dict[Tuple[int, str], Any] = {}  # by the ids of modules and classes, 
 Function = Tuple[FunctionType, Any, Any, Any]  # with its code, its defaults, and those of its keyword-only parameters
 
 
-class Change(NamedTuple):
+class AttributeChange(NamedTuple):
     """An attribute of a module or class that holds another value than it did, or a function that has other code."""
 
     owner: str
@@ -69,14 +69,14 @@ class _Owner(NamedTuple):
     def is_unchanged(self) -> bool:
         return len(self.names) == len(self.values) and all(map(operator.is_, self.names.values(), self.values))
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[AttributeChange]:
         is_class = issubclass(type(self.holder), type)
         name = "%s.%s" % (self.module, type.__getattribute__(self.holder, "__qualname__")) if is_class else self.module
         before, now = dict(zip(self.keys, self.values)), dict(self.names)
         for attribute in before.keys() | now.keys():
             old, new = before.get(attribute, ABSENT), now.get(attribute, ABSENT)
             if old is not new:
-                yield Change(name, attribute, old, new, self.holder)
+                yield AttributeChange(name, attribute, old, new, self.holder)
 
 
 class Snapshot:
@@ -107,11 +107,11 @@ class Snapshot:
             with_code = [(each, each.__code__, each.__defaults__, each.__kwdefaults__) for each in functions]
             self._functions.setdefault(module, []).extend(with_code)
 
-    def changes(self, look: Callable[[], None] = lambda: None) -> Iterator[Change]:
+    def changes(self, look: Callable[[], None] = lambda: None) -> Iterator[AttributeChange]:
         """What is no longer as it was. `look` is called every now and then, and may raise."""
         for name, module in self.modules.items():
             if sys.modules.get(name) is not module:
-                yield Change("sys.modules", name, module, sys.modules.get(name, ABSENT))
+                yield AttributeChange("sys.modules", name, module, sys.modules.get(name, ABSENT))
         for number, owner in enumerate(self._owners.values()):
             if number % OWNERS_BETWEEN_LOOKS == 0:
                 look()
@@ -120,7 +120,7 @@ class Snapshot:
         for functions in self._functions.values():
             yield from _other_code(functions)
 
-    def changes_at_once(self) -> Iterator[Change]:
+    def changes_at_once(self) -> Iterator[AttributeChange]:
         """The likeliest of them, where somebody waits."""
         for owner in self._owners.values():
             if owner.module not in NEAREST[:AT_ONCE]:
@@ -137,10 +137,10 @@ class Snapshot:
         self.add(list(sys.modules))
 
 
-def _other_code(functions: Iterable[Function]) -> Iterator[Change]:
+def _other_code(functions: Iterable[Function]) -> Iterator[AttributeChange]:
     for function, code, defaults, more in functions:
         if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ is not more:
-            yield Change(function.__module__ or "", function.__qualname__, code, function.__code__)
+            yield AttributeChange(function.__module__ or "", function.__qualname__, code, function.__code__)
 
 
 def nearest(also: Iterable[Any]) -> List[str]:
@@ -203,7 +203,7 @@ class Monkeypatches(NamedTuple):
 
 
 def found_in(
-    changes: Iterable[Change], is_of_project: Callable[[str], bool], text: Callable[[], ProjectText], built_in: Set[str]
+    changes: Iterable[AttributeChange], is_of_project: Callable[[str], bool], text: Callable[[], ProjectText], built_in: Set[str]
 ) -> Monkeypatches:
     """Which changes are monkeypatches.
 
@@ -229,7 +229,7 @@ def found_in(
     return Monkeypatches(frozenset(by_project), frozenset(by_packages))
 
 
-def _matters(change: Change, owner: str, built_in: Set[str]) -> bool:
+def _matters(change: AttributeChange, owner: str, built_in: Set[str]) -> bool:
     """Whether others may see what a package has changed: many add names to the standard library for themselves."""
     is_new = change.before is ABSENT and owner not in ("torch", "builtins")
     return not is_new and owner in built_in - SELDOM and (id(change.holder), change.name) not in REPLACED
@@ -275,7 +275,7 @@ class ProcessState:
         self._settings, self._environment = settings(), dict(os.environ)
 
     def monkeypatches(
-        self, project: Mapping[str, str], texts: Callable[[], Iterable[str]], nearest: Optional[Iterable[Change]] = None
+        self, project: Mapping[str, str], texts: Callable[[], Iterable[str]], nearest: Optional[Iterable[AttributeChange]] = None
     ) -> Monkeypatches:
         """What is no longer as it was. project: the files of the user's modules, by their names. nearest: the only changes to look at."""
         files = set(project.values())
@@ -291,19 +291,19 @@ class ProcessState:
 
 def _in_later_modules(
     project: Mapping[str, str], text: Callable[[], ProjectText], is_of_project: Callable[[str], bool]
-) -> Iterator[Change]:
+) -> Iterator[AttributeChange]:
     """Code of the project in modules that were loaded with it; and modules that it has made itself."""
     later = [(name, module) for name, module in list(sys.modules.items()) if name not in SNAPSHOT.modules and name not in project]
     for name, module in later:
         held = ModuleType.__getattribute__(module, "__dict__") if issubclass(type(module), ModuleType) else {}
         if home(module) != OURS and getattr(held.get("__spec__"), "name", None) != name and text().assigns(name):
-            yield Change("sys.modules", name, ABSENT, module)
+            yield AttributeChange("sys.modules", name, ABSENT, module)
     stored = text().stored if later else set()
     for name, module in later if stored else ():
         for holder, held in _holders(module):
             for attribute in stored & held.keys():
                 if is_of_project(home(held[attribute])) and not is_of_project(home(holder)):
-                    yield Change(name, attribute, ABSENT, held[attribute], holder)
+                    yield AttributeChange(name, attribute, ABSENT, held[attribute], holder)
 
 
 SNAPSHOT = Snapshot()  # of what this process has loaded before any project

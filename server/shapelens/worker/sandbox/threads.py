@@ -9,7 +9,7 @@ from .originals import time
 SPINNING = 0.2  # of a processor: one that others want as well is shared
 
 
-class Threads:
+class OtherThreads:
     """The other threads of Python's in this process. To be made by the main thread, before user code runs."""
 
     def __init__(self) -> None:

@@ -21,8 +21,8 @@ from .candidates.abstract_classes import is_abstract
 from .candidates.build_plans import build_plans
 from .events import AlternativesFound, Attempted, EditSuspected, Event, ExampleFound, ExampleKept, FoundExample
 from .evidence import BuildPlan, Candidate, InputShape, filled
-from .inputs.choices import Node
-from .inputs.input_search import Inputs
+from .inputs.choices import ChoiceNode
+from .inputs.input_search import InputSearch
 from .text.annotations import input_shapes
 from .trials.doubts import (
     asks_for_another_form,
@@ -220,8 +220,8 @@ class Finder:
         return another if comes_by(self.runner, another.expression, places) else found
 
     def _by_evidence(self, name: str, cls: type, ways: Iterable[Way], most: int = MOST_TRIES) -> Searching:
-        inputs = Inputs(self.runner, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
-        best: Optional[Tuple[int, Node]] = None
+        inputs = InputSearch(self.runner, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
+        best: Optional[Tuple[int, ChoiceNode]] = None
         given: Optional[FoundExample] = None
         first = ""
         for way in ways:
@@ -267,7 +267,7 @@ class Finder:
             return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
         return FoundExample(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
 
-    def _called(self, name: str, inputs: Inputs, plan: BuildPlan, model: Any) -> Generator[Event, None, Optional[Node]]:
+    def _called(self, name: str, inputs: InputSearch, plan: BuildPlan, model: Any) -> Generator[Event, None, Optional[ChoiceNode]]:
         """The arguments with which a model runs to its end. Where that takes long, what came furthest is shown meanwhile."""
         for furthest in inputs.search(plan, model):
             if furthest.trial is not None and furthest.trial.error is None:
@@ -283,7 +283,7 @@ class Finder:
         trial = None if self.runner.is_over else attempt(self.runner, expression)
         return trial is not None and is_mismatch(trial) and not depends_on_choice(self.runner, expression, trial)
 
-    def _found(self, name: str, node: Node, inputs: Inputs) -> FoundExample:
+    def _found(self, name: str, node: ChoiceNode, inputs: InputSearch) -> FoundExample:
         evidence, where = node.plan.evidence, node.plan.where
         if evidence == "inferred":
             said = inputs.said(node)

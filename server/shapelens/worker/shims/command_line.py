@@ -11,7 +11,7 @@ from .compilers import Replacement
 _parse_known_args = argparse.ArgumentParser.parse_known_args
 
 
-class Arguments(List[str]):
+class CommandLine(List[str]):
     """sys.argv of an empty command line; a script that takes its first argument from it without asking gets one."""
 
     def __getitem__(self, index: Any) -> Any:

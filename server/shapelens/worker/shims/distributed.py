@@ -143,7 +143,7 @@ def _pool(*args: Any, **kwargs: Any) -> Any:
     return multiprocessing.pool.ThreadPool(1, *args[1:3])
 
 
-class _Threads(concurrent.futures.ThreadPoolExecutor):
+class _ThreadExecutor(concurrent.futures.ThreadPoolExecutor):
     """In the place of an executor with processes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -204,7 +204,7 @@ def replacements(mode: Any) -> List[Replacement]:
             (torch.multiprocessing, "Pool", _pool),
             (multiprocessing, "set_start_method", nothing),
             (torch.multiprocessing, "set_start_method", nothing),
-            (concurrent.futures, "ProcessPoolExecutor", _Threads),
+            (concurrent.futures, "ProcessPoolExecutor", _ThreadExecutor),
             (subprocess, "run", _completed),
             (subprocess, "call", _zero),
             (subprocess, "check_call", _zero),

@@ -72,12 +72,12 @@ class _After(importlib.abc.MetaPathFinder):
             if found is not None:
                 if found.loader is not None and hasattr(found.loader, "exec_module"):
                     untouched = self._untouched if fullname == UNTOUCHED else contextlib.nullcontext
-                    found.loader = _Loader(found.loader, self._replace, untouched)
+                    found.loader = _PatchingLoader(found.loader, self._replace, untouched)
                 return found
         return None
 
 
-class _Loader(importlib.abc.Loader):
+class _PatchingLoader(importlib.abc.Loader):
     def __init__(self, loader: Any, replace: Callable[[ModuleType], None], untouched: Callable[[], ContextManager[None]]) -> None:
         self._loader = loader
         self._replace = replace

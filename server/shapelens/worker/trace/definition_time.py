@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 
-class _Executing:
+class _StatementDepth:
     """How many statements at module level are being executed, one inside of the other."""
 
     depth = 0
 
 
-executing = _Executing()
+executing = _StatementDepth()

@@ -22,12 +22,12 @@ MOST_STEPS = 200  # back through a chain of operations
 MOST_ORIGINS = 5  # reported
 
 
-class Node:
+class Derivation:
     """One result of one operation."""
 
     __slots__ = ("layer", "module", "operation", "owner", "parents", "result", "site", "stand_in")
 
-    def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Node"], Tuple[Any, ...]]]) -> None:
+    def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Derivation"], Tuple[Any, ...]]]) -> None:
         self.operation = operation
         self.site = -1  # the innermost expression of user code that gave it; set when it reports itself
         self.result = result
@@ -37,20 +37,20 @@ class Node:
         self.stand_in = False  # the operation failed
         self.owner: Optional[int] = None  # the innermost of the user's own modules that returned it
 
-    def copy(self) -> "Node":
+    def copy(self) -> "Derivation":
         """A node of its own for a result that is made again."""
-        made = Node(self.operation, self.result, self.parents)
+        made = Derivation(self.operation, self.result, self.parents)
         made.become(self)
         return made
 
-    def become(self, other: "Node") -> None:
+    def become(self, other: "Derivation") -> None:
         """Stand for another result from now on, in the graph that this is a part of."""
-        for name in Node.__slots__:
+        for name in Derivation.__slots__:
             setattr(self, name, getattr(other, name))
 
 
 # The origin of an input of the example: nothing leads further back.
-INPUT = Node("input", (), [])
+INPUT = Derivation("input", (), [])
 INPUT.site = 0
 
 
@@ -64,7 +64,7 @@ def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer:
         for tensor in tensors:
             if module is None and ORIGIN in tensor.__dict__:
                 continue  # An operation in place, or one that returned its argument.
-            node = Node(operation, tuple(tensor.shape), parents)
+            node = Derivation(operation, tuple(tensor.shape), parents)
             node.module, node.layer = module, layer
             tensor.__dict__[ORIGIN] = node
 
@@ -116,7 +116,7 @@ def tensors_in(value: Any, most: int = 8, depth: int = 0) -> Iterator[Tensor]:
 def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
     """Where dim `dim` (counted from the front) of a tensor came from, nearest first; [] where it is an input of the example."""
     with _plainly():
-        node: Optional[Node] = tensor.__dict__.get(ORIGIN)
+        node: Optional[Derivation] = tensor.__dict__.get(ORIGIN)
     found: List[Origin] = []
     for _ in range(MOST_STEPS):
         if node is None or len(found) >= MOST_ORIGINS or dim >= len(node.result):
@@ -163,7 +163,7 @@ def _source(result: List[Optional[int]], dim: int, shape: List[Optional[int]]) -
     return parts[-1] if parts else len(shape)
 
 
-def _kept(node: Node, dim: int) -> Optional[Tuple[Optional[Node], Tuple[Any, ...]]]:
+def _kept(node: Derivation, dim: int) -> Optional[Tuple[Optional[Derivation], Tuple[Any, ...]]]:
     """The input that already had this size in this place, if there is one."""
     size = node.result[dim]
     if node.operation in ("transpose", "permute", "t", "movedim", "view", "reshape", "matmul", "mm", "bmm", "einsum"):
@@ -184,7 +184,7 @@ def _product(sizes: List[Optional[int]]) -> int:
     return product
 
 
-def _origin(node: Node, argument: str, recorder: Recorder) -> Origin:
+def _origin(node: Derivation, argument: str, recorder: Recorder) -> Origin:
     shape = numbers(node.parents[0][1]) if node.parents else []
     span = recorder.span_of(node.site) if node.site >= 0 else None
     return Origin(node.operation, span, shape, numbers(node.result), node.layer, argument)

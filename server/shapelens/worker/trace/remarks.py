@@ -46,7 +46,7 @@ Check = Callable[[Args, Kwargs, Any], Optional[Odd]]
 # --- where a tensor came from ---
 
 
-def _node(tensor: Tensor) -> Optional[provenance.Node]:
+def _node(tensor: Tensor) -> Optional[provenance.Derivation]:
     return tensor.__dict__.get(ORIGIN)
 
 

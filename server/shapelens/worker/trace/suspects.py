@@ -15,7 +15,7 @@ import torch
 
 from ...protocol import Suspect
 from .layer_inputs import size_setter
-from .provenance import Node, numbers, tensors_in
+from .provenance import Derivation, numbers, tensors_in
 from .recorder import Recorder
 from .value_summary import LAYER, ORIGIN
 
@@ -37,8 +37,8 @@ REARRANGING = frozenset(_NAMES.split())
 def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Optional[int] = None) -> List[Suspect]:
     """The operations of user code on the way to these tensors, breadth first. `ignore`: the index of a layer that is none."""
     with torch._C.DisableTorchFunction():
-        nodes: List[Optional[Node]] = [tensor.__dict__.get(ORIGIN) for tensor in tensors]
-    waiting: Deque[Tuple[Node, bool]] = deque((node, False) for node in nodes if node is not None)
+        nodes: List[Optional[Derivation]] = [tensor.__dict__.get(ORIGIN) for tensor in tensors]
+    waiting: Deque[Tuple[Derivation, bool]] = deque((node, False) for node in nodes if node is not None)
     known: Set[int] = {id(node) for node, _ in waiting}
     places: Set[Tuple[int, Optional[int]]] = set()
     found: List[Suspect] = []
@@ -63,7 +63,7 @@ def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Opt
     return found
 
 
-def _decides(node: Node) -> bool:
+def _decides(node: Derivation) -> bool:
     """Whether the arguments of an operation, or of a layer's constructor, decide on the shape of the result."""
     if node.module is None:
         return node.site >= 0 and node.operation in REARRANGING

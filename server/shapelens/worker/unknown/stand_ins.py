@@ -19,10 +19,10 @@ from .world_errors import world_cause
 called: List[Any] = []  # the stand-ins that were used since this list was cleared: what comes out of them is unknown
 
 
-STAND_IN_TYPE = "_Meta"  # as messages of torch call what a stand-in is
+STAND_IN_TYPE = "_StandInMetaclass"  # as messages of torch call what a stand-in is
 
 
-class _Meta(type):
+class _StandInMetaclass(type):
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
@@ -101,7 +101,7 @@ class _Meta(type):
         raise TypeError("%s is not known" % (given[0].__name__ if given else "an argument"))
 
 
-unknown_sizes.STAND_INS.add(_Meta)
+unknown_sizes.STAND_INS.add(_StandInMetaclass)
 
 
 def _is_absent(cls: Any) -> bool:
@@ -110,10 +110,10 @@ def _is_absent(cls: Any) -> bool:
 
 def is_absent(value: Any) -> bool:
     """Whether a value is a stand-in itself, and no class of the file that derives from one."""
-    return isinstance(value, _Meta) and _is_absent(value)
+    return isinstance(value, _StandInMetaclass) and _is_absent(value)
 
 
-class _Absent(metaclass=_Meta):
+class _Absent(metaclass=_StandInMetaclass):
     """The base of all stand-ins: what a class of the file that derives from one inherits."""
 
     _shapelens_code = "missing-import"
@@ -165,7 +165,7 @@ def absent(name: str, code: str = "missing-import") -> Any:
     if code != "missing-import":  # What is computed from it may be a size.
         unknown_sizes.state.met = unknown_sizes.state.lasting = True
     base: Any = _AbsentModule if name.rpartition(".")[2] in MODULES and code == "missing-import" else _Absent
-    return _Meta(name, (base,), {"_shapelens_absent": True, "_shapelens_code": code})
+    return _StandInMetaclass(name, (base,), {"_shapelens_absent": True, "_shapelens_code": code})
 
 
 def cause_of(error: BaseException) -> Optional[Tuple[str, str]]:

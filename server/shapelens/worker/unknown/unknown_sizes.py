@@ -19,7 +19,7 @@ STAND_INS: Set[type] = set()  # the types of what stands in for a value of which
 NEAR = 4096  # that padding and kernels add to it or take away
 
 
-class State:
+class UnknownsOfExample:
     """Of one example."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class State:
         self.turns: Dict[Tuple[int, int], int] = {}  # of `while` loops since then, by line and frame
 
 
-state = State()
+state = UnknownsOfExample()
 
 
 def start(other_path: bool = False) -> None:

@@ -16,7 +16,7 @@ from ..candidates.configs import READS_BOTH_WAYS
 from ..candidates.document_scope import DocumentScope
 from ..code.uses import Uses
 from ..evidence import BuildPlan, places
-from .expression_edit import Argument, Draft, called, prefixes_in
+from .expression_edit import Draft, EditableArgument, called, prefixes_in
 from .preconditions import agreeing, spoken_of, unequal
 from .replacements import Mending
 from .smaller_models import lighter
@@ -25,7 +25,7 @@ from .type_errors import LISTS, WRONG_TYPES
 MOST = 8
 OF_TENSORS = {"to", "device", "shape", "dim", "size", "float", "view", "unsqueeze", "dtype", "numel", "t", "clone", "detach"}
 NOT_A_DICT = r"SimpleNamespace' (object )?(is not (subscriptable|iterable)|does not support)"
-Proposal = Tuple[Argument, str]
+Proposal = Tuple[EditableArgument, str]
 
 
 def adjusted(plan: BuildPlan, error: BaseException, cls: type, names: Mapping[str, Any], tree: ast.Module) -> List[BuildPlan]:
@@ -52,7 +52,7 @@ def adjusted(plan: BuildPlan, error: BaseException, cls: type, names: Mapping[st
 class _Adjusting(Mending):
     """The rules, each of which knows one kind of failure."""
 
-    def proposals(self) -> Iterator[Tuple[Argument, str, Dict[str, int]]]:
+    def proposals(self) -> Iterator[Tuple[EditableArgument, str, Dict[str, int]]]:
         """(argument, its new template, the sizes that this needs)"""
         rules: List[Callable[[], Iterator[Proposal]]] = [
             self._missing_argument,
@@ -96,7 +96,7 @@ class _Adjusting(Mending):
         for name in names[:-1]:
             call.keywords.append(ast.keyword(name, self.draft.parse(values[name][0])))
         for template in values[names[-1]][:2] if names else ():
-            yield Argument(self.draft, call, names[-1]), template
+            yield EditableArgument(self.draft, call, names[-1]), template
 
     def _unset(self) -> Iterator[Proposal]:
         """Sizes of a config object that have to be set, by their default of -1."""
@@ -129,7 +129,7 @@ class _Adjusting(Mending):
                 if match[1] == "dict":
                     continue
                 for template in self.value(match[2])[:2]:
-                    yield Argument(self.draft, holder, match[2]), template
+                    yield EditableArgument(self.draft, holder, match[2]), template
         yield from self._missing_in_class()
         if re.search(NOT_A_DICT, self.message):
             for argument in self.draft.arguments():
@@ -182,7 +182,7 @@ class _Adjusting(Mending):
             holders = [part for part in ast.walk(self.draft.tree) if isinstance(part, ast.Dict)]
             calls = self.draft.calls("dict") + [call for call in self.draft.calls() if isinstance(call.func, ast.Call)]
             for holder in [*holders, *(calls if key.isidentifier() else [])][:2]:
-                yield Argument(self.draft, holder, key), self.value(key)[0]
+                yield EditableArgument(self.draft, holder, key), self.value(key)[0]
 
     def _keys_of_tables(self) -> List[Any]:
         """The keys of what the failing statement looks up in."""

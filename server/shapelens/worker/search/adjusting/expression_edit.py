@@ -13,7 +13,7 @@ _PLACE = re.compile("⟨([^⟩]*)⟩")
 _MARK = re.compile(r"\b__size_(\d+)__\b")
 
 
-class Argument:
+class EditableArgument:
     """One argument of a call in a draft, one entry of a dict in it, or one that is not there yet."""
 
     def __init__(self, draft: "Draft", holder: ast.AST, name: str, position: Optional[int] = None) -> None:
@@ -105,21 +105,21 @@ class Draft:
         found = [part for part in ast.walk(self.tree) if isinstance(part, ast.Call)]
         return [call for call in found if not name or called(call) == name]
 
-    def arguments(self) -> Iterator[Argument]:
+    def arguments(self) -> Iterator[EditableArgument]:
         """All arguments and entries, outermost first."""
         for part in ast.walk(self.tree):
             if isinstance(part, ast.Call):
                 for position in range(len(part.args)):
-                    yield Argument(self, part, "", position)
+                    yield EditableArgument(self, part, "", position)
                 for keyword in part.keywords:
                     if keyword.arg is not None:
-                        yield Argument(self, part, keyword.arg)
+                        yield EditableArgument(self, part, keyword.arg)
             elif isinstance(part, ast.Dict):
                 for key in part.keys:
                     if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                        yield Argument(self, part, key.value)
+                        yield EditableArgument(self, part, key.value)
 
-    def named(self, name: str) -> List[Argument]:
+    def named(self, name: str) -> List[EditableArgument]:
         """The arguments of this name."""
         return [argument for argument in self.arguments() if argument.name == name]
 

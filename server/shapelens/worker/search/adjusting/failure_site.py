@@ -11,7 +11,7 @@ import torch
 from ...locations import WORKER
 from ..code.callees import parameters_of
 from ..code.sources import dotted, function_at, function_node, index_of, initialiser
-from .expression_edit import Argument, Draft, called
+from .expression_edit import Draft, EditableArgument, called
 
 DEEPEST = 12
 MOST_STEPS = 300  # of one expression: where many names depend on many, the ways back are without number
@@ -65,7 +65,7 @@ class Scene:
 
     _steps = 0  # back from one expression
 
-    def suspects(self) -> Iterator[Tuple[Argument, Any, ast.expr]]:
+    def suspects(self) -> Iterator[Tuple[EditableArgument, Any, ast.expr]]:
         """(argument, what its name held, the expression) for what the failing statements mention, the innermost first."""
         seen: Set[Tuple[int, str, Optional[int]]] = set()
         for depth in range(len(self.levels) - 1, -1, -1):
@@ -82,7 +82,7 @@ class Scene:
                         seen.add(key)
                         yield argument, value, node
 
-    def origins(self, node: ast.AST, depth: int, left: int = DEEPEST) -> List[Argument]:
+    def origins(self, node: ast.AST, depth: int, left: int = DEEPEST) -> List[EditableArgument]:
         """The arguments of the draft that an expression's value goes back to."""
         self._steps += 1
         if depth < 0 or left <= 0 or self._steps > MOST_STEPS:
@@ -103,7 +103,7 @@ class Scene:
             if not above:
                 return self._of_parameter(node.id, level, depth, left)
             stores = above[-1:]  # It was given another value since.
-        found: List[Argument] = []
+        found: List[EditableArgument] = []
         for stored in stores:
             for source in _sources(stored, index_of(level.function).parents):
                 for part in mentioned(source):
@@ -115,7 +115,7 @@ class Scene:
             return self._of_parameter(node.id, level, depth, left)
         return found[:2]
 
-    def _of_record(self, node: ast.expr, name: str, level: Level) -> List[Argument]:
+    def _of_record(self, node: ast.expr, name: str, level: Level) -> List[EditableArgument]:
         """`config.x`, where the draft builds the config object and leaves x to its default."""
         try:
             record = type(level.evaluate(node))
@@ -124,9 +124,9 @@ class Scene:
             return []
         if not any(item.name == name or item.kind is item.VAR_KEYWORD for item in parameters):
             return []
-        return [Argument(self.draft, call, name) for call in self.draft.calls(record.__name__)[:1]]
+        return [EditableArgument(self.draft, call, name) for call in self.draft.calls(record.__name__)[:1]]
 
-    def _of_attribute(self, name: str, level: Level, depth: int, left: int) -> List[Argument]:
+    def _of_attribute(self, name: str, level: Level, depth: int, left: int) -> List[EditableArgument]:
         """`self.x`: what the constructor assigned to it."""
         for other in range(depth, -1, -1):
             place = self.levels[other]
@@ -139,7 +139,7 @@ class Scene:
                                 return found
         return self._of_finished(name, type(level.owner)) or self.draft.named(name)[:1]
 
-    def _of_finished(self, name: str, cls: type) -> List[Argument]:
+    def _of_finished(self, name: str, cls: type) -> List[EditableArgument]:
         """`self.x` where the constructor has ended already: what its text says."""
         position = initialiser(cls)
         while position is not None and position[0] is not torch.nn.Module:
@@ -150,11 +150,11 @@ class Scene:
                     for part in mentioned(source):
                         if isinstance(part, ast.Name) and part.id in parameters_of(position[1]):
                             calls = self.draft.calls(cls.__name__)
-                            return [Argument(self.draft, calls[0], part.id)] if calls else self.draft.named(part.id)[:1]
+                            return [EditableArgument(self.draft, calls[0], part.id)] if calls else self.draft.named(part.id)[:1]
             position = initialiser(cls, position[0])
         return []
 
-    def _of_parameter(self, name: str, level: Level, depth: int, left: int) -> List[Argument]:
+    def _of_parameter(self, name: str, level: Level, depth: int, left: int) -> List[EditableArgument]:
         if name == level.parameters()[0] and name in ("self", "cls"):
             return []
         if level.code.co_name == "__init__":
@@ -162,7 +162,7 @@ class Scene:
                 for call in self.draft.calls(base.__name__):
                     if base is type(level.owner) or base is torch.nn.Module:
                         positional = self._position(call, name, level)
-                        return [Argument(self.draft, call, name, positional)]
+                        return [EditableArgument(self.draft, call, name, positional)]
         if depth == 0:
             return []
         caller = self.levels[depth - 1]

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any, Iterator, List, Optional, Tuple
 
 from ..code.sources import index_of
-from .expression_edit import Argument
+from .expression_edit import EditableArgument
 from .failure_site import Level, Scene, mentioned
 
 NUMBERS = (
@@ -23,7 +23,7 @@ _NEW = "__shapelens_new__"
 Condition = Tuple[ast.expr, bool]  # and what it has to be
 
 
-def agreeing(scene: Scene, elsewhere: bool = False) -> Iterator[Tuple[Argument, Any]]:
+def agreeing(scene: Scene, elsewhere: bool = False) -> Iterator[Tuple[EditableArgument, Any]]:
     """(argument, a value with which the code would go on), closest to the value that it had first.
 
     The value None stands for one that is not None, a class for an instance of it. elsewhere: the code is broken there (it reads a name that
@@ -50,7 +50,7 @@ def unequal(scene: Scene) -> Iterator[Tuple[int, int]]:
                     yield first, second
 
 
-def spoken_of(scene: Scene, message: str) -> Iterator[Tuple[Argument, str]]:
+def spoken_of(scene: Scene, message: str) -> Iterator[Tuple[EditableArgument, str]]:
     """(argument, another text for it) where what was raised names a text that the code compares the argument with on its way there."""
     for depth in range(len(scene.levels) - 1, -1, -1):
         level = scene.levels[depth]
@@ -95,7 +95,7 @@ def _parts(test: ast.expr, needed: bool) -> List[Condition]:
     return [(test, needed)]
 
 
-def _solutions(scene: Scene, depth: int, level: Level, test: ast.expr, needed: bool) -> Iterator[Tuple[Argument, Any]]:
+def _solutions(scene: Scene, depth: int, level: Level, test: ast.expr, needed: bool) -> Iterator[Tuple[EditableArgument, Any]]:
     try:
         if bool(level.evaluate(test)) is needed:
             return

@@ -9,9 +9,9 @@ from typing import Any, List, Optional
 from ..candidates.annotated_kinds import NOTHING, Wanted
 from ..candidates.build_plans import Building, is_whole, parameter_of, required_parameters
 from ..candidates.document_scope import DocumentScope
-from ..candidates.parameter_values import Values
+from ..candidates.parameter_values import ParameterValues
 from ..code.uses import Uses
-from .expression_edit import Argument, Draft
+from .expression_edit import Draft, EditableArgument
 from .failure_site import Scene
 from .type_errors import LISTS
 
@@ -27,7 +27,7 @@ class Mending:
         self.cls = cls
         self.scope = scope
         self.scene = Scene(draft, error)
-        self.values = Values(scope, lambda *asked: None, is_whole(cls, scope.tree), cls)
+        self.values = ParameterValues(scope, lambda *asked: None, is_whole(cls, scope.tree), cls)
         self.values.build = Building(self.values).build
         self.values.sizes = dict(draft.sizes)
 
@@ -51,10 +51,10 @@ class Mending:
                 break
         return None
 
-    def owner(self, argument: Argument) -> Optional[type]:
+    def owner(self, argument: EditableArgument) -> Optional[type]:
         return self.scope.class_of(argument.holder) if isinstance(argument.holder, ast.Call) else None
 
-    def written(self, argument: Argument, value: Any) -> str:
+    def written(self, argument: EditableArgument, value: Any) -> str:
         """A number is a guess that may be changed again."""
         if isinstance(value, int) and not isinstance(value, bool):
             name = self.size_name(argument)
@@ -68,7 +68,7 @@ class Mending:
             return ("[%s]" if isinstance(value, list) else "(%s,)" if len(value) == 1 else "(%s)") % inner
         return repr(value)
 
-    def size_name(self, argument: Argument) -> str:
+    def size_name(self, argument: EditableArgument) -> str:
         match = re.fullmatch("⟨([^⟩]*)⟩", argument.text or "")
         return match[1] if match is not None else argument.name or "size"
 

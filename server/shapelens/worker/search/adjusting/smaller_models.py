@@ -10,7 +10,7 @@ from ..candidates.document_scope import DocumentScope
 from ..candidates.name_priors import words
 from ..evidence import BuildPlan
 from ..inputs.name_priors import PICTURE
-from .expression_edit import Argument, Draft
+from .expression_edit import Draft, EditableArgument
 
 FEW = 2
 SMALL_PICTURES = (64, 56)  # for patches of 8 and 16, and of 7 and 14
@@ -33,7 +33,7 @@ def shallower(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
             for name in names[:-1]:
                 call.keywords.append(ast.keyword(name, draft.parse("⟨%s⟩" % name)))
             last = names[-1]
-            return [Argument(draft, call, last).changed("⟨%s⟩" % last, dict.fromkeys(names, FEW))]
+            return [EditableArgument(draft, call, last).changed("⟨%s⟩" % last, dict.fromkeys(names, FEW))]
     return []
 
 
@@ -44,7 +44,7 @@ def for_smaller_pictures(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
         given = {keyword.arg for keyword in call.keywords}
         names = [name for name in pictures(cls) if name not in given] if cls is not None and not call.args else []
         if names:
-            return [Argument(draft, call, names[0]).changed("⟨%s⟩" % names[0], {names[0]: size}) for size in SMALL_PICTURES]
+            return [EditableArgument(draft, call, names[0]).changed("⟨%s⟩" % names[0], {names[0]: size}) for size in SMALL_PICTURES]
     return []
 
 

@@ -16,7 +16,7 @@ from ..evidence import BuildPlan, places
 from .abstract_classes import is_abstract
 from .annotated_kinds import Wanted, wanted
 from .document_scope import DocumentScope
-from .parameter_values import Values
+from .parameter_values import ParameterValues
 
 MOST = 6
 DEEPEST = 4
@@ -41,7 +41,7 @@ def build_plans(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iterat
     given = literals(cls, scope)
     seen: Set[str] = set()
     for variant in range(MOST):
-        values = Values(scope, lambda *asked: None, is_whole(cls, tree), cls)
+        values = ParameterValues(scope, lambda *asked: None, is_whole(cls, tree), cls)
         values.build = Building(values).build
         values.first_only = variant == 0
         template = _written(text, parameters, values, given, variant)
@@ -50,7 +50,7 @@ def build_plans(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iterat
             yield BuildPlan(template, {name: values.sizes[name] for name in places(template)})
 
 
-def _written(text: str, parameters: List[Parameter], values: Values, given: Mapping[str, str], variant: int) -> Optional[str]:
+def _written(text: str, parameters: List[Parameter], values: ParameterValues, given: Mapping[str, str], variant: int) -> Optional[str]:
     """The first way, or that with another value for one parameter; None where there are not so many."""
     written: List[str] = []
     left = variant
@@ -70,7 +70,7 @@ def _written(text: str, parameters: List[Parameter], values: Values, given: Mapp
 class Building:
     """Writes the constructions of the classes that parameters ask for."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: ParameterValues) -> None:
         self.values = values
         self.under_way: List[type] = []
 
@@ -257,7 +257,7 @@ def _is_literal(node: ast.expr, scope: DocumentScope) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "nn"
 
 
-def _as_sizes(text: str, name: str, values: Values) -> str:
+def _as_sizes(text: str, name: str, values: ParameterValues) -> str:
     """Numbers of a call elsewhere are guesses here."""
     node = ast.parse(text, mode="eval").body
     if isinstance(node, ast.Constant) and type(node.value) is int:

@@ -24,7 +24,7 @@ FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
 Build = Callable[[type, str, int], Optional[str]]
 
 
-class Values:
+class ParameterValues:
     """Writes values for the parameters of one construction; the guessed sizes are collected in `sizes`."""
 
     def __init__(self, scope: DocumentScope, build: Build, is_whole: bool, cls: type) -> None:

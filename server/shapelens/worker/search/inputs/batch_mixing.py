@@ -7,14 +7,14 @@ from typing import Any, Dict, List, Optional
 
 from ...trace.recorder import Seen
 from ..trials.trial import TrialRunner
-from .choices import Argument, Node, node_of
+from .choices import ArgumentChoice, ChoiceNode, node_of
 from .forms import FIRST, Form
 
 OTHER_BATCH = 7  # no size that a model has by itself
 _BATCH, _STEPS = "B:⟨#B⟩", "T:⟨#T⟩"
 
 
-def with_steps(runner: TrialRunner, model: Any, node: Node) -> Optional[Node]:
+def with_steps(runner: TrialRunner, model: Any, node: ChoiceNode) -> Optional[ChoiceNode]:
     """A choice with sequences, [B, T, D], in the place of [B, D], where the model takes the batch of those for a sequence.
 
     None where it does not. Call it after the attempt that ran to its end; it makes one to three more.
@@ -22,7 +22,7 @@ def with_steps(runner: TrialRunner, model: Any, node: Node) -> Optional[Node]:
     flat = [argument for argument in node.arguments if argument.form is not None and _is_flat(argument.form)]
     if not flat or not _mixes_batch(runner, model, node):
         return None
-    arguments: List[Argument] = []
+    arguments: List[ArgumentChoice] = []
     for argument in node.arguments:
         form = argument.form
         if form is not None and argument in flat:
@@ -41,7 +41,7 @@ def _is_flat(form: Form) -> bool:
     return form.rank == 2 and form.template.startswith("f32[" + _BATCH) and "#T" not in form.sizes and "#S" not in form.sizes
 
 
-def _mixes_batch(runner: TrialRunner, model: Any, node: Node) -> bool:
+def _mixes_batch(runner: TrialRunner, model: Any, node: ChoiceNode) -> bool:
     """Whether a tensor came about that has the batch twice, [B, B], as scores of attention have it."""
     before, batch = runner.seen, node.sizes.get("#B")
     if before is None or batch is None:

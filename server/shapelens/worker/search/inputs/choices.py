@@ -17,7 +17,7 @@ _NAMED = re.compile(r"\b([A-Za-z_]\w*):(\d+)")
 Sizes = Dict[str, int]
 
 
-class Argument(NamedTuple):
+class ArgumentChoice(NamedTuple):
     """What one parameter is given, or one part of that: arguments of the same name follow each other and are parts of one container."""
 
     name: str
@@ -36,15 +36,15 @@ class Argument(NamedTuple):
         return re.search(r"\b%s\b" % re.escape(self.key if self.container and not self.key.isdigit() else self.name), line) is not None
 
 
-class Node:
+class ChoiceNode:
     """A choice of forms and sizes, and what became of it."""
 
-    def __init__(self, plan: BuildPlan, arguments: Tuple[Argument, ...], sizes: Sizes) -> None:
+    def __init__(self, plan: BuildPlan, arguments: Tuple[ArgumentChoice, ...], sizes: Sizes) -> None:
         self.plan = plan
         self.arguments = arguments
         self.sizes = sizes  # all of them: those of the constructor that were guessed too
         self.trial: Optional[Trial] = None
-        self.neighbours: Optional[Iterator["Node"]] = None
+        self.neighbours: Optional[Iterator["ChoiceNode"]] = None
         self.used = 0
 
     @property
@@ -82,7 +82,7 @@ class Node:
         return (self.trial.reached if self.trial is not None else 0) * WORSE**self.used
 
 
-def _text(arguments: Sequence[Argument]) -> str:
+def _text(arguments: Sequence[ArgumentChoice]) -> str:
     """The template of one parameter's argument."""
     container = arguments[0].container
     texts = [argument.form.template for argument in arguments if argument.form is not None]
@@ -113,7 +113,7 @@ def short(text: str) -> str:
     return _TENSOR.sub(of_tensor, text)
 
 
-def node_of(plan: BuildPlan, arguments: Tuple[Argument, ...], sizes: Sizes) -> Node:
+def node_of(plan: BuildPlan, arguments: Tuple[ArgumentChoice, ...], sizes: Sizes) -> ChoiceNode:
     """A choice of arguments with these sizes; those that are not given are what they are at first."""
     everything: Sizes = dict(plan.sizes)
     for argument in arguments:
@@ -123,4 +123,4 @@ def node_of(plan: BuildPlan, arguments: Tuple[Argument, ...], sizes: Sizes) -> N
     for name, size in sizes.items():
         if name in everything:
             everything[name] = size
-    return Node(plan, arguments, everything)
+    return ChoiceNode(plan, arguments, everything)

@@ -24,7 +24,7 @@ from ..trials.doubts import lacks_own_attribute
 from ..trials.trial import Trial, TrialRunner, parameters_of
 from . import forms
 from .batch_mixing import with_steps
-from .choices import Argument, Node, Sizes, node_of
+from .choices import ArgumentChoice, ChoiceNode, Sizes, node_of
 from .forms import Form
 from .name_priors import PICTURE, is_graph, is_state, number_for, words_of
 from .neighbours import MOST_FORMS, Adjusted, Neighbours
@@ -33,7 +33,7 @@ from .optional_inputs import LeftOut
 MOST_ALIKE = 20  # attempts that end alike
 
 
-class Inputs:
+class InputSearch:
     """The search for the arguments of one model."""
 
     def __init__(
@@ -46,21 +46,21 @@ class Inputs:
         self.runner = runner
         self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
         self.most = most  # attempts
-        self.best: Optional[Node] = None  # that came furthest, without coming to its end
+        self.best: Optional[ChoiceNode] = None  # that came furthest, without coming to its end
         self.too_long = False  # whether an attempt was cut off
         self._hopeless = False  # whether what fails has nothing to do with inputs
         self._alike: Dict[Tuple[Any, str], int] = {}  # attempts that failed at the same place with the same words
         self._adjusted = adjusted
-        self._ran: List[Node] = []  # that ran to its end
+        self._ran: List[ChoiceNode] = []  # that ran to its end
         self._parameters: List[inspect.Parameter] = []
-        self._from = Node(BuildPlan(""), (), {})  # whose neighbours are tried
+        self._from = ChoiceNode(BuildPlan(""), (), {})  # whose neighbours are tried
         self._count = itertools.count()
         self._tried: Set[Tuple[str, str]] = set()
         self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
         self._containers: Dict[str, Container] = {}
         self._is_graph = False  # its rows are nodes rather than a batch
 
-    def search(self, plan: BuildPlan, model: Any) -> Iterator[Node]:
+    def search(self, plan: BuildPlan, model: Any) -> Iterator[ChoiceNode]:
         """The choice that came furthest, each time that further ones were tried; the last one ran to its end, if one did."""
         self._ran = []
         self.too_long = self._hopeless = False
@@ -72,7 +72,7 @@ class Inputs:
         keys = [key for container in self._containers.values() for key in container.keys]
         self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
         self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted)
-        heap: List[Tuple[float, int, Node]] = []
+        heap: List[Tuple[float, int, ChoiceNode]] = []
         for start in self._starts(plan):
             if start.key in self._tried:
                 continue
@@ -110,14 +110,14 @@ class Inputs:
             if _is_new(node, other):
                 self._push(heap, other)
 
-    def completed(self, node: Node) -> Node:
+    def completed(self, node: ChoiceNode) -> ChoiceNode:
         """A choice that ran to its end, with the optional arguments with which more of the code runs, and with a batch that is one."""
         model, _ = self.runner.build(node.constructor)
         if not self._is_graph:
             node = with_steps(self.runner, model, node) or node
         return LeftOut(self.runner, self._parameters, self.shapes, self.forms_of).given(node)
 
-    def said(self, node: Node) -> Optional[InputShape]:
+    def said(self, node: ChoiceNode) -> Optional[InputShape]:
         """What the text says of an input that a node follows."""
         for argument in node.arguments:
             said = self.shapes.get(argument.name)
@@ -130,14 +130,14 @@ class Inputs:
     def _is_over(self) -> bool:
         return self.too_long or self._hopeless or len(self._tried) >= self.most or self.runner.is_over
 
-    def _is_exhausted(self, node: Node) -> bool:
+    def _is_exhausted(self, node: ChoiceNode) -> bool:
         """Whether so many other choices ended as this one did that it depends on none of them."""
         return node.trial is not None and self._alike.get(_words_of(node.trial), 0) >= MOST_ALIKE
 
-    def _push(self, heap: List[Tuple[float, int, Node]], node: Node) -> None:
+    def _push(self, heap: List[Tuple[float, int, ChoiceNode]], node: ChoiceNode) -> None:
         heapq.heappush(heap, (-node.score, next(self._count), node))
 
-    def _attempt(self, node: Node) -> bool:
+    def _attempt(self, node: ChoiceNode) -> bool:
         """Try a node; whether it ran to its end."""
         self._tried.add(node.key)
         model, built = self.runner.build(node.constructor)
@@ -157,7 +157,7 @@ class Inputs:
             self.best = node
         return False
 
-    def _reach(self, node: Node) -> Optional[Trial]:
+    def _reach(self, node: ChoiceNode) -> Optional[Trial]:
         if self._is_over() or self._is_exhausted(self._from):
             return None
         self._attempt(node)
@@ -205,7 +205,7 @@ class Inputs:
         others = [forms.by_name(each.name) for each in self._parameters if each.name != name and _is_required(each)]
         return any(found and found[0].dtype == "i64" for found in others)
 
-    def options(self, argument: Argument) -> List[Form]:
+    def options(self, argument: ArgumentChoice) -> List[Form]:
         """The forms that an argument may have, or a part of a container, the likelier first."""
         parameter = next((each for each in self._parameters if each.name == argument.name), None)
         own = self.forms_of(parameter) if parameter is not None and (not argument.container or argument.key.isdigit()) else []
@@ -223,13 +223,13 @@ class Inputs:
     def _is_first(self, parameter: inspect.Parameter) -> bool:
         return bool(self._parameters) and parameter.name == self._parameters[0].name
 
-    def _starts(self, plan: BuildPlan) -> Iterator[Node]:
+    def _starts(self, plan: BuildPlan) -> Iterator[ChoiceNode]:
         required = [parameter for parameter in self._parameters if _is_required(parameter)]
         if not required and self._parameters:
             tensors = [each for each in self._parameters if not forms.scalars(each)]
             # Everything is optional, as in transformers: the first one is what it is about.
             required = tensors[:1]
-        chosen: List[Tuple[Argument, ...]] = [self._arguments({each.name: self.forms_of(each)[0] for each in required})]
+        chosen: List[Tuple[ArgumentChoice, ...]] = [self._arguments({each.name: self.forms_of(each)[0] for each in required})]
         main = required[0] if required else None
         if main is not None:
             others = {each.name: self.forms_of(each)[0] for each in required[1:]}
@@ -261,19 +261,19 @@ class Inputs:
                 found[name] = steps
         return found
 
-    def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[Argument, ...]:
+    def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[ArgumentChoice, ...]:
         """An argument for each parameter, in one of the chosen forms. count: of tensors in what the text calls a list of them."""
-        arguments: List[Argument] = []
+        arguments: List[ArgumentChoice] = []
         for each in self._parameters:
             form = chosen.get(each.name)
-            argument = Argument(each.name, form, each.kind is inspect.Parameter.KEYWORD_ONLY)
+            argument = ArgumentChoice(each.name, form, each.kind is inspect.Parameter.KEYWORD_ONLY)
             if form is not None:
                 arguments += self._parts(argument, form, count) or [argument]
             elif each.kind is not inspect.Parameter.VAR_POSITIONAL:
                 arguments.append(argument)
         return tuple(arguments)
 
-    def _parts(self, argument: Argument, form: Form, count: int) -> List[Argument]:
+    def _parts(self, argument: ArgumentChoice, form: Form, count: int) -> List[ArgumentChoice]:
         """The tensors of a list or tuple, if the text says that the parameter is one; of a tuple of different ones what it says of each."""
         container = self._containers.get(argument.name)
         if container is not None and (container.opening not in "[(" or argument.name not in self.shapes):
@@ -288,7 +288,7 @@ class Inputs:
             found.append(part._replace(form=forms.distinct(own[:1] or [form], part.path)[0]))
         return found
 
-    def _contained(self, argument: Argument, container: Container) -> List[Argument]:
+    def _contained(self, argument: ArgumentChoice, container: Container) -> List[ArgumentChoice]:
         """The parts that the text of `forward` reads, each in its likeliest form."""
         found = []
         for number, key in enumerate(container.keys):
@@ -352,7 +352,7 @@ def _words_of(trial: Trial) -> Tuple[Any, str]:
     return trial.place, trial.found.message if trial.found is not None else str(trial.error)
 
 
-def _is_new(node: Node, other: Node) -> bool:
+def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:
     """Whether a node says something that the one that it came from did not: other sizes that change nothing lead nowhere."""
     if node.trial is None or other.trial is None or [each.form for each in node.arguments] != [each.form for each in other.arguments]:
         return True

@@ -11,8 +11,8 @@ from typing import Callable, Iterator, List, Optional, Sequence
 from ..evidence import BuildPlan
 from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
-from ..trials.trial import Refused, Trial
-from .choices import Argument, Node, Sizes, node_of
+from ..trials.trial import RefusedInput, Trial
+from .choices import ArgumentChoice, ChoiceNode, Sizes, node_of
 from .forms import Form
 from .name_priors import number_for
 
@@ -33,8 +33,8 @@ class Neighbours:
     def __init__(
         self,
         parameters: List[inspect.Parameter],
-        options: Callable[[Argument], List[Form]],
-        reach: Callable[[Node], Optional[Trial]],
+        options: Callable[[ArgumentChoice], List[Form]],
+        reach: Callable[[ChoiceNode], Optional[Trial]],
         adjusted: Adjusted,
     ) -> None:
         self._adjusted = adjusted
@@ -42,7 +42,7 @@ class Neighbours:
         self._options = options
         self._reach = reach
 
-    def of(self, node: Node) -> Iterator[Node]:
+    def of(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """What to try after a node failed, the most promising first."""
         if node.trial is None:
             return
@@ -52,7 +52,7 @@ class Neighbours:
         yield from self._by_plan(node)
         yield from self._by_forms(node)
 
-    def _spoken_of(self, node: Node) -> Iterator[Node]:
+    def _spoken_of(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """An argument that was left out, where what the author raises names it, or what it is called inside: `decoder_input_ids`."""
         error = node.trial.error if node.trial is not None else None
         if not isinstance(error, (ValueError, AssertionError)):
@@ -62,15 +62,15 @@ class Neighbours:
             if argument.form is None and any(argument.name == name or argument.name.endswith("_" + name) for name in named):
                 yield self._with(node, argument, self._options(argument)[0])
 
-    def _by_plan(self, node: Node) -> Iterator[Node]:
+    def _by_plan(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         error = node.trial.error if node.trial is not None else None
-        if error is None or isinstance(error, Refused):
+        if error is None or isinstance(error, RefusedInput):
             return
         own = {name: node.sizes[name] for name in node.plan.sizes}
         for made in self._adjusted(replace(node.plan, sizes=own), error)[:4]:
             yield node_of(made, node.arguments, {name: size for name, size in node.sizes.items() if name not in made.sizes})
 
-    def _by_rank(self, node: Node, wanted: Sequence[Demand]) -> Iterator[Node]:
+    def _by_rank(self, node: ChoiceNode, wanted: Sequence[Demand]) -> Iterator[ChoiceNode]:
         for demand in wanted:
             if demand.kind == "rank":
                 yield from self._ranked(node, demand)
@@ -90,7 +90,7 @@ class Neighbours:
                             template = demand.text + argument.form.template[argument.form.template.index("[") :]
                             yield self._with(node, argument, Form(template, argument.form.sizes, argument.form.rank, demand.text))
 
-    def _ranked(self, node: Node, demand: Demand) -> Iterator[Node]:
+    def _ranked(self, node: ChoiceNode, demand: Demand) -> Iterator[ChoiceNode]:
         tensors = self._tensors(node)
         tensors.sort(key=lambda argument: argument.form is None or argument.form.rank != demand.got)
         for argument in tensors:
@@ -104,14 +104,14 @@ class Neighbours:
             for other in fitting[:4]:
                 yield self._with(node, argument, other)
 
-    def _by_parts(self, node: Node, wanted: Sequence[Demand]) -> Iterator[Node]:
+    def _by_parts(self, node: ChoiceNode, wanted: Sequence[Demand]) -> Iterator[ChoiceNode]:
         for demand in wanted:
             if demand.kind == "missing":
                 yield from self._missing(node, demand)
             elif demand.kind == "parts":
                 yield from self._in_parts(node)
 
-    def _missing(self, node: Node, demand: Demand) -> Iterator[Node]:
+    def _missing(self, node: ChoiceNode, demand: Demand) -> Iterator[ChoiceNode]:
         line = _line(node.trial)
         if demand.need in (0, 3):  # An argument, or something that is None.
             absent = [argument for argument in node.arguments if argument.form is None]
@@ -135,13 +135,13 @@ class Neighbours:
                 if not argument.container:
                     yield from self._with_part(node, argument.name, container, key[1] if key else "x")
 
-    def _with_part(self, node: Node, name: str, container: str, key: str) -> Iterator[Node]:
+    def _with_part(self, node: ChoiceNode, name: str, container: str, key: str) -> Iterator[ChoiceNode]:
         """A container for a parameter, or the one that it has, with a further part."""
         before = [argument for argument in node.arguments if argument.name == name]
         part = before[0]._replace(container=container, key=key, form=None)
         kept = [argument for argument in before if argument.container == container and argument.key != key]
         for form in self._options(part)[:6]:
-            arguments: List[Argument] = []
+            arguments: List[ArgumentChoice] = []
             for argument in node.arguments:
                 if argument.name != name:
                     arguments.append(argument)
@@ -149,12 +149,12 @@ class Neighbours:
                     arguments += [*kept, part._replace(form=form)]
             yield node_of(node.plan, tuple(arguments), node.sizes)
 
-    def _in_parts(self, node: Node) -> Iterator[Node]:
+    def _in_parts(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         for argument in self._tensors(node):
             if argument.container:
                 continue
             for container, count in (("[", 2), ("(", 2), ("[", 1), ("[", 4), ("[", 3)):
-                arguments: List[Argument] = []
+                arguments: List[ArgumentChoice] = []
                 for each in node.arguments:
                     if each is argument:
                         parts = [argument._replace(container=container, key=str(number)) for number in range(count)]
@@ -163,7 +163,7 @@ class Neighbours:
                         arguments.append(each)
                 yield node_of(node.plan, tuple(arguments), node.sizes)
 
-    def _by_sizes(self, node: Node, wanted: Sequence[Demand]) -> Iterator[Node]:
+    def _by_sizes(self, node: ChoiceNode, wanted: Sequence[Demand]) -> Iterator[ChoiceNode]:
         def reaches(sizes: Sizes) -> Optional[Trial]:
             """How an attempt with other sizes goes; None where it is not to be made."""
             other = node_of(node.plan, node.arguments, sizes)
@@ -173,7 +173,7 @@ class Neighbours:
         for sizes in sizes_for(node.trial, wanted, {name: node.sizes[name] for name in free}, set(node.plan.sizes), reaches):
             yield node_of(node.plan, node.arguments, {**node.sizes, **sizes})
 
-    def _by_forms(self, node: Node) -> Iterator[Node]:
+    def _by_forms(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """Another form for one of the arguments: those named in the line that failed first."""
         line = _line(node.trial)
         given = [argument for argument in node.arguments if argument.form is not None]
@@ -196,14 +196,14 @@ class Neighbours:
     def _parameter(self, name: str) -> Optional[inspect.Parameter]:
         return next((each for each in self._parameters if each.name == name), None)
 
-    def _tensors(self, node: Node) -> List[Argument]:
+    def _tensors(self, node: ChoiceNode) -> List[ArgumentChoice]:
         """The arguments that are tensors, those that the failed line names first."""
         line = _line(node.trial)
         found = [argument for argument in node.arguments if argument.form is not None and argument.form.rank >= 0]
         found.sort(key=lambda argument: not argument.is_in(line))
         return found
 
-    def _with(self, node: Node, changed: Argument, form: Form) -> Node:
+    def _with(self, node: ChoiceNode, changed: ArgumentChoice, form: Form) -> ChoiceNode:
         arguments = tuple([argument._replace(form=form) if argument == changed else argument for argument in node.arguments])
         kept = {size: value for size, value in node.sizes.items() if not size.startswith(changed.path + ".")}
         before = changed.form.sizes if changed.form is not None else {}
@@ -213,7 +213,7 @@ class Neighbours:
         return node_of(node.plan, arguments, kept)
 
 
-def _free(node: Node) -> List[str]:
+def _free(node: ChoiceNode) -> List[str]:
     """The sizes that may be changed: those of the arguments first, then the guessed ones of the constructor."""
     of_arguments = [name for argument in node.arguments if argument.form is not None for name in argument.form.sizes]
     return list(dict.fromkeys([*of_arguments, *node.plan.sizes]))

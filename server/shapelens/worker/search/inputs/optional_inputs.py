@@ -12,7 +12,7 @@ from ..evidence import InputShape, places
 from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
 from ..trials.trial import Trial, TrialRunner
-from .choices import Argument, Node, node_of
+from .choices import ArgumentChoice, ChoiceNode, node_of
 from .forms import Form, scalars
 from .name_priors import tensors_by_name
 
@@ -36,7 +36,7 @@ class LeftOut:
         self._said = said
         self._forms_of = forms_of
 
-    def given(self, node: Node) -> Node:
+    def given(self, node: ChoiceNode) -> ChoiceNode:
         """The choice with further arguments: those with which more of the code runs, and all of it that ran before."""
         model, built = self.runner.build(node.constructor)
         if built.error is not None or node.trial is None:
@@ -54,7 +54,7 @@ class LeftOut:
             self.runner.call(model, best.given)
         return best
 
-    def _candidates(self, node: Node, model: object) -> List[Tuple[inspect.Parameter, int]]:
+    def _candidates(self, node: ChoiceNode, model: object) -> List[Tuple[inspect.Parameter, int]]:
         """(parameter, attempts that it is worth), those first for which most of `forward` waits."""
         function = function_node(getattr(model, "forward", model))
         if function is None:
@@ -81,7 +81,7 @@ class LeftOut:
             return "Tensor" in text
         return bool(tensors_by_name(parameter.name))
 
-    def _tried(self, node: Node, parameter: inspect.Parameter, model: object, most: int, until: float) -> Iterator[Node]:
+    def _tried(self, node: ChoiceNode, parameter: inspect.Parameter, model: object, most: int, until: float) -> Iterator[ChoiceNode]:
         """The choice with one argument more, in one form after the other, and with the sizes that a failed attempt asks for."""
         forms = [form for form in self._forms_of(parameter) if form.rank >= 0][:MOST_FORMS]
         left = [same for form in forms for same in _along(form, node)]
@@ -96,7 +96,9 @@ class LeftOut:
                 break
             left = _fitting(left, wanted)
 
-    def _sizes(self, node: Node, other: Node, wanted: Sequence[Demand], model: object, until: float) -> Iterator[Dict[str, int]]:
+    def _sizes(
+        self, node: ChoiceNode, other: ChoiceNode, wanted: Sequence[Demand], model: object, until: float
+    ) -> Iterator[Dict[str, int]]:
         """Sizes of the new argument alone: the others fit without it."""
 
         def reaches(sizes: Dict[str, int]) -> Optional[Trial]:
@@ -108,16 +110,18 @@ class LeftOut:
         if own and any(demand.kind in ("equal", "multiple") for demand in wanted):
             yield from sizes_for(other.trial, wanted, own, set(), reaches)
 
-    def _attempt(self, node: Node, model: object) -> Node:
+    def _attempt(self, node: ChoiceNode, model: object) -> ChoiceNode:
         node.trial = self.runner.call(model, node.given)
         return node
 
-    def _with(self, node: Node, name: str, form: Form) -> Node:
-        arguments: List[Argument] = [argument._replace(form=form) if argument.name == name else argument for argument in node.arguments]
+    def _with(self, node: ChoiceNode, name: str, form: Form) -> ChoiceNode:
+        arguments: List[ArgumentChoice] = [
+            argument._replace(form=form) if argument.name == name else argument for argument in node.arguments
+        ]
         return node_of(node.plan, tuple(arguments), node.sizes)
 
 
-def _along(form: Form, node: Node) -> List[Form]:
+def _along(form: Form, node: ChoiceNode) -> List[Form]:
     """A form whose steps, or nodes, are those of each sequence that is given: whose mask it is a name need not say."""
     dims = form.template.partition("[")[2][:-1].split(", ")
     own = next((dim for dim in dims if _key(dim) == "#T" or (_key(dim) == "#N" and "#N" not in node.sizes)), "")
@@ -129,7 +133,7 @@ def _along(form: Form, node: Node) -> List[Form]:
     return found or [form]
 
 
-def _steps(node: Node) -> List[str]:
+def _steps(node: ChoiceNode) -> List[str]:
     """The dims, as they stand in templates, that are the steps of sequences: [B, T, D], or indices [B, T]."""
     found: Dict[str, str] = {}
     for argument in node.arguments:

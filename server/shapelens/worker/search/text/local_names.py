@@ -8,15 +8,15 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 
 
 @dataclass
-class Names:
+class ParameterNames:
     """The local names that still hold a parameter, and those that hold a parameter's shape."""
 
     tensors: Dict[str, str]
     shapes: Dict[str, str] = field(default_factory=dict)
     questions: Dict[str, "frozenset[str]"] = field(default_factory=dict)  # only_one = x.ndim == 2
 
-    def copy(self) -> Names:
-        return Names(dict(self.tensors), dict(self.shapes), dict(self.questions))
+    def copy(self) -> ParameterNames:
+        return ParameterNames(dict(self.tensors), dict(self.shapes), dict(self.questions))
 
     def forget(self, name: str) -> None:
         self.tensors.pop(name, None)
@@ -32,7 +32,7 @@ def pairs(target: ast.expr, value: ast.expr) -> List[Tuple[ast.expr, ast.expr]]:
     return list(zip(target.elts, value.elts)) if len(target.elts) == len(value.elts) and not starred else []
 
 
-def forget_assigned(names: Names, nodes: Sequence[ast.AST]) -> None:
+def forget_assigned(names: ParameterNames, nodes: Sequence[ast.AST]) -> None:
     for root in nodes:
         for node in ast.walk(root):
             if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):

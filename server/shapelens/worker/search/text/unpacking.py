@@ -12,7 +12,7 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from .einops_patterns import applied_layer, pattern_uses
 from .layer_ranks import Layers, Preserving, applied_to, wanted_rank
-from .local_names import Names, forget_assigned, pairs, walk
+from .local_names import ParameterNames, forget_assigned, pairs, walk
 from .shape_words import REST, Dim, Dims
 from .tensor_calls import integer, ranks_of_call
 
@@ -36,7 +36,7 @@ class Fact:
 def facts(function: ast.FunctionDef, parameters: Sequence[str], layers: Layers) -> Dict[str, List[Fact]]:
     """The facts of each parameter, in the order of the text."""
     reader = _Reader(parameters, layers)
-    reader.block(function.body, Names({name: name for name in parameters}), frozenset())
+    reader.block(function.body, ParameterNames({name: name for name in parameters}), frozenset())
     return reader.found
 
 
@@ -49,7 +49,7 @@ class _Reader:
 
     # Statements
 
-    def block(self, statements: Sequence[ast.stmt], names: Names, doubted: "frozenset[str]") -> bool:
+    def block(self, statements: Sequence[ast.stmt], names: ParameterNames, doubted: "frozenset[str]") -> bool:
         """Reads statements in order. Returns whether they leave the function or loop. doubted: parameters whose rank was asked for."""
         for statement in statements:
             if not names.tensors and not names.shapes:
@@ -72,7 +72,7 @@ class _Reader:
                 self._simple(statement, names, doubted)
         return False
 
-    def _branches(self, statement: ast.If, names: Names, doubted: "frozenset[str]") -> "frozenset[str]":
+    def _branches(self, statement: ast.If, names: ParameterNames, doubted: "frozenset[str]") -> "frozenset[str]":
         asked = self._asked(statement.test, names)
         self._expressions(statement.test, names, doubted | asked)
         within, other = names.copy(), names.copy()
@@ -102,7 +102,7 @@ class _Reader:
                 names.shapes = {name: parameter for name, parameter in names.shapes.items() if name in branch.shapes}
         return doubted
 
-    def _loop(self, statement: ast.stmt, names: Names, doubted: "frozenset[str]") -> None:
+    def _loop(self, statement: ast.stmt, names: ParameterNames, doubted: "frozenset[str]") -> None:
         for part in (getattr(statement, "iter", None), getattr(statement, "test", None)):
             if part is not None:
                 self._expressions(part, names, doubted)
@@ -111,7 +111,7 @@ class _Reader:
         self.block(statement.body, within, doubted)  # type: ignore[attr-defined]
         forget_assigned(names, [statement])
 
-    def _simple(self, statement: ast.stmt, names: Names, doubted: "frozenset[str]") -> None:
+    def _simple(self, statement: ast.stmt, names: ParameterNames, doubted: "frozenset[str]") -> None:
         if isinstance(statement, ast.Assert):
             self._asserted(statement.test, names, doubted)
         self._expressions(statement, names, doubted)
@@ -124,7 +124,7 @@ class _Reader:
         else:
             forget_assigned(names, [statement])
 
-    def _assigned(self, targets: Sequence[ast.expr], value: ast.expr, names: Names, doubted: "frozenset[str]") -> None:
+    def _assigned(self, targets: Sequence[ast.expr], value: ast.expr, names: ParameterNames, doubted: "frozenset[str]") -> None:
         for target in targets:
             self._unpacked(target, value, names, doubted)
         held = [(target, self.parameter(value, names)) for target in targets if isinstance(target, ast.Name)]
@@ -147,14 +147,14 @@ class _Reader:
 
     # Expressions
 
-    def parameter(self, node: ast.AST, names: Names) -> Optional[str]:
+    def parameter(self, node: ast.AST, names: ParameterNames) -> Optional[str]:
         """The parameter whose shape an expression's value has: the name itself, and what keeps the shape (`x.float()`, `self.norm(x)`)."""
         if isinstance(node, ast.Name):
             return names.tensors.get(node.id)
         kept = self.preserving.argument(node)
         return self.parameter(kept, names) if kept is not None else None
 
-    def _shape_of(self, node: ast.AST, names: Names) -> Optional[str]:
+    def _shape_of(self, node: ast.AST, names: ParameterNames) -> Optional[str]:
         """The parameter whose shape an expression is: `x.shape`, `x.size()`, `list(x.shape)`, `map(int, x.shape)`."""
         if isinstance(node, ast.Name):
             return names.shapes.get(node.id)
@@ -182,7 +182,7 @@ class _Reader:
         else:
             self._say(parameter, line, doubted, dims=dims)
 
-    def _unpacked(self, target: ast.expr, value: ast.expr, names: Names, doubted: "frozenset[str]") -> None:
+    def _unpacked(self, target: ast.expr, value: ast.expr, names: ParameterNames, doubted: "frozenset[str]") -> None:
         line = target.lineno
         if isinstance(target, ast.Name):
             index = self._index(value, names)
@@ -212,7 +212,7 @@ class _Reader:
             for one, part in pairs(target, value):
                 self._unpacked(one, part, names, doubted)
 
-    def _index(self, node: ast.AST, names: Names) -> Optional[Tuple[str, int]]:
+    def _index(self, node: ast.AST, names: ParameterNames) -> Optional[Tuple[str, int]]:
         """The parameter and the dim of `x.shape[1]` and `x.size(1)`."""
         index = None
         parameter = None
@@ -222,7 +222,7 @@ class _Reader:
             parameter, index = self.parameter(node.func.value, names), integer(node.args[0])
         return (parameter, index) if parameter is not None and index is not None else None
 
-    def _rank_of(self, node: ast.AST, names: Names) -> Optional[str]:
+    def _rank_of(self, node: ast.AST, names: ParameterNames) -> Optional[str]:
         """The parameter whose rank an expression is: `x.ndim`, `x.dim()`, `len(x.shape)`."""
         if isinstance(node, ast.Attribute) and node.attr == "ndim":
             return self.parameter(node.value, names)
@@ -233,7 +233,7 @@ class _Reader:
                 return self._shape_of(node.args[0], names)
         return None
 
-    def _asked(self, test: ast.expr, names: Names) -> "frozenset[str]":
+    def _asked(self, test: ast.expr, names: ParameterNames) -> "frozenset[str]":
         """The parameters whose rank or type a condition asks for."""
         asked: Set[str] = set()
         for node in ast.walk(test):
@@ -282,7 +282,7 @@ class _Reader:
             return frozenset((call.args[0].id,))
         return frozenset()
 
-    def _asserted(self, test: ast.expr, names: Names, doubted: "frozenset[str]", asked: bool = False) -> None:
+    def _asserted(self, test: ast.expr, names: ParameterNames, doubted: "frozenset[str]", asked: bool = False) -> None:
         """`assert x.ndim == 4`, `assert x.shape[1] == 3`. asked: it is the condition of an `if` rather."""
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
             for value in test.values:
@@ -304,13 +304,13 @@ class _Reader:
             elif index is not None and size is not None:
                 self._say(index[0], test.lineno, doubted, pattern=(REST, size) + (None,) * (-index[1] - 1))
 
-    def _refused(self, test: ast.expr, names: Names, doubted: "frozenset[str]") -> None:
+    def _refused(self, test: ast.expr, names: ParameterNames, doubted: "frozenset[str]") -> None:
         """`if x.dim() != 3: raise …`: what goes on has rank 3."""
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.NotEq, ast.NotIn)):
             passing = ast.Compare(test.left, [ast.Eq() if isinstance(test.ops[0], ast.NotEq) else ast.In()], test.comparators)
             self._asserted(ast.copy_location(passing, test), names, doubted)
 
-    def _expressions(self, root: ast.AST, names: Names, doubted: "frozenset[str]") -> None:
+    def _expressions(self, root: ast.AST, names: ParameterNames, doubted: "frozenset[str]") -> None:
         """Facts from everything that a statement or expression reads."""
         for node in walk(root):
             index = self._index(node, names)
@@ -323,7 +323,7 @@ class _Reader:
                 if not any(isinstance(one, ast.Starred) for one in taken):
                     self._say(self.parameter(node.value, names), node.lineno, doubted, rank=len(taken))
 
-    def _call(self, node: ast.Call, names: Names, doubted: "frozenset[str]") -> None:
+    def _call(self, node: ast.Call, names: ParameterNames, doubted: "frozenset[str]") -> None:
         for argument, dims in pattern_uses(node) or applied_layer(node, self.layers):
             self._say_dims(self.parameter(argument, names), node.lineno, doubted, dims)
         layer = applied_to(node, self.layers)

@@ -12,7 +12,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 import torch
 
 from ....protocol import Value
-from .trial import Refused, Trial
+from .trial import RefusedInput, Trial
 
 MOST = 12
 _DIM_READ = re.compile(r"\.(?:shape\[|size\(\)\[)\s*(\d)\s*\]")
@@ -65,7 +65,7 @@ def _demands(trial: Trial) -> Iterator[Demand]:
         yield from _of_view(message)
     if found.code == "dtype" or "dtype" in message or "scalar type" in message:
         yield from _of_dtype(message, found.inputs)
-    if not isinstance(error, Refused):
+    if not isinstance(error, RefusedInput):
         yield from _of_frame(error.__traceback__)
 
 

@@ -25,7 +25,7 @@ _CALL = compile("%s(*%s[0], **%s[1])" % (MODEL, _GIVEN, _GIVEN), EXAMPLE_FILE, "
 LONGEST = 0.5  # seconds that an attempt may take in any case
 
 
-class Refused(BaseException):
+class RefusedInput(BaseException):
     """A layer got what it cannot take, or an operation failed. No `Exception`: what user code catches does not come here."""
 
     def __init__(self, found: Mismatch) -> None:
@@ -136,8 +136,8 @@ class TrialRunner:
         return trial
 
     def _gave_up(self, trial: Trial) -> bool:
-        found = [trial.found] if trial.found is not None and isinstance(trial.error, Refused) else []
-        return gave_up(None if isinstance(trial.error, Refused) else trial.error, found, self.evaluation.frames.is_user_file)
+        found = [trial.found] if trial.found is not None and isinstance(trial.error, RefusedInput) else []
+        return gave_up(None if isinstance(trial.error, RefusedInput) else trial.error, found, self.evaluation.frames.is_user_file)
 
     def _call(self, model: Any, arguments: str, turned: FrozenSet[Place]) -> Trial:
         def evaluate(namespace: Namespace) -> Any:
@@ -171,7 +171,7 @@ class TrialRunner:
                 evaluation.watch_anew()
             evaluation.start(0, turned, keeps_modules=keeps_modules)
             unknown_sizes.state.met |= keeps_modules and self._built_of_unknown
-            evaluation.calls.refuse = Refused
+            evaluation.calls.refuse = RefusedInput
             evaluation.meta.recover = evaluation.calls.recovery.unable
 
         def run_it() -> None:
@@ -194,7 +194,7 @@ class TrialRunner:
         evaluation.meta.inside_layer = 0
         self._built_of_unknown = unknown_sizes.state.met
         found: Optional[Mismatch] = None
-        if isinstance(error, Refused):
+        if isinstance(error, RefusedInput):
             found = error.found
         elif error is not None:
             found = mismatch_of(error, 0, evaluation.frames, evaluation.meta, evaluation.calls)

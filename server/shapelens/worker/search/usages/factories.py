@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from ..evidence import Candidate
 from .scripts.module_names import FUNCTIONS, Function, ModuleNames, dotted, required, statements
-from .scripts.scope import Arguments
+from .scripts.scope import CallArguments
 from .scripts.script import Script
 
 MOST = 3  # a class
@@ -55,7 +55,7 @@ def _target(script: Script, function: Function, classes: Sequence[str]) -> Optio
     """The class that a function returns; "" for a model of which the text does not say more, None for anything else."""
     if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function)):
         return None
-    found = script.run(function, Arguments([], []), script.module)
+    found = script.run(function, CallArguments([], []), script.module)
     if found.is_model:
         return found.model if found.model in classes else ""
     annotation = dotted(function.returns) if function.returns is not None else ""

@@ -10,10 +10,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ....protocol import Span
 from ..evidence import Candidate
 from .scripts.module_names import ModuleNames, dotted, free_names
-from .scripts.scope import Arguments
+from .scripts.scope import CallArguments
 from .scripts.script import Script, Use
 from .scripts.tensors import DTYPES
-from .scripts.values import Value
+from .scripts.values import ScriptValue
 
 MOST = 6  # candidates a class
 # Calls that need what is not there: files, the net.
@@ -72,10 +72,10 @@ class _Writer:
         """An expression, written so that it makes tensors by shorthands; "" where the document cannot evaluate it."""
         if node is None:
             return ""
-        text = self.arguments(Arguments([Value(node)], []))
+        text = self.arguments(CallArguments([ScriptValue(node)], []))
         return text or ""
 
-    def arguments(self, given: Optional[Arguments]) -> Optional[str]:
+    def arguments(self, given: Optional[CallArguments]) -> Optional[str]:
         """The arguments of a call as text; None where the document cannot evaluate them."""
         if given is None or any(value.node is None for value in given.positional):
             return None
@@ -107,10 +107,10 @@ def _of_functions(script: Script, writer: _Writer) -> List[Candidate]:
     if "get_inputs" not in functions or not script.classes:
         return []
     targets = [name for name in script.names.classes if name in ("Model", "ModelNew")] or list(script.names.classes)[-1:]
-    given = script.run(functions["get_inputs"], Arguments([], []), script.module)
+    given = script.run(functions["get_inputs"], CallArguments([], []), script.module)
     texts = ["*get_inputs()"]
     if given.items is not None and script.prefers_result(given):
-        written = writer.arguments(Arguments(list(given.items), []))
+        written = writer.arguments(CallArguments(list(given.items), []))
         texts = [written] + texts if written is not None else texts
     constructors = _constructors(script, writer)
     node = functions["get_inputs"]
@@ -127,12 +127,12 @@ def _constructors(script: Script, writer: _Writer) -> str:
     function = script.names.functions.get("get_init_inputs")
     if function is None:
         return ""
-    given = script.run(function, Arguments([], []), script.module)
+    given = script.run(function, CallArguments([], []), script.module)
     items = given.items
     if items is not None and len(items) == 2 and items[0].items == () and items[1].attributes:  # [[], {"dim": 64}]
-        written = writer.arguments(Arguments([], [(name, value) for name, value in items[1].attributes.items()]))
+        written = writer.arguments(CallArguments([], [(name, value) for name, value in items[1].attributes.items()]))
         return written if written is not None else "**get_init_inputs()[1]"
-    written = writer.arguments(Arguments(list(items), [])) if items is not None else None
+    written = writer.arguments(CallArguments(list(items), [])) if items is not None else None
     return written if written is not None else "*get_init_inputs()"
 
 

@@ -8,14 +8,14 @@ from typing import List, Optional, Tuple
 
 from ....shims.data_sets.documented import DATA_SETS
 from .loops import first_of
-from .scope import Arguments
+from .scope import CallArguments
 from .tensors import shorthand
-from .values import SPELLED, UNKNOWN, Value, constant, guessed, integer, is_guessed
+from .values import SPELLED, UNKNOWN, ScriptValue, constant, guessed, integer, is_guessed
 
 RESIZES = {"Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop"}
 
 
-def data_set(name: str, given: Arguments) -> Optional[Value]:
+def data_set(name: str, given: CallArguments) -> Optional[ScriptValue]:
     """A data set of torchvision's, with what an item of it is; None for any other function."""
     tail = name.rpartition(".")[2]
     documented = DATA_SETS.get(tail)
@@ -36,14 +36,14 @@ def data_set(name: str, given: Arguments) -> Optional[Value]:
                 for part in node.args[:1] + [keyword.value for keyword in node.keywords]:
                     channels = integer(part) or 1
             if kind == "Lambda":  # It may flatten the picture, or do anything else.
-                return Value()
+                return ScriptValue()
     if not height:
-        return Value()
-    picture = Value(shorthand("f32", [constant(channels), constant(height), constant(width)]))
+        return ScriptValue()
+    picture = ScriptValue(shorthand("f32", [constant(channels), constant(height), constant(width)]))
     if transform is not None and known is None:
         picture = guessed(picture)
     target = shorthand("i64", [] if documented.target == "class" else [constant(40)])
-    return Value(None, element=_tuple([picture, Value(target)]))
+    return ScriptValue(None, element=_tuple([picture, ScriptValue(target)]))
 
 
 def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:
@@ -55,7 +55,7 @@ def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:
     return (side, side) if side else None
 
 
-def item(shorthands: List[Optional[ast.expr]]) -> Optional[Value]:
+def item(shorthands: List[Optional[ast.expr]]) -> Optional[ScriptValue]:
     """What a data set of these tensors gives: one row of each. None where it is not known."""
     parts = []
     for node in shorthands:
@@ -65,11 +65,11 @@ def item(shorthands: List[Optional[ast.expr]]) -> Optional[Value]:
         sizes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
         if not sizes:
             return None
-        parts.append(Value(shorthand(node.value.id, sizes[1:])))
+        parts.append(ScriptValue(shorthand(node.value.id, sizes[1:])))
     return _tuple(parts) if parts else None
 
 
-def loader(given: Arguments, items: Optional[Value]) -> Optional[Value]:
+def loader(given: CallArguments, items: Optional[ScriptValue]) -> Optional[ScriptValue]:
     """`DataLoader(…)` of a data set: what a loop over it gives, where an item of the data set is known."""
     if items is None or items.element is None or given.by_name("collate_fn") is not None:
         return None
@@ -78,28 +78,28 @@ def loader(given: Arguments, items: Optional[Value]) -> Optional[Value]:
     count = known if integer(known) is not None else constant(1 if size is None else 32)
     number = constant(integer(count))
     number.__dict__[SPELLED] = "batch_size"
-    return Value(None, element=_batched(items.element, number))
+    return ScriptValue(None, element=_batched(items.element, number))
 
 
-def _batched(item: Value, count: ast.expr) -> Value:
+def _batched(item: ScriptValue, count: ast.expr) -> ScriptValue:
     if item.items is not None:
         return _tuple([_batched(part, count) for part in item.items])
     if isinstance(item.node, ast.Subscript) and isinstance(item.node.value, ast.Name):
         inner = item.node.slice
         sizes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
-        batch = Value(shorthand(item.node.value.id, [count] + sizes))
+        batch = ScriptValue(shorthand(item.node.value.id, [count] + sizes))
         return guessed(batch) if is_guessed(item.node) else batch
     return UNKNOWN
 
 
-def _tuple(parts: List[Value]) -> Value:
+def _tuple(parts: List[ScriptValue]) -> ScriptValue:
     nodes = [part.node for part in parts]
     known = [node for node in nodes if node is not None]
-    return Value(ast.Tuple(known, ast.Load()) if len(known) == len(nodes) else None, items=tuple(parts))
+    return ScriptValue(ast.Tuple(known, ast.Load()) if len(known) == len(nodes) else None, items=tuple(parts))
 
 
-def asked(value: Value) -> Value:
+def asked(value: ScriptValue) -> ScriptValue:
     """A loader that the document can make: its first batch is what it gives."""
     if value.node is None or value.element is not None:
         return value
-    return replace(value, element=Value(first_of(value.node)))
+    return replace(value, element=ScriptValue(first_of(value.node)))

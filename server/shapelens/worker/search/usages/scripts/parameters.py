@@ -6,18 +6,18 @@ import ast
 from typing import Dict, Optional
 
 from .module_names import Function, dotted
-from .values import Value, constant, guessed
+from .values import ScriptValue, constant, guessed
 
 
-def options(tree: ast.AST) -> Dict[str, Value]:
+def options(tree: ast.AST) -> Dict[str, ScriptValue]:
     """The defaults of a command line, by the names that its options are read by."""
-    found: Dict[str, Value] = {}
+    found: Dict[str, ScriptValue] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
             name = _destination(node)
             default = _default(node)
             if name and default is not None and name not in found:
-                found[name] = Value(default)
+                found[name] = ScriptValue(default)
     return found
 
 
@@ -46,7 +46,7 @@ def _default(node: ast.Call) -> Optional[ast.expr]:
         return constant(action.value == "store_false")
     choices = said.get("choices")
     if isinstance(choices, (ast.List, ast.Tuple)) and choices.elts:
-        return guessed(Value(choices.elts[0])).node
+        return guessed(ScriptValue(choices.elts[0])).node
     return None
 
 

@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from .module_names import Function
-from .values import UNKNOWN, Value
+from .values import UNKNOWN, ScriptValue
 
 
 @dataclass
-class Scope:
+class ScriptScope:
     """The names of a function, or of the module."""
 
     label: str = ""  # what its calls are said to come from: "test_forward()"
-    values: Dict[str, Value] = field(default_factory=dict)  # by dotted name: "net", "self.net"
+    values: Dict[str, ScriptValue] = field(default_factory=dict)  # by dotted name: "net", "self.net"
     local: Set[str] = field(default_factory=set)  # names that the function assigns somewhere
-    parent: Optional["Scope"] = None
+    parent: Optional["ScriptScope"] = None
     owner: Optional[ast.ClassDef] = None  # the class whose method it is
     functions: Dict[str, Function] = field(default_factory=dict)  # that it defines
     is_script: bool = False  # a `__main__` block, or the module itself
-    returned: List[Value] = field(default_factory=list)
+    returned: List[ScriptValue] = field(default_factory=list)
 
-    def find(self, name: str) -> Optional[Value]:
+    def find(self, name: str) -> Optional[ScriptValue]:
         """What a dotted name holds; None for one that no scope knows."""
         first = name.partition(".")[0]
-        scope: Optional[Scope] = self
+        scope: Optional[ScriptScope] = self
         while scope is not None:
             if name in scope.values:
                 return scope.values[name]
@@ -37,7 +37,7 @@ class Scope:
 
     def function(self, name: str) -> Optional[Function]:
         """A function that this one, or one around it, defines."""
-        scope: Optional[Scope] = self
+        scope: Optional[ScriptScope] = self
         while scope is not None:
             if name in scope.functions:
                 return scope.functions[name]
@@ -46,18 +46,18 @@ class Scope:
 
 
 @dataclass
-class Arguments:
+class CallArguments:
     """What a call is given."""
 
-    positional: List[Value]
-    keywords: List[Tuple[Optional[str], Value]]
+    positional: List[ScriptValue]
+    keywords: List[Tuple[Optional[str], ScriptValue]]
 
     def nodes(self, drop: Sequence[str] = ()) -> Tuple[List[ast.expr], List[ast.keyword]]:
         """As expressions. Raises Unresolved."""
         kept = [(name, value) for name, value in self.keywords if name not in drop]
         return [value.resolved() for value in self.positional], [ast.keyword(name, value.resolved()) for name, value in kept]
 
-    def by_name(self, name: str, position: Optional[int] = None) -> Optional[Value]:
+    def by_name(self, name: str, position: Optional[int] = None) -> Optional[ScriptValue]:
         """An argument, or None where it is not given."""
         for keyword, value in self.keywords:
             if keyword == name:

@@ -27,10 +27,10 @@ from .module_names import (
     stored,
 )
 from .parameters import decorated
-from .scope import Arguments, Scope
-from .statements import Statements
+from .scope import CallArguments, ScriptScope
+from .statements import StatementEvaluator
 from .tensors import Tensors
-from .values import UNKNOWN, Unresolved, Value, checked, choice, is_guessed, is_literal, is_none
+from .values import UNKNOWN, ScriptValue, Unresolved, checked, choice, is_guessed, is_literal, is_none
 
 MOST_CALLS = 400  # of functions that are gone through
 DEEPEST = 6
@@ -46,14 +46,14 @@ class Use:
 
     target: str
     constructor: Optional[ast.expr]
-    given: Optional[Arguments]  # None: it is only built
+    given: Optional[CallArguments]  # None: it is only built
     is_evaluated: bool
     label: str  # the function that does it; "" for the module itself
     call: ast.Call
     is_sure: bool  # nothing of it had to be guessed, and the script does not expect it to fail
 
 
-class Script(Statements):
+class Script(StatementEvaluator):
     """One module, with what it does with models of the document."""
 
     def __init__(self, names: ModuleNames, classes: Sequence[str], document: ModuleNames) -> None:
@@ -61,7 +61,7 @@ class Script(Statements):
         self.document = document
         self.tensors = Tensors(names)
         self.uses: List[Use] = []
-        self.loaders: List[Value] = []
+        self.loaders: List[ScriptValue] = []
         self.models = module_classes(names) | self.classes
         self._main_class: Optional[str] = None
         self._calls = 0
@@ -101,19 +101,19 @@ class Script(Statements):
 
     def _class(self, node: ast.ClassDef) -> None:
         """The methods of a class that is no model: a test case, a trainer."""
-        attributes = self.made(node, Arguments([], []))
-        owner = Value(attributes=attributes if attributes is not None else {})
+        attributes = self.made(node, CallArguments([], []))
+        owner = ScriptValue(attributes=attributes if attributes is not None else {})
         methods = [part for part in node.body if isinstance(part, FUNCTIONS)]
         for function in sorted(methods, key=lambda part: SET_UP.index(part.name) if part.name in SET_UP else len(SET_UP)):
             self._unless_gone_through(function, self.module, owner)
 
-    def _unless_gone_through(self, function: Function, scope: Scope, owner: Optional[Value] = None) -> None:
+    def _unless_gone_through(self, function: Function, scope: ScriptScope, owner: Optional[ScriptValue] = None) -> None:
         if id(function) not in self._gone_through:
-            self.run(function, Arguments([], []), scope, owner)
+            self.run(function, CallArguments([], []), scope, owner)
 
     # --- what calls do ---
 
-    def run(self, function: Function, given: Arguments, scope: Scope, owner: Optional[Value] = None) -> Value:
+    def run(self, function: Function, given: CallArguments, scope: ScriptScope, owner: Optional[ScriptValue] = None) -> ScriptValue:
         if function in self._active or self._calls > MOST_CALLS or len(self._active) > DEEPEST:
             return UNKNOWN
         self._calls += 1
@@ -121,7 +121,7 @@ class Script(Statements):
         self._gone_through.add(id(function))
         outer = scope if function is not self.names.functions.get(function.name) and owner is None else self.module
         local = {name for part in statements(function.body) for name in stored(part)}
-        inner = Scope(function.name + "()", local=local, parent=outer, owner=self._owners.get(id(function)))
+        inner = ScriptScope(function.name + "()", local=local, parent=outer, owner=self._owners.get(id(function)))
         doubts = self.doubts
         self._bind_parameters(function, given, inner, owner)
         self.block(function.body, inner)
@@ -129,7 +129,7 @@ class Script(Statements):
         self._active.pop()
         return choice(inner.returned)
 
-    def _bind_parameters(self, function: Function, given: Arguments, inner: Scope, owner: Optional[Value]) -> None:
+    def _bind_parameters(self, function: Function, given: CallArguments, inner: ScriptScope, owner: Optional[ScriptValue]) -> None:
         parameters = function.args.posonlyargs + function.args.args
         by_decorator = decorated(function)
         is_entry = len(self._active) == 1 and not given.positional and not given.keywords  # Callers may give what is None by default.
@@ -139,7 +139,7 @@ class Script(Statements):
             and "staticmethod" not in {dotted(part) for part in function.decorator_list}
         ):
             is_of_class = "classmethod" in map(dotted, function.decorator_list)
-            itself = Value(ast.Name(self._owners[id(function)].name, ast.Load())) if is_of_class else Value(attributes={})
+            itself = ScriptValue(ast.Name(self._owners[id(function)].name, ast.Load())) if is_of_class else ScriptValue(attributes={})
             inner.values[parameters[0].arg] = owner if owner is not None and not is_of_class else itself
             parameters = parameters[1:]
         defaults: Dict[str, ast.expr] = {}
@@ -156,13 +156,13 @@ class Script(Statements):
             if value is None and name in defaults and not (is_entry and is_none(defaults[name])):
                 value = self.value(defaults[name], self.module)
             if value is None and name in self._fixtures:
-                value = self.run(self._fixtures[name], Arguments([], []), self.module)
+                value = self.run(self._fixtures[name], CallArguments([], []), self.module)
             annotated = dotted(self.value(parameter.annotation, self.module).node) if parameter.annotation is not None else ""
             if (value is None or value is UNKNOWN) and annotated in self.classes:
-                value = Value(model=annotated, is_model=True)
+                value = ScriptValue(model=annotated, is_model=True)
                 self.doubts += 1
             if value is None and name in ARGUMENTS and self.options:
-                value = Value(attributes=self.options)
+                value = ScriptValue(attributes=self.options)
             if value is None and is_entry:
                 value = self._likely(name)
                 self.doubts += value is not None
@@ -170,11 +170,11 @@ class Script(Statements):
         if function.args.kwarg is not None:
             taken = {parameter.arg for parameter in parameters + function.args.kwonlyargs}
             rest = {name: value for name, value in given.keywords if name is not None and name not in taken}
-            inner.values[function.args.kwarg.arg] = Value(ast.Dict([], []) if not rest else None, attributes=rest)
+            inner.values[function.args.kwarg.arg] = ScriptValue(ast.Dict([], []) if not rest else None, attributes=rest)
         if function.args.vararg is not None:
-            inner.values[function.args.vararg.arg] = Value(items=tuple(given.positional[len(parameters) :]))
+            inner.values[function.args.vararg.arg] = ScriptValue(items=tuple(given.positional[len(parameters) :]))
 
-    def _likely(self, name: str) -> Optional[Value]:
+    def _likely(self, name: str) -> Optional[ScriptValue]:
         """What a parameter of a function is that nothing calls: by its name, if there is just one thing of the kind."""
         words = set(name.lower().split("_"))
         if words & {"loader", "dataloader", "dl"} and self.loaders:
@@ -182,21 +182,21 @@ class Script(Statements):
         if name in MODEL_NAMES:
             if self._main_class is None:
                 self._main_class = main_class(self.document, self.classes)
-            return Value(model=self._main_class, is_model=True) if self._main_class else None
+            return ScriptValue(model=self._main_class, is_model=True) if self._main_class else None
         return None
 
-    def made(self, node: ast.ClassDef, given: Arguments) -> Optional[Dict[str, Value]]:
+    def made(self, node: ast.ClassDef, given: CallArguments) -> Optional[Dict[str, ScriptValue]]:
         if node.name in self.models:
             return None
-        attributes: Dict[str, Value] = {}
+        attributes: Dict[str, ScriptValue] = {}
         self._class_attributes(node, attributes, given, 0)
-        attributes["__class__"] = Value(ast.Name(node.name, ast.Load()))
+        attributes["__class__"] = ScriptValue(ast.Name(node.name, ast.Load()))
         initialiser = method(node, "__init__")
         if initialiser is not None:
-            self.run(initialiser, given, self.module, Value(attributes=attributes))
+            self.run(initialiser, given, self.module, ScriptValue(attributes=attributes))
         return attributes
 
-    def _class_attributes(self, node: ast.ClassDef, attributes: Dict[str, Value], given: Arguments, depth: int) -> None:
+    def _class_attributes(self, node: ast.ClassDef, attributes: Dict[str, ScriptValue], given: CallArguments, depth: int) -> None:
         for base in node.bases if depth < 5 else ():
             if dotted(base) in self.names.classes:
                 self._class_attributes(self.names.classes[dotted(base)], attributes, given, depth + 1)
@@ -212,12 +212,12 @@ class Script(Statements):
             attributes.update(zip(fields, given.positional))
             attributes.update((name, value) for name, value in given.keywords if name in fields)
 
-    def prefers_result(self, found: Value) -> bool:
+    def prefers_result(self, found: ScriptValue) -> bool:
         parts = [part.node for part in (found.items if found.items is not None else (found,))]
         are_made = [self.tensors.is_made(part) for part in parts]
         return any(are_made) and all(made or (part is not None and is_literal(part)) for made, part in zip(are_made, parts))
 
-    def called(self, model: Value, given: Arguments, node: ast.Call, scope: Scope) -> Value:
+    def called(self, model: ScriptValue, given: CallArguments, node: ast.Call, scope: ScriptScope) -> ScriptValue:
         for one in (model,) + model.others:
             if one.model:
                 said = None if self._misses(one.model, "forward", given) else given
@@ -226,11 +226,11 @@ class Script(Statements):
                 self.uses.append(Use(one.model, one.node, said, one.is_evaluated, scope.label, node, sure))
         try:
             positional, keywords = given.nodes()
-            return Value(checked(ast.Call(model.resolved(), positional, keywords)))
+            return ScriptValue(checked(ast.Call(model.resolved(), positional, keywords)))
         except Unresolved:
             return UNKNOWN
 
-    def built(self, target: str, callee: ast.expr, given: Arguments, node: ast.Call) -> Value:
+    def built(self, target: str, callee: ast.expr, given: CallArguments, node: ast.Call) -> ScriptValue:
         made = super().built(target, callee, given, node)
         if self._misses(target, "__init__", given):
             made = replace(made, node=None)
@@ -239,18 +239,18 @@ class Script(Statements):
         self.uses.append(Use(target, made.node, None, False, label, node, sure))
         return made
 
-    def _misses(self, target: str, name: str, given: Arguments) -> bool:
+    def _misses(self, target: str, name: str, given: CallArguments) -> bool:
         """Whether a method of a class needs a keyword argument whose value is not known: others are left out."""
         left_out = {keyword for keyword, value in given.keywords if value.node is None and keyword is not None}
         owner = self.document.classes.get(target)
         function = inherited(self.document, owner, name) if owner is not None and left_out else None
         return bool(left_out) and (function is None or not required(function).isdisjoint(left_out))
 
-    def special(self, name: str, given: Arguments, node: ast.Call, scope: Scope) -> Optional[Value]:
+    def special(self, name: str, given: CallArguments, node: ast.Call, scope: ScriptScope) -> Optional[ScriptValue]:
         tail = name.rpartition(".")[2]
         if tail in ("parse_args", "parse_known_args", "parse_args_into_dataclasses") and self.options:
-            found = Value(attributes=self.options)
-            return found if tail == "parse_args" else Value(items=(found, UNKNOWN))
+            found = ScriptValue(attributes=self.options)
+            return found if tail == "parse_args" else ScriptValue(items=(found, UNKNOWN))
         if tail == "vars" and given.positional and given.positional[0].attributes is self._options:
             return given.positional[0]
         model = next((value for value in given.positional[:2] if value.is_model), given.by_name("model"))
@@ -260,14 +260,14 @@ class Script(Statements):
                 self.called(model, inputs, node, scope)
                 return replace(model, node=None) if tail == "trace" else UNKNOWN
             if tail == "prepare" and len(given.positional) > 1:
-                return Value(items=tuple(given.positional))
+                return ScriptValue(items=tuple(given.positional))
         made = self._made_by_document(given, node, scope)
         if made is not None:
             return made
         in_loop = looped(name, given.positional) if name not in self.names.functions else None
         return in_loop if in_loop is not None else self._of_data(tail, given, node)
 
-    def _made_by_document(self, given: Arguments, node: ast.Call, scope: Scope) -> Optional[Value]:
+    def _made_by_document(self, given: CallArguments, node: ast.Call, scope: ScriptScope) -> Optional[ScriptValue]:
         """Another file calls a function of the document that returns a model."""
         if self.names.own or dotted(node.func) not in self.names.known or scope.find(dotted(node.func)) is not None:
             return None
@@ -283,7 +283,7 @@ class Script(Statements):
             made = None
         return replace(found, node=made) if found.is_model else None
 
-    def _of_data(self, tail: str, given: Arguments, node: ast.Call) -> Optional[Value]:
+    def _of_data(self, tail: str, given: CallArguments, node: ast.Call) -> Optional[ScriptValue]:
         """Data sets and loaders, with what iterating them gives; None for anything else."""
         if tail == "DataLoader":
             found = self._loader(given, node)
@@ -295,35 +295,35 @@ class Script(Statements):
             return replace(made, element=batches.item(shorthands))
         if tail == "random_split" and len(given.positional) > 1:
             parts = given.positional[1].items
-            return Value(items=(given.positional[0],) * (len(parts) if parts else 2))
+            return ScriptValue(items=(given.positional[0],) * (len(parts) if parts else 2))
         if tail in ("Subset", "ConcatDataset") and given.positional:
             whole = given.positional[0]
             return whole.items[0] if whole.items else whole
         return batches.data_set(tail, given)
 
-    def _again(self, node: ast.Call, given: Arguments) -> Value:
+    def _again(self, node: ast.Call, given: CallArguments) -> ScriptValue:
         """The call itself, in the document's words."""
         try:
             positional, keywords = given.nodes()
-            return Value(checked(ast.Call(self.value(node.func, self.module).resolved(), positional, keywords)))
+            return ScriptValue(checked(ast.Call(self.value(node.func, self.module).resolved(), positional, keywords)))
         except Unresolved:
             return UNKNOWN
 
-    def _loader(self, given: Arguments, node: ast.Call) -> Value:
+    def _loader(self, given: CallArguments, node: ast.Call) -> ScriptValue:
         data = given.by_name("dataset", 0)
         if data is not None and data.element is None and data.attributes is not None:
             owner = self.names.classes.get(dotted(data.attributes.get("__class__", UNKNOWN).node))
             getter = inherited(self.names, owner, "__getitem__") if owner is not None else None
             if getter is not None:
-                items = self.run(getter, Arguments([UNKNOWN], []), self.module, Value(attributes=data.attributes))
+                items = self.run(getter, CallArguments([UNKNOWN], []), self.module, ScriptValue(attributes=data.attributes))
                 data = replace(data, element=self.tensors.item(items))
         known = batches.loader(given, data)
         if known is not None:
             return known
-        kept: List[Tuple[Optional[str], Value]] = [(name, value) for name, value in given.keywords if name in OF_LOADERS]
-        return batches.asked(self._again(node, Arguments(given.positional[:2], kept)))
+        kept: List[Tuple[Optional[str], ScriptValue]] = [(name, value) for name, value in given.keywords if name in OF_LOADERS]
+        return batches.asked(self._again(node, CallArguments(given.positional[:2], kept)))
 
-    def kept(self, name: str, value: Value, scope: Scope) -> Value:
+    def kept(self, name: str, value: ScriptValue, scope: ScriptScope) -> ScriptValue:
         """A name of the document stays one, unless what it holds says more: a model, tensors, what a model gave."""
         if not self.names.own or scope is not self.module or self.names.assigned.get(name) != 1:
             return value
@@ -338,11 +338,11 @@ class Script(Statements):
         node = ast.Name(name, ast.Load())
         element = value.element
         if element is not None and not self.prefers_result(element):
-            element = Value(first_of(node))
+            element = ScriptValue(first_of(node))
         return replace(value, node=node, literal=value.known(), items=items, element=element)
 
 
-def _is_guess(values: Sequence[Value]) -> bool:
+def _is_guess(values: Sequence[ScriptValue]) -> bool:
     return any(value.node is None or is_guessed(value.node) for value in values)
 
 

@@ -16,8 +16,8 @@ from .folding import folded, sliced
 from .loops import element
 from .module_names import Function, ModuleNames, dotted, free_names, method
 from .parameters import options
-from .scope import Arguments, Scope
-from .values import UNKNOWN, Unresolved, Value, checked, choice, constant, dotted_node, guessed, integer, part_of, spelled
+from .scope import CallArguments, ScriptScope
+from .values import UNKNOWN, ScriptValue, Unresolved, checked, choice, constant, dotted_node, guessed, integer, part_of, spelled
 
 # What a model or a tensor is after these is shaped as before.
 SAME_TENSOR = {"to", "cuda", "cpu", "clone", "detach", "contiguous", "pin_memory", "requires_grad_", "xpu", "to_device"}
@@ -33,93 +33,93 @@ DTYPES = {"float16", "half", "bfloat16", "float32", "float", "float64", "double"
 DEVICES = {"device", "dev", "DEVICE", "cuda_device"}
 
 
-class Expressions:
+class ExpressionEvaluator:
     """Evaluates the expressions of one module. `Script` adds what calls and statements do."""
 
     def __init__(self, names: ModuleNames, classes: Sequence[str]) -> None:
         self.names = names
         self.classes = set(classes)  # as the document calls them
-        self._options: Optional[Dict[str, Value]] = None
+        self._options: Optional[Dict[str, ScriptValue]] = None
 
     @property
-    def options(self) -> Dict[str, Value]:
+    def options(self) -> Dict[str, ScriptValue]:
         """The defaults of the command line."""
         if self._options is None:
             self._options = options(self.names.tree)
         return self._options
 
-    def value(self, node: Optional[ast.AST], scope: Scope) -> Value:
+    def value(self, node: Optional[ast.AST], scope: ScriptScope) -> ScriptValue:
         """What an expression comes to. Never raises."""
         if node is None:
             return UNKNOWN
         method = getattr(self, "_read_" + type(node).__name__.lower(), self._rebuilt)
         try:
-            found: Value = method(node, scope)
+            found: ScriptValue = method(node, scope)
         except (Unresolved, RecursionError):  # Data may be written as one very long expression.
             return UNKNOWN
         return found
 
-    def called(self, model: Value, given: Arguments, node: ast.Call, scope: Scope) -> Value:
+    def called(self, model: ScriptValue, given: CallArguments, node: ast.Call, scope: ScriptScope) -> ScriptValue:
         """A model is called."""
         raise NotImplementedError
 
-    def special(self, name: str, given: Arguments, node: ast.Call, scope: Scope) -> Optional[Value]:
+    def special(self, name: str, given: CallArguments, node: ast.Call, scope: ScriptScope) -> Optional[ScriptValue]:
         """A call that means more than its result. name: its full name."""
         raise NotImplementedError
 
-    def run(self, function: Function, given: Arguments, scope: Scope, owner: Optional[Value] = None) -> Value:
+    def run(self, function: Function, given: CallArguments, scope: ScriptScope, owner: Optional[ScriptValue] = None) -> ScriptValue:
         """A function of this module is called."""
         raise NotImplementedError
 
-    def made(self, node: ast.ClassDef, given: Arguments) -> Optional[Dict[str, Value]]:
+    def made(self, node: ast.ClassDef, given: CallArguments) -> Optional[Dict[str, ScriptValue]]:
         """An object of a class of this module is made: its attributes."""
         raise NotImplementedError
 
     # --- names ---
 
-    def _read_name(self, node: ast.Name, scope: Scope) -> Value:
+    def _read_name(self, node: ast.Name, scope: ScriptScope) -> ScriptValue:
         found = scope.find(node.id)
         if found is not None:
             if found is UNKNOWN and node.id in DEVICES:
-                return Value(constant("cpu"))
+                return ScriptValue(constant("cpu"))
             return spelled(found, node.id)
         return self._global(node.id)
 
-    def _global(self, name: str) -> Value:
+    def _global(self, name: str) -> ScriptValue:
         if name in self.names.known:
-            return Value(ast.Name(self.names.known[name], ast.Load()))
+            return ScriptValue(ast.Name(self.names.known[name], ast.Load()))
         function = name if name in self.names.functions else ""
         if self.names.own and name in self.names:
-            return Value(ast.Name(name, ast.Load()), self.names.literals.get(name), function=function)
+            return ScriptValue(ast.Name(name, ast.Load()), self.names.literals.get(name), function=function)
         if function:
-            return Value(function=function)
+            return ScriptValue(function=function)
         if name in self.names.imports:
-            return Value(dotted_node(self.names.imports[name].replace("..", ".").lstrip(".") or name))
+            return ScriptValue(dotted_node(self.names.imports[name].replace("..", ".").lstrip(".") or name))
         if name in DEVICES:
-            return Value(constant("cpu"))
+            return ScriptValue(constant("cpu"))
         if name not in self.names and hasattr(builtins, name):
-            return Value(ast.Name(name, ast.Load()))
+            return ScriptValue(ast.Name(name, ast.Load()))
         return UNKNOWN
 
-    def _read_attribute(self, node: ast.Attribute, scope: Scope) -> Value:
+    def _read_attribute(self, node: ast.Attribute, scope: ScriptScope) -> ScriptValue:
         name = dotted(node)
         found = scope.find(name) if name else None
         if found is not None:
             return spelled(found, node.attr)
         if name in self.names.known and scope.find(name.partition(".")[0]) is None:
-            return Value(ast.Name(self.names.known[name], ast.Load()))
+            return ScriptValue(ast.Name(self.names.known[name], ast.Load()))
         base = self.value(node.value, scope)
         if base.is_model and node.attr == "module":
             return base
         part = (base.attributes or {}).get(node.attr)
         if base.node is None or (part is not None and not self.names.own):
-            return part or (Value(constant("cpu")) if node.attr == "device" else UNKNOWN)
-        made = Value(ast.Attribute(base.node, node.attr, ast.Load()))
+            return part or (ScriptValue(constant("cpu")) if node.attr == "device" else UNKNOWN)
+        made = ScriptValue(ast.Attribute(base.node, node.attr, ast.Load()))
         if part is None:
             return made
         return replace(part, node=made.node if not part.is_model else part.node, literal=part.known())
 
-    def _read_subscript(self, node: ast.Subscript, scope: Scope) -> Value:
+    def _read_subscript(self, node: ast.Subscript, scope: ScriptScope) -> ScriptValue:
         base = self.value(node.value, scope)
         index = self.value(node.slice, scope)
         number = integer(index.known())
@@ -127,7 +127,7 @@ class Expressions:
             return base.items[number]
         part = sliced(base.known(), index.node) if index.node is not None else None
         if part is not None:
-            return Value(part)
+            return ScriptValue(part)
         known = index.known()
         named = (base.attributes or {}).get(str(known.value)) if isinstance(known, ast.Constant) else None
         if named is not None and (base.node is None or isinstance(base.node, ast.Dict) or named.is_model):
@@ -135,56 +135,56 @@ class Expressions:
         made = ast.Subscript(base.resolved(), index.resolved(), ast.Load())
         part = part_of(base.known(), known, number)
         if part is not None and not isinstance(base.node, ast.Name):
-            return Value(part)
-        return Value(checked(made), part)
+            return ScriptValue(part)
+        return ScriptValue(checked(made), part)
 
     # --- what has parts ---
 
-    def _read_tuple(self, node: ast.AST, scope: Scope) -> Value:
-        parts: List[Value] = []
+    def _read_tuple(self, node: ast.AST, scope: ScriptScope) -> ScriptValue:
+        parts: List[ScriptValue] = []
         for part in node.elts:  # type: ignore[attr-defined]
             parts += self._spread(part, scope)
         nodes = [value.node for value in parts if value.node is not None]
         made = (ast.Tuple if isinstance(node, ast.Tuple) else ast.List)(nodes, ast.Load()) if len(nodes) == len(parts) else None
         starred = any(isinstance(part, ast.Starred) for part in nodes)
-        return Value(checked(made) if made is not None else None, items=None if starred else tuple(parts))
+        return ScriptValue(checked(made) if made is not None else None, items=None if starred else tuple(parts))
 
     _read_list = _read_tuple
 
-    def _read_dict(self, node: ast.Dict, scope: Scope) -> Value:
-        attributes: Dict[str, Value] = {}
+    def _read_dict(self, node: ast.Dict, scope: ScriptScope) -> ScriptValue:
+        attributes: Dict[str, ScriptValue] = {}
         for key, part in zip(node.keys, node.values):
             value = self.value(part, scope)
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 attributes[key.value] = value
             elif key is None:
                 attributes.update(value.attributes or {})
-        whole = Value()
+        whole = ScriptValue()
         if all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in node.keys):
             if all(value.node is not None for value in attributes.values()):
-                whole = Value(ast.Dict([constant(key) for key in attributes], [value.resolved() for value in attributes.values()]))
+                whole = ScriptValue(ast.Dict([constant(key) for key in attributes], [value.resolved() for value in attributes.values()]))
         else:
             whole = self._quietly(node, scope)
         return replace(whole, attributes=attributes)
 
-    def _read_ifexp(self, node: ast.IfExp, scope: Scope) -> Value:
+    def _read_ifexp(self, node: ast.IfExp, scope: ScriptScope) -> ScriptValue:
         test, parts = self.value(node.test, scope), [self.value(node.body, scope), self.value(node.orelse, scope)]
         if isinstance(test.node, ast.Constant):
             return parts[0 if test.node.value else 1]
         if test.node is not None and not any(part.is_model for part in parts) and all(part.node is not None for part in parts):
-            return Value(checked(ast.IfExp(test.node, parts[0].resolved(), parts[1].resolved())))
+            return ScriptValue(checked(ast.IfExp(test.node, parts[0].resolved(), parts[1].resolved())))
         return choice(parts)
 
-    def _read_namedexpr(self, node: ast.NamedExpr, scope: Scope) -> Value:
+    def _read_namedexpr(self, node: ast.NamedExpr, scope: ScriptScope) -> ScriptValue:
         scope.values[node.target.id] = value = self.value(node.value, scope)
         return value
 
-    def _read_lambda(self, node: ast.Lambda, scope: Scope) -> Value:
+    def _read_lambda(self, node: ast.Lambda, scope: ScriptScope) -> ScriptValue:
         bound = [part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)]
         return self._rebuilt(node, _binding(scope, bound))
 
-    def _read_listcomp(self, node: ast.AST, scope: Scope) -> Value:
-        inner = Scope(scope.label, parent=scope, owner=scope.owner, is_script=scope.is_script)
+    def _read_listcomp(self, node: ast.AST, scope: ScriptScope) -> ScriptValue:
+        inner = ScriptScope(scope.label, parent=scope, owner=scope.owner, is_script=scope.is_script)
         for loop in node.generators:  # type: ignore[attr-defined]
             self.assign(loop.target, element(self.value(loop.iter, inner)), inner)
         for part in ("elt", "key", "value"):
@@ -193,7 +193,7 @@ class Expressions:
 
     _read_generatorexp = _read_setcomp = _read_dictcomp = _read_listcomp
 
-    def _quietly(self, node: ast.AST, scope: Scope) -> Value:
+    def _quietly(self, node: ast.AST, scope: ScriptScope) -> ScriptValue:
         """An expression whose calls were seen already."""
         bound = [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
         if free_names(node) & set(bound):
@@ -203,18 +203,18 @@ class Expressions:
         except Unresolved:
             return UNKNOWN
 
-    def _read_await(self, node: ast.AST, scope: Scope) -> Value:
+    def _read_await(self, node: ast.AST, scope: ScriptScope) -> ScriptValue:
         for part in ast.iter_child_nodes(node):
             self.value(part, scope)
         return UNKNOWN
 
-    def _read_yield(self, node: ast.Yield, scope: Scope) -> Value:
+    def _read_yield(self, node: ast.Yield, scope: ScriptScope) -> ScriptValue:
         scope.returned.append(self.value(node.value, scope))
         return UNKNOWN
 
     _read_yieldfrom = _read_await
 
-    def _rebuilt(self, node: ast.AST, scope: Scope) -> Value:
+    def _rebuilt(self, node: ast.AST, scope: ScriptScope) -> ScriptValue:
         made = copy.copy(node)
         made.__dict__.pop("shapelens_size", None)
         parts: Dict[str, Any] = {}
@@ -227,9 +227,9 @@ class Expressions:
             if new is None or (isinstance(new, list) and any(item is None for item in new)):
                 raise Unresolved
             setattr(made, name, new)
-        return Value(folded(checked(made)))  # type: ignore[arg-type]
+        return ScriptValue(folded(checked(made)))  # type: ignore[arg-type]
 
-    def _part(self, node: ast.AST, scope: Scope) -> Optional[ast.AST]:
+    def _part(self, node: ast.AST, scope: ScriptScope) -> Optional[ast.AST]:
         if isinstance(node, (ast.cmpop, ast.arguments)) or isinstance(getattr(node, "ctx", None), ast.Store):
             return node
         if isinstance(node, ast.expr):
@@ -241,9 +241,9 @@ class Expressions:
 
     # --- calls ---
 
-    def arguments(self, node: ast.Call, scope: Scope) -> Arguments:
+    def arguments(self, node: ast.Call, scope: ScriptScope) -> CallArguments:
         """What a call is given, with `*` and `**` of what is known written out."""
-        given = Arguments([], [])
+        given = CallArguments([], [])
         for part in node.args:
             given.positional += self._spread(part, scope)
         for keyword in node.keywords:
@@ -255,7 +255,7 @@ class Expressions:
                 given.keywords.append((keyword.arg, value))
         return given
 
-    def _spread(self, node: ast.expr, scope: Scope) -> Iterator[Value]:
+    def _spread(self, node: ast.expr, scope: ScriptScope) -> Iterator[ScriptValue]:
         if not isinstance(node, ast.Starred):
             yield self.value(node, scope)
             return
@@ -264,11 +264,11 @@ class Expressions:
         if value.items is not None:
             yield from value.items
         elif isinstance(known, (ast.Tuple, ast.List)) and not any(isinstance(part, ast.Starred) for part in known.elts):
-            yield from map(Value, known.elts)
+            yield from map(ScriptValue, known.elts)
         else:
-            yield Value(ast.Starred(value.node, ast.Load())) if value.node is not None else UNKNOWN
+            yield ScriptValue(ast.Starred(value.node, ast.Load())) if value.node is not None else UNKNOWN
 
-    def _read_call(self, node: ast.Call, scope: Scope) -> Value:
+    def _read_call(self, node: ast.Call, scope: ScriptScope) -> ScriptValue:
         function = node.func
         base = self.value(function.value, scope) if isinstance(function, ast.Attribute) else UNKNOWN
         given = self.arguments(node, scope)
@@ -292,14 +292,14 @@ class Expressions:
             return self._returned(self.run(own, given, scope, base if base.attributes is not None else None), callee, given)
         return self._other_call(function, callee, full, given)
 
-    def _other_call(self, function: ast.expr, callee: Value, full: str, given: Arguments) -> Value:
+    def _other_call(self, function: ast.expr, callee: ScriptValue, full: str, given: CallArguments) -> ScriptValue:
         tail = (full or dotted(function)).rpartition(".")[2]
         if tail in WRAPPERS:
             wrapped = next((value for value in given.positional if value.is_model), None)
             if wrapped is not None:
                 return wrapped
         if full.startswith("torch.") and full.count(".") == 1:
-            given = Arguments(given.positional, [(name, value) for name, value in given.keywords if name not in NOT_OF_SHAPE])
+            given = CallArguments(given.positional, [(name, value) for name, value in given.keywords if name not in NOT_OF_SHAPE])
         definition = self.names.classes.get(dotted(function))
         attributes = None
         if definition is not None:
@@ -315,9 +315,9 @@ class Expressions:
             return replace(UNKNOWN, attributes=attributes) if attributes else UNKNOWN
         if tail == "dict" and not positional and all(keyword.arg for keyword in keywords):
             made = ast.Dict([constant(keyword.arg) for keyword in keywords], [keyword.value for keyword in keywords])
-        return Value(made, attributes=attributes)
+        return ScriptValue(made, attributes=attributes)
 
-    def _function(self, node: ast.expr, base: Value, scope: Scope) -> Optional[Function]:
+    def _function(self, node: ast.expr, base: ScriptValue, scope: ScriptScope) -> Optional[Function]:
         """The function of this module that a call runs."""
         if isinstance(node, ast.Name):
             return scope.function(node.id)
@@ -329,7 +329,7 @@ class Expressions:
             return method(owner, node.attr) if owner is not None else None
         return None
 
-    def _returned(self, found: Value, callee: Value, given: Arguments) -> Value:
+    def _returned(self, found: ScriptValue, callee: ScriptValue, given: CallArguments) -> ScriptValue:
         """The result of a call of a function of this module: the call itself where the document can make it."""
         if not self.names.own or callee.node is None or self.prefers_result(found):
             return found
@@ -339,22 +339,22 @@ class Expressions:
         except Unresolved:
             return found
 
-    def prefers_result(self, found: Value) -> bool:
+    def prefers_result(self, found: ScriptValue) -> bool:
         """Whether what a function returns says more than its call does."""
         raise NotImplementedError
 
-    def built(self, target: str, callee: ast.expr, given: Arguments, node: ast.Call) -> Value:
+    def built(self, target: str, callee: ast.expr, given: CallArguments, node: ast.Call) -> ScriptValue:
         """A model of a class of the document is built. Keywords whose values are not known are left out."""
         kept = [(name, value) for name, value in given.keywords if value.node is not None or name is None]
         try:
-            positional, keywords = Arguments(given.positional, kept).nodes()
+            positional, keywords = CallArguments(given.positional, kept).nodes()
             made: Optional[ast.expr] = checked(ast.Call(callee, positional, keywords))
         except Unresolved:
             made = None
-        model = Value(made, model=target, is_model=True)
+        model = ScriptValue(made, model=target, is_model=True)
         return model if len(kept) == len(given.keywords) else guessed(model)
 
-    def _model_method(self, model: Value, name: str, given: Arguments, node: ast.Call, scope: Scope) -> Value:
+    def _model_method(self, model: ScriptValue, name: str, given: CallArguments, node: ast.Call, scope: ScriptScope) -> ScriptValue:
         if name in ("forward", "__call__"):
             return self.called(model, given, node, scope)
         cast = next((_dtype(value) for value in given.positional + [value for _, value in given.keywords] if _dtype(value)), "")
@@ -367,29 +367,29 @@ class Expressions:
             return replace(model, node=made if name in CAST_MODEL else model.node)
         if name in SAME_MODEL:
             return replace(model, is_evaluated=model.is_evaluated or name == "eval")
-        callee = Value(ast.Attribute(model.node, name, ast.Load())) if model.node is not None else UNKNOWN
+        callee = ScriptValue(ast.Attribute(model.node, name, ast.Load())) if model.node is not None else UNKNOWN
         positional, keywords = given.nodes()
-        return Value(checked(ast.Call(callee.resolved(), positional, keywords)))
+        return ScriptValue(checked(ast.Call(callee.resolved(), positional, keywords)))
 
-    def assign(self, target: ast.AST, value: Value, scope: Scope) -> None:
+    def assign(self, target: ast.AST, value: ScriptValue, scope: ScriptScope) -> None:
         """`target = value`"""
         raise NotImplementedError
 
 
-def _binding(scope: Scope, names: Sequence[str]) -> Scope:
-    values = {name: Value(ast.Name(name, ast.Load())) for name in names}
-    return Scope(scope.label, values, parent=scope, owner=scope.owner, is_script=scope.is_script)
+def _binding(scope: ScriptScope, names: Sequence[str]) -> ScriptScope:
+    values = {name: ScriptValue(ast.Name(name, ast.Load())) for name in names}
+    return ScriptScope(scope.label, values, parent=scope, owner=scope.owner, is_script=scope.is_script)
 
 
-def _dtype(value: Value) -> str:
+def _dtype(value: ScriptValue) -> str:
     """The dtype that an expression names: "float16"."""
     name = dotted(value.node)
     return name.rpartition(".")[2] if name.startswith("torch.") and name.rpartition(".")[2] in DTYPES else ""
 
 
-def _same_tensor(base: Value, name: str, given: Arguments) -> Value:
+def _same_tensor(base: ScriptValue, name: str, given: CallArguments) -> ScriptValue:
     """`x.to(device)`, `x.cuda()`: x, but for a change of dtype."""
     cast = [value for value in given.positional + [value for _, value in given.keywords] if _dtype(value)] if name == "to" else []
     if cast and base.node is not None:
-        return Value(ast.Call(ast.Attribute(base.node, "to", ast.Load()), [cast[0].resolved()], []))
+        return ScriptValue(ast.Call(ast.Attribute(base.node, "to", ast.Load()), [cast[0].resolved()], []))
     return base

@@ -7,26 +7,26 @@ from typing import Dict, List, Sequence
 
 from .loops import element
 from .module_names import Function, ModuleNames, dotted, is_main_block
-from .scope import Scope
-from .slices import Expressions
-from .values import UNKNOWN, Value, choice, constant, is_none
+from .scope import ScriptScope
+from .slices import ExpressionEvaluator
+from .values import UNKNOWN, ScriptValue, choice, constant, is_none
 
 EXPECT_FAILURE = {"raises", "assertRaises", "assertRaisesRegex", "suppress"}
 
 
-class Statements(Expressions):
+class StatementEvaluator(ExpressionEvaluator):
     """What statements do to the names of a scope."""
 
     def __init__(self, names: ModuleNames, classes: Sequence[str]) -> None:
         super().__init__(names, classes)
-        self.module = Scope(is_script=True)
+        self.module = ScriptScope(is_script=True)
         self.doubts = 0  # of the code that is gone through: whether it runs, or with what, only running it would tell
 
-    def kept(self, name: str, value: Value, scope: Scope) -> Value:
+    def kept(self, name: str, value: ScriptValue, scope: ScriptScope) -> ScriptValue:
         """What a name is to hold: the value, or a name of the document for it."""
         raise NotImplementedError
 
-    def block(self, body: Sequence[ast.stmt], scope: Scope) -> bool:
+    def block(self, body: Sequence[ast.stmt], scope: ScriptScope) -> bool:
         """Goes through a block. Whether it is left before its end."""
         for node in body:
             handler = getattr(self, "_do_" + type(node).__name__.lower(), None)
@@ -36,39 +36,39 @@ class Statements(Expressions):
                 return True
         return False
 
-    def _do_expr(self, node: ast.Expr, scope: Scope) -> None:
+    def _do_expr(self, node: ast.Expr, scope: ScriptScope) -> None:
         value = self.value(node.value, scope)
         if value.is_model and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
             changed = node.value.func.value  # `model.eval()`
             if dotted(changed) and scope.find(dotted(changed)) is not None:
                 self.assign(changed, value, scope)
 
-    def _do_assign(self, node: ast.Assign, scope: Scope) -> None:
+    def _do_assign(self, node: ast.Assign, scope: ScriptScope) -> None:
         value = self.value(node.value, scope)
         for target in node.targets:
             self.assign(target, value, scope)
 
-    def _do_annassign(self, node: ast.AnnAssign, scope: Scope) -> None:
+    def _do_annassign(self, node: ast.AnnAssign, scope: ScriptScope) -> None:
         if node.value is not None:
             self.assign(node.target, self.value(node.value, scope), scope)
 
-    def _do_augassign(self, node: ast.AugAssign, scope: Scope) -> None:
+    def _do_augassign(self, node: ast.AugAssign, scope: ScriptScope) -> None:
         read = ast.Name(node.target.id, ast.Load()) if isinstance(node.target, ast.Name) else node.target
         self.assign(node.target, self.value(ast.BinOp(read, node.op, node.value), scope), scope)
 
-    def _do_return(self, node: ast.Return, scope: Scope) -> None:
+    def _do_return(self, node: ast.Return, scope: ScriptScope) -> None:
         scope.returned.append(self.value(node.value, scope))
 
-    def _do_assert(self, node: ast.Assert, scope: Scope) -> None:
+    def _do_assert(self, node: ast.Assert, scope: ScriptScope) -> None:
         self.value(node.test, scope)
 
-    def _do_functiondef(self, node: Function, scope: Scope) -> None:
+    def _do_functiondef(self, node: Function, scope: ScriptScope) -> None:
         if scope is not self.module:
             scope.functions[node.name] = node
 
     _do_asyncfunctiondef = _do_functiondef
 
-    def _do_if(self, node: ast.If, scope: Scope) -> None:
+    def _do_if(self, node: ast.If, scope: ScriptScope) -> None:
         if is_main_block(node) and scope is self.module:
             scope.label = "__main__"
             self.block(node.body, scope)
@@ -85,7 +85,7 @@ class Statements(Expressions):
         elif not leaves:
             self._merge(body, scope, prefer_body=bool(node.orelse))
 
-    def _merge(self, body: Dict[str, Value], scope: Scope, prefer_body: bool) -> None:
+    def _merge(self, body: Dict[str, ScriptValue], scope: ScriptScope, prefer_body: bool) -> None:
         for name, value in body.items():
             other = scope.values.get(name)
             if other is None or other is value:
@@ -93,18 +93,18 @@ class Statements(Expressions):
             else:
                 scope.values[name] = choice([value, other] if prefer_body or is_none(other.node) else [other, value])
 
-    def _do_for(self, node: ast.For, scope: Scope) -> None:
+    def _do_for(self, node: ast.For, scope: ScriptScope) -> None:
         self.assign(node.target, element(self.value(node.iter, scope)), scope)
         self.block(node.body, scope)
         self.block(node.orelse, scope)
 
     _do_asyncfor = _do_for
 
-    def _do_while(self, node: ast.While, scope: Scope) -> None:
+    def _do_while(self, node: ast.While, scope: ScriptScope) -> None:
         self.value(node.test, scope)
         self.block(node.body, scope)
 
-    def _do_with(self, node: ast.With, scope: Scope) -> None:
+    def _do_with(self, node: ast.With, scope: ScriptScope) -> None:
         fails = False  # on purpose
         for item in node.items:
             value = self.value(item.context_expr, scope)
@@ -118,7 +118,7 @@ class Statements(Expressions):
 
     _do_asyncwith = _do_with
 
-    def _do_try(self, node: ast.Try, scope: Scope) -> None:
+    def _do_try(self, node: ast.Try, scope: ScriptScope) -> None:
         self.doubts += bool(node.handlers)
         self.block(node.body, scope)
         self.doubts -= bool(node.handlers)
@@ -130,7 +130,7 @@ class Statements(Expressions):
             scope.values = {**scope.values, **kept}
         self.block(node.finalbody, scope)
 
-    def assign(self, target: ast.AST, value: Value, scope: Scope) -> None:
+    def assign(self, target: ast.AST, value: ScriptValue, scope: ScriptScope) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             for part, one in zip(target.elts, _unpacked(value, target.elts)):
                 self.assign(part, one, scope)
@@ -143,18 +143,18 @@ class Statements(Expressions):
         elif isinstance(target, ast.Name):
             self._set(target.id, self.kept(target.id, value, scope), scope)
 
-    def _set(self, name: str, value: Value, scope: Scope) -> None:
+    def _set(self, name: str, value: ScriptValue, scope: ScriptScope) -> None:
         for known in [known for known in scope.values if known.startswith(name + ".")]:
             del scope.values[known]
         scope.values[name] = value
 
 
-def _unpacked(value: Value, targets: Sequence[ast.expr]) -> List[Value]:
+def _unpacked(value: ScriptValue, targets: Sequence[ast.expr]) -> List[ScriptValue]:
     known = value.known()
     if value.items is not None and len(value.items) == len(targets):
         return list(value.items)
     if isinstance(known, (ast.Tuple, ast.List)) and len(known.elts) == len(targets):
-        return [Value(part) for part in known.elts]
+        return [ScriptValue(part) for part in known.elts]
     if value.node is None or any(isinstance(target, ast.Starred) for target in targets):
         return [UNKNOWN] * len(targets)
-    return [Value(ast.Subscript(value.node, constant(number), ast.Load())) for number in range(len(targets))]
+    return [ScriptValue(ast.Subscript(value.node, constant(number), ast.Load())) for number in range(len(targets))]

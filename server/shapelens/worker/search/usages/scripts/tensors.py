@@ -7,7 +7,7 @@ import copy
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from .module_names import ModuleNames, dotted
-from .values import SPELLED, Value, constant, integer
+from .values import SPELLED, ScriptValue, constant, integer
 
 DTYPES = {
     "float16": "f16", "half": "f16", "bfloat16": "bf16", "float32": "f32", "float": "f32", "float64": "f64", "double": "f64",
@@ -62,22 +62,24 @@ class Tensors:
             return bool(node.values) and all(map(self.is_made, node.values))
         return node is not None and self._made(node) is not None
 
-    def item(self, value: Value) -> Optional[Value]:
+    def item(self, value: ScriptValue) -> Optional[ScriptValue]:
         """A value with its tensors as shorthands; None where some part of it is none."""
         if value.items is not None:
             parts = [self.item(part) for part in value.items]
             known = [part for part in parts if part is not None and part.node is not None]
             return (
-                Value(ast.Tuple([part.resolved() for part in known], ast.Load()), items=tuple(known)) if len(known) == len(parts) else None
+                ScriptValue(ast.Tuple([part.resolved() for part in known], ast.Load()), items=tuple(known))
+                if len(known) == len(parts)
+                else None
             )
         made = self.shorthand(value.node) if value.node is not None else None
-        return Value(made) if made is not None else None
+        return ScriptValue(made) if made is not None else None
 
     def arguments(self, positional: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> str:
         """The arguments of a call as text, with shorthands in the place of calls that make tensors, and the batch named."""
         call = ast.Call(ast.Name("f", ast.Load()), list(positional), list(keywords))
         changed = copy.deepcopy(call)
-        _Shorthands(self).generic_visit(changed)
+        _ShorthandWriter(self).generic_visit(changed)
         if not _is_list_of_pictures(changed.args[:1]):
             _name_batch([node for node in _in_order(changed) if is_shorthand(node)])
         return ast.unparse(ast.fix_missing_locations(changed))[2:-1]
@@ -266,7 +268,7 @@ class Tensors:
         return shorthand(*made) if made is not None else None
 
 
-class _Shorthands(ast.NodeTransformer):
+class _ShorthandWriter(ast.NodeTransformer):
     def __init__(self, tensors: Tensors) -> None:
         self.tensors = tensors
 

@@ -18,7 +18,7 @@ class Unresolved(Exception):
 
 
 @dataclass(frozen=True)
-class Value:
+class ScriptValue:
     """node: in the document's namespace, or None where it cannot be said there."""
 
     node: Optional[ast.expr] = None
@@ -27,10 +27,10 @@ class Value:
     is_model: bool = False  # a model, of whichever class
     function: str = ""  # of the script's module
     is_evaluated: bool = False  # `model.eval()` was said
-    items: Optional[Tuple["Value", ...]] = None  # of a tuple or list
-    element: Optional["Value"] = None  # what a loop over it gives
-    attributes: Optional[Dict[str, "Value"]] = field(default=None, hash=False)  # of an object whose fields are known
-    others: Tuple["Value", ...] = ()  # what it would be in other branches
+    items: Optional[Tuple["ScriptValue", ...]] = None  # of a tuple or list
+    element: Optional["ScriptValue"] = None  # what a loop over it gives
+    attributes: Optional[Dict[str, "ScriptValue"]] = field(default=None, hash=False)  # of an object whose fields are known
+    others: Tuple["ScriptValue", ...] = ()  # what it would be in other branches
 
     def resolved(self) -> ast.expr:
         """The expression. Raises Unresolved."""
@@ -43,10 +43,10 @@ class Value:
         return self.literal if self.literal is not None else self.node
 
 
-UNKNOWN = Value()
+UNKNOWN = ScriptValue()
 
 
-def choice(values: List[Value]) -> Value:
+def choice(values: List[ScriptValue]) -> ScriptValue:
     """One of several: the first that is known, and the rest where they may be models too."""
     values = [value for value in values if value is not UNKNOWN]
     if not values:
@@ -58,7 +58,7 @@ def choice(values: List[Value]) -> Value:
     return replace(first, others=tuple(others[:3])) if others else first
 
 
-def guessed(value: Value) -> Value:
+def guessed(value: ScriptValue) -> ScriptValue:
     """The value, marked as one of which only running the script would tell whether it holds."""
     if value.node is None:
         return value
@@ -162,7 +162,7 @@ def is_none(node: Optional[ast.expr]) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def spelled(value: Value, name: str) -> Value:
+def spelled(value: ScriptValue, name: str) -> ScriptValue:
     """A number remembers what the script calls it."""
     if isinstance(value.node, ast.Constant) and type(value.node.value) is int:
         number = constant(value.node.value)
