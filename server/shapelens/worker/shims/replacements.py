@@ -11,7 +11,7 @@ import torch.utils.checkpoint
 from ..meta import legacy_constructors
 from ..meta.mode import META
 from ..trace import autocast
-from . import accelerators, checkpoints, command_line, compilers, data_loaders, distributed, file_access, network
+from . import accelerators, checkpoints, command_line, compilers, data_loaders, distributed, file_access, network, optimizers
 from .compilers import Replacement, unchanged
 from .data_sets import absences, files
 from .patch_on_import import replaced
@@ -74,6 +74,7 @@ def harmless(mode: Any) -> Iterator[None]:
         + file_access.replacements()
         + files.replacements()
         + network.replacements()
+        + optimizers.replacements()
     )
     with replaced(everything), distributed.launched():
         try:
