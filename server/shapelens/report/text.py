@@ -95,23 +95,23 @@ class Listing:
         end = there.cell(span.end_column) if span.end_line == span.line else there.width
         carets = "^" * max(end - start, 1) + ("…" if span.end_line != span.line else "")
         style = SEVERITY_STYLES.get(finding.severity, "bold")
-        beside = start + len(carets) + 1
+        message_column = start + len(carets) + 1
         message = f"{finding.severity}: {finding.message} [{finding.code}]"
-        if self.width is None or self.width - beside >= NARROWEST_MESSAGE:
-            parts = _wrapped(message, None if self.width is None else self.width - beside)
+        if self.width is None or self.width - message_column >= NARROWEST_MESSAGE:
+            parts = _wrapped(message, None if self.width is None else self.width - message_column)
             self._line("", Text.assemble(" " * start, (f"{carets} ", style), _severity_first(parts[0], finding, style)))
         else:
-            beside = GAP
-            parts = ["", *_wrapped(message, self.width - beside)]
+            message_column = GAP
+            parts = ["", *_wrapped(message, self.width - message_column)]
             self._line("", Text.assemble(" " * start, (carets, style)))
-            self._line("", Text.assemble(" " * beside, _severity_first(parts[1], finding, style)))
+            self._line("", Text.assemble(" " * message_column, _severity_first(parts[1], finding, style)))
             parts = parts[1:]
         for part in parts[1:]:
-            self._line("", Text(" " * beside + part))
+            self._line("", Text(" " * message_column + part))
         for note in _notes(finding):
             note_style = "green" if note.startswith("fix") else "dim"
-            for number, part in enumerate(_wrapped(note, None if self.width is None else self.width - beside - 2)):
-                self._line("", Text.assemble(" " * beside, ("= " if number == 0 else "  ", "dim"), (part, note_style)))
+            for number, part in enumerate(_wrapped(note, None if self.width is None else self.width - message_column - 2)):
+                self._line("", Text.assemble(" " * message_column, ("= " if number == 0 else "  ", "dim"), (part, note_style)))
 
     def _line(self, number: str, content: Text) -> None:
         gutter = Text(f"{number:>{self.gutter - 3}} │ ", style=GUTTER_STYLE)

@@ -14,7 +14,7 @@ from .evaluation.example_runner import ExampleRunner
 from .sandbox.limits import DeadlineReached, TooLong, within
 from .search.events import AlternativesFound, Attempted, EditSuspected, ExampleFound, ExampleKept, FoundExample
 from .search.finder import Finder
-from .search.trials.doubts import is_one_mistake
+from .search.trials.doubtful_examples import is_one_mistake
 from .search.trials.trace_marks import Marks
 from .search.trials.trial import TrialRunner, sources_first
 

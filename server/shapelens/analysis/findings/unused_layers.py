@@ -22,17 +22,17 @@ def unused_layers(places: Places) -> Iterator[tuple[LayerSeen, Place]]:
     """Each layer that an attribute of a class of this file holds and nothing uses, with the place of `self.name` in its assignment."""
     trace = places.trace
     # The document as a program, and the steps called after it, need not come to each layer: they only tell of some that are used.
-    beside = {number for number, run in enumerate(trace.examples) if run.file == trace.file}
+    of_program = {number for number, run in enumerate(trace.examples) if run.file == trace.file}
     failed = {
         number
         for number, run in enumerate(trace.examples)
-        if number not in beside and (run.error is not None or run.doubtful or not run.seconds)  # or it still runs
+        if number not in of_program and (run.error is not None or run.doubtful or not run.seconds)  # or it still runs
     }
     failed |= {each.example for each in trace.mismatches}
     if -1 in failed:
         return  # A definition failed, and what else it would have used is not known.
     unclear = {layer.class_name for layer in trace.layers if layer.example in failed}
-    own = [layer for layer in trace.layers if layer.example not in beside]
+    own = [layer for layer in trace.layers if layer.example not in of_program]
     candidates = [layer for layer in own if _is_idle(layer) and layer.span is not None and layer.span.file == trace.file]
     if not candidates:
         return

@@ -1,4 +1,4 @@
-"""A trace of which some examples were run again after an edit, put together with what the others saw before."""
+"""A trace of which some examples were run rerun after an edit, put together with what the others saw before."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from shapelens.analysis.traces.views import renumbered
 from shapelens.protocol import Trace
 
 
-def spliced(old: Trace, again: Collection[int], new: Trace) -> Trace:
-    """`old` with the examples numbered `again` replaced by those of `new`. Positions of both are of the same text.
+def spliced(old: Trace, rerun: Collection[int], new: Trace) -> Trace:
+    """`old` with the examples numbered `rerun` replaced by those of `new`. Positions of both are of the same text.
 
     An example that was found anew for a class takes the place of the one before; one that has no successor is left out.
     """
     traces = (old, new)
-    slots = _slots(old, again, new)
+    slots = _slots(old, rerun, new)
     examples: tuple[dict[int, int], dict[int, int]] = ({}, {})
     layers: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for place, (side, number) in enumerate(slots):
@@ -41,12 +41,12 @@ def without_values(trace: Trace) -> Trace:
     return trace if trace.mismatches else replace(trace, observations=[], layers=[], remarks=[])
 
 
-def _slots(old: Trace, again: Collection[int], new: Trace) -> list[tuple[int, int]]:
+def _slots(old: Trace, rerun: Collection[int], new: Trace) -> list[tuple[int, int]]:
     """The examples in their order: (0, number in `old`) or (1, number in `new`)."""
     slots = []
     left = list(range(len(new.examples)))
     for number, run in enumerate(old.examples):
-        if number not in again:
+        if number not in rerun:
             slots.append((0, number))
             continue
         same = [other for other in left if new.examples[other].target == run.target]

@@ -9,7 +9,7 @@ from typing import TypeVar
 from shapelens.protocol import ExampleRun, LayerCall, LayerSeen, Mismatch, Observation, Remark, Trace, Value
 from shapelens.source.module import Module
 
-Told = TypeVar("Told", Mismatch, Remark)
+Numbered = TypeVar("Numbered", Mismatch, Remark)
 Number = Callable[[int], int]  # from the number of an example or layer to its new one
 
 
@@ -60,23 +60,23 @@ def with_evidence(trace: Trace, known: Iterable[ExampleRun]) -> Trace:
 
 def without_found(trace: Trace, classes: Collection[str]) -> Trace:
     """A trace without the examples that were found for these classes, by name. The others are numbered anew."""
-    gone = {number for number, run in enumerate(trace.examples) if run.evidence and run.target.rpartition(".")[2] in classes}
-    return _without(trace, gone)
+    dropped = {number for number, run in enumerate(trace.examples) if run.evidence and run.target.rpartition(".")[2] in classes}
+    return _without(trace, dropped)
 
 
-def _without(trace: Trace, gone: Collection[int]) -> Trace:
-    if not gone:
+def _without(trace: Trace, dropped: Collection[int]) -> Trace:
+    if not dropped:
         return trace
-    examples = {old: new for new, old in enumerate(number for number in range(len(trace.examples)) if number not in gone)}
-    kept = [layer for layer in trace.layers if layer.example not in gone]
+    examples = {old: new for new, old in enumerate(number for number in range(len(trace.examples)) if number not in dropped)}
+    kept = [layer for layer in trace.layers if layer.example not in dropped]
     layers = {layer.index: new for new, layer in enumerate(kept)}
     left = replace(
         trace,
         examples=[trace.examples[number] for number in examples],
-        observations=[seen for seen in trace.observations if seen.example not in gone],
+        observations=[seen for seen in trace.observations if seen.example not in dropped],
         layers=kept,
-        mismatches=[seen for seen in trace.mismatches if seen.example not in gone],
-        remarks=[seen for seen in trace.remarks if seen.example not in gone],
+        mismatches=[seen for seen in trace.mismatches if seen.example not in dropped],
+        remarks=[seen for seen in trace.remarks if seen.example not in dropped],
     )
     return renumbered(left, lambda number: examples.get(number, number), lambda number: layers.get(number, number))
 
@@ -87,7 +87,7 @@ def _lies_in(trace: Trace, mismatch: Mismatch, file: str) -> bool:
     return any(span is not None and span.file == file for span in (innermost, constructed if mismatch.argument else None))
 
 
-def beside_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
+def not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
     """What a document saw of itself as a program, as far as the examples of its classes have not shown it: they come with named dims.
 
     A mismatch counts only where the code is at fault, rather than what stands in for the world around it.
@@ -160,7 +160,7 @@ def _numbered(seen: LayerSeen, index: int, example: int) -> LayerSeen:
     return seen if (index, example) == (seen.index, seen.example) else replace(seen, index=index, example=example)
 
 
-def _renumbered_one(seen: Told, example: Number, layer: Number) -> Told:
+def _renumbered_one(seen: Numbered, example: Number, layer: Number) -> Numbered:
     origins = [replace(origin, layer=None if origin.layer is None else layer(origin.layer)) for origin in seen.origins]
     number = example(seen.example) if seen.example >= 0 else seen.example
     moved = replace(seen, layer=None if seen.layer is None else layer(seen.layer), example=number, origins=origins)

@@ -30,7 +30,7 @@ from .replay import Replay
 WORTH_SECONDS = 0.002
 WORTH_SHARE = 0.25
 
-Asked = Tuple[str, str]
+ExampleKey = Tuple[str, str]
 
 
 class RehearsedExamples:
@@ -38,7 +38,7 @@ class RehearsedExamples:
 
     def __init__(self) -> None:
         self.is_open = True  # examples are still being rehearsed
-        self.memos: Dict[Asked, Memo] = {}
+        self.memos: Dict[ExampleKey, Memo] = {}
         self.went_well = True  # nothing was wrong
         self.seen: Any = None  # what sites held: it takes as long to be given back as a small evaluation
         self._patched: Tuple[Optional[LoadedDocument], Optional[Recorder]] = None, None

@@ -20,7 +20,7 @@ from ..sandbox.output import flush
 from ..sandbox.scratch_folder import scratch_of
 from ..sandbox.threads import OtherThreads
 from .framing import read_message
-from .messages import Begun, Imported, Learnt, Outdated, Rehearsal, Unsuited
+from .messages import Imported, OpCacheAdditions, Outdated, Rehearsal, RunBegun, RunUnsuitable
 
 LONGEST_REHEARSAL = 2.0  # seconds of this process's own work: what is rehearsed must not depend on what else the machine does
 LOOKING_SECONDS = 0.5  # between looks at threads that a rehearsal has left
@@ -44,7 +44,7 @@ def serve(numbers: List[int], project: Optional[LoadedProject], rehearsal: Optio
                 code = 70
                 return
             redirect(output)
-            _wait_beside(threads, jobs)
+            _wait_for_threads(threads, jobs)
         else:
             redirect(output)
             if project is None:  # Else its job is on the way.
@@ -53,7 +53,7 @@ def serve(numbers: List[int], project: Optional[LoadedProject], rehearsal: Optio
             run = read_message(incoming)
             if isinstance(run, Run):
                 if rehearsal is not None:
-                    outgoing.write(encode(Begun(run.run_id)))
+                    outgoing.write(encode(RunBegun(run.run_id)))
                     outgoing.flush()
                 do(run, outgoing, project, rehearsal)
     except BaseException:  # Nothing may get past this point: the parent's stack is below.
@@ -102,7 +102,7 @@ def do(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehearsal
         with _limits(run):
             finished = execute(run, send, project, prepare_the_next)
     except Unsuitable as error:
-        write(Unsuited(run.run_id, str(error)))
+        write(RunUnsuitable(run.run_id, str(error)))
         return
     if project is not None and project.is_outdated and not run.background:
         write(Outdated())
@@ -112,7 +112,7 @@ def do(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehearsal
     additions = op_cache.additions()
     # Shapes are computed by code that may have been patched.
     if additions and project is not None and not project.foreign_changes.are_made():
-        write(Learnt(additions))
+        write(OpCacheAdditions(additions))
     if PREPARED.unprepared:
         write(Imported(PREPARED.unprepared))
 
@@ -171,7 +171,7 @@ def rehearse(run: Run, project: LoadedProject, jobs: int) -> bool:
         return not project.foreign_changes.are_made_since(before, None)  # The likeliest are looked at, as somebody waits.
 
 
-def _wait_beside(threads: OtherThreads, jobs: int) -> None:
+def _wait_for_threads(threads: OtherThreads, jobs: int) -> None:
     """Wait for the job as long as the rehearsal has left threads behind, and end the process where one of these takes a processor."""
     while threads.are_left() and not select.select([jobs], [], [], LOOKING_SECONDS)[0]:
         if threads.spin():

@@ -49,7 +49,7 @@ class Child:
 class ChildPool:
     """Forks children, hands runs to them, relays their messages, kills them at their deadline, and says how they ended.
 
-    outgoing: the descriptor for what the server is to know. hear: gets the messages that are not for the server, with their frames.
+    outgoing: the descriptor for what the server is to know. receive: gets the messages that are not for the server, with their frames.
     is_ahead: whether a child is forked before there is a run for it. rested: called when a run has ended.
     """
 
@@ -58,7 +58,7 @@ class ChildPool:
         loop: EventLoop,
         forks: Any,
         outgoing: int,
-        hear: Callable[[Any, bytes], None],
+        receive: Callable[[Any, bytes], None],
         *,
         is_ahead: bool,
         rested: Callable[[], None] = lambda: None,
@@ -66,7 +66,7 @@ class ChildPool:
         self._loop = loop
         self._forks = forks
         self._outgoing = outgoing
-        self._hear = hear
+        self._receive = receive
         self._is_ahead = is_ahead
         self._rested = rested
         self._waiting: Optional[Child] = None
@@ -187,16 +187,16 @@ class ChildPool:
             self._loop.unwatch(child.results)
         for frame in child.splitter.feed(chunk or b""):
             kind = kind_of(frame)
-            if kind in ("Finished", "Unsuited"):
+            if kind in ("Finished", "RunUnsuitable"):
                 child.finished = True
                 self._loop.drain(child.output)  # What was printed before belongs in front of it.
             child.is_known |= kind == "Rehearsal"
-            if kind == "Begun":
+            if kind == "RunBegun":
                 child.has_begun = True
                 continue
             message = self.relay(frame)
             if message is not None:
-                self._hear(message, frame)
+                self._receive(message, frame)
 
     def _relay_output(self, child: Child) -> None:
         assert child.run is not None
@@ -204,9 +204,9 @@ class ChildPool:
         if chunk == b"":
             self._loop.unwatch(child.output)
         elif chunk:
-            child.printed = self.tell(child.run.run_id, chunk, child.printed)
+            child.printed = self.forward_output(child.run.run_id, chunk, child.printed)
 
-    def tell(self, run_id: int, chunk: bytes, printed: int) -> int:
+    def forward_output(self, run_id: int, chunk: bytes, printed: int) -> int:
         """Send what was printed for a run, after as many bytes as were `printed` before; how many these are now."""
         room = MOST_OUTPUT - printed
         if room > 0:

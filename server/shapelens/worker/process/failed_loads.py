@@ -26,7 +26,7 @@ class Cause:
         lines = self._text.splitlines()[executing.line - 1 : executing.end_line]
         self._import = {line.strip() for line in lines} if executing.is_import else None
 
-    def is_gone(self, run: Run) -> bool:
+    def is_removed_by(self, run: Run) -> bool:
         """Whether a later run does not come to it any more."""
         text = text_of(self._file, run)
         if self._import is None:
@@ -62,7 +62,7 @@ class FailedLoads:
         failure = self._failures.get(run.file)
         if failure is None:
             return False
-        return not any(cause.is_gone(run) for cause in failure.causes)
+        return not any(cause.is_removed_by(run) for cause in failure.causes)
 
     def may_be_tried(self, run: Run) -> bool:
         """A run has gone well without a zygote; whether one is to be tried again."""

@@ -24,7 +24,7 @@ from ..sandbox.originals import gc, os, signal, time
 from .event_loop import READ_SIZE, EventLoop, Timer, kill
 from .forks import Begin, Forks
 from .framing import Splitter
-from .messages import Ended, Fork, Forked, Import, Learnt, Prepare, Tried
+from .messages import Ended, Fork, Forked, Import, ImportEnded, OpCacheAdditions, Prepare
 
 SECONDS = 20.0  # for one library; one that takes longer is left to the run
 GRACE = 2.0  # seconds after which a process is killed that does not keep to this
@@ -72,7 +72,7 @@ class Libraries:
         """What has been learnt about operations is for all that are forked."""
         op_cache.learn(additions)
         for process in self._ready[-1:]:
-            process.send(Learnt(additions))
+            process.send(OpCacheAdditions(additions))
 
     def prepare(self, file: str) -> bool:
         """Parse, rewrite and compile a file ahead of the next runs; whether there is something new."""
@@ -94,15 +94,15 @@ class Libraries:
     def _start(self) -> None:
         if self._coming is None and self._wanted:
             modules, self._wanted = self._wanted, []
-            self._coming = LibraryProcess(self._loop, self, self._loaded(), modules, self._tell)
+            self._coming = LibraryProcess(self._loop, self, self._loaded(), modules, self._notify)
 
-    def _tell(self, process: LibraryProcess) -> None:
+    def _notify(self, process: LibraryProcess) -> None:
         """A process has imported all that it was to import, or it has gone, or what it forked has."""
-        if process.is_gone:
+        if process.has_ended:
             self._ready = [each for each in self._ready if each is not process]
-        if process is self._coming and (process.is_gone or not process.wanted):
+        if process is self._coming and (process.has_ended or not process.wanted):
             self._coming = None
-            if process.is_gone:  # The first one that it has not said to be done with is what it died of.
+            if process.has_ended:  # The first one that it has not said to be done with is what it died of.
                 self._refused.update(process.wanted[:1])
                 self._wanted = process.imported + process.wanted[1:] + self._wanted
             else:
@@ -114,16 +114,16 @@ class Libraries:
 
 
 class LibraryProcess:
-    """A process that has imported libraries, or still does so: `wanted` are those to come. tell: called when something has changed."""
+    """A process that has imported libraries, or still does so: `wanted` are those to come. notify: called when something has changed."""
 
-    def __init__(self, loop: EventLoop, forks: Any, loaded: List[str], wanted: List[str], tell: Callable[[LibraryProcess], None]) -> None:
+    def __init__(self, loop: EventLoop, forks: Any, loaded: List[str], wanted: List[str], notify: Callable[[LibraryProcess], None]) -> None:
         self.wanted = list(wanted)
         self.imported: List[str] = []  # of these
         self.living: Set[int] = set()  # what it has forked
-        self.is_gone = False
+        self.has_ended = False
         self._before = loaded
         self._loop = loop
-        self._tell = tell
+        self._notify = notify
         self._splitter = Splitter()
         self._limit: Optional[Timer] = None
         self._socket, theirs = socket.socketpair()
@@ -150,7 +150,7 @@ class LibraryProcess:
 
     def fork(self, order: Fork, numbers: List[int]) -> Optional[int]:
         """Have it fork another process; None where it does not."""
-        if self.is_gone or not self.send(order, numbers):
+        if self.has_ended or not self.send(order, numbers):
             return None
         answer: Optional[Forked] = None
         self._socket.settimeout(ANSWER_SECONDS)
@@ -163,7 +163,7 @@ class LibraryProcess:
                     if isinstance(message, Forked):
                         answer = message
                     else:  # Whoever has asked for a process is in the middle of something.
-                        self._loop.at(time.monotonic(), partial(self._hear, message))
+                        self._loop.at(time.monotonic(), partial(self._receive, message))
         except OSError:
             return None
         finally:
@@ -189,26 +189,26 @@ class LibraryProcess:
         except OSError:
             chunk = b""
         for message in self._messages(chunk):
-            self._hear(message)
+            self._receive(message)
         if not chunk:
-            self._gone()
+            self._ended()
 
     def _messages(self, chunk: bytes) -> List[Any]:
         return [decode(frame[HEADER.size :]) for frame in self._splitter.feed(chunk)]
 
-    def _hear(self, message: Any) -> None:
+    def _receive(self, message: Any) -> None:
         if isinstance(message, Ended):
             self.living.discard(message.pid)
             self._loop.ended(message.pid, message.status)
-            self._tell(self)
-        elif isinstance(message, Tried):
+            self._notify(self)
+        elif isinstance(message, ImportEnded):
             self.wanted.remove(message.module)
             self.imported.append(message.module)
             self._set_limit()
-            self._tell(self)
+            self._notify(self)
 
-    def _gone(self) -> None:
-        self.is_gone = True
+    def _ended(self) -> None:
+        self.has_ended = True
         self.kill()
         if self._limit is not None:
             self._limit.cancel()
@@ -217,7 +217,7 @@ class LibraryProcess:
         for pid in living:  # Nobody will say how these end.
             kill(pid)
             self._loop.ended(pid, signal.SIGKILL)
-        self._tell(self)
+        self._notify(self)
 
 
 def _imports(text: str, name: str) -> bool:
@@ -264,9 +264,9 @@ class _LibraryServer:
                 import_library(name)
                 if package_has_patched_others():
                     os._exit(0)  # It is for those who import it. The main process takes it for a library that ends its process.
-                self._send(Tried(name))
+                self._send(ImportEnded(name))
             gc.freeze()
-        elif isinstance(message, Learnt):
+        elif isinstance(message, OpCacheAdditions):
             op_cache.learn(message.additions)
         elif isinstance(message, Prepare):
             for file in message.files:

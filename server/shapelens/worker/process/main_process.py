@@ -19,7 +19,7 @@ from .event_loop import READ_SIZE, EventLoop
 from .failed_loads import FailedLoads
 from .framing import Splitter
 from .library_process import Libraries
-from .messages import Fork, Imported, Learnt, Outdated, Rehearsal, Unsuited
+from .messages import Fork, Imported, OpCacheAdditions, Outdated, Rehearsal, RunUnsuitable
 from .zygote_slot import Zygote, ZygoteSlot, ZygoteStage
 
 QUIET_SECONDS = 1.0  # without a run, after which files are prepared for the next zygote
@@ -48,11 +48,11 @@ class MainProcess:
         self._loop.own(outgoing)
         self._loop.watch(incoming, self._read)
         self._libraries = Libraries(self._loop, begin, self._libraries_settled)
-        self._children = ChildPool(self._loop, self._libraries, outgoing, self._hear, is_ahead=False, rested=self.rested)
+        self._children = ChildPool(self._loop, self._libraries, outgoing, self._receive, is_ahead=False, rested=self.rested)
         self._zygotes = ZygoteSlot(self._loop, self._libraries, self)
         self._failed = FailedLoads()
         self._queue: List[Run] = []
-        self._told = -1  # the run of which the server knows that what it needs is being loaded
+        self._said_to_load = -1  # the run of which the server knows that what it needs is being loaded
         self._refused = -1  # the run that no zygote could do
         self._is_outdated = False  # what the zygote has loaded
         self._rehearsal: Optional[Run] = None  # what the next zygote loads
@@ -101,7 +101,7 @@ class MainProcess:
     def changed(self) -> None:
         """Something has changed that may let the next run begin."""
         self._zygotes.take_over()
-        if not self._queue or self._children.is_at_work() or self._zygotes.is_lent():
+        if not self._queue or self._children.is_at_work() or self._zygotes.is_at_work():
             return
         run = self._queue[0]
         ready = self._zygotes.ready_for(run.root)
@@ -110,18 +110,18 @@ class MainProcess:
         elif ready is not None:
             self._zygotes.lend(ready, self._queue.pop(0))
         elif self._libraries.are_awaited_by(run):
-            self._tell_that_it_loads(run)
+            self._say_that_it_loads(run)
         elif self._failed.hold(run):
             self._children.submit(self._queue.pop(0))
         else:
             loading = self._zygotes.loading_for(run.root)
-            if loading is None or loading.is_at_what_is_gone(run):
+            if loading is None or loading.is_stuck_in_removed_code(run):
                 self._load(run, awaited=True)
-            self._tell_that_it_loads(run)
+            self._say_that_it_loads(run)
 
-    def _tell_that_it_loads(self, run: Run) -> None:
-        if self._told != run.run_id:
-            self._told = run.run_id
+    def _say_that_it_loads(self, run: Run) -> None:
+        if self._said_to_load != run.run_id:
+            self._said_to_load = run.run_id
             self._children.send(Loading(run.run_id))
 
     def _load(self, run: Run, *, awaited: bool) -> None:
@@ -141,7 +141,7 @@ class MainProcess:
         current = self._zygotes.current
         if current is not None and not self._libraries.are_had_by(current.modules):
             self._is_outdated = True
-            if not self._zygotes.is_lent():
+            if not self._zygotes.is_at_work():
                 self.rested()
         self.changed()
 
@@ -151,14 +151,14 @@ class MainProcess:
         """A zygote has something for the server, or for this process."""
         message = self._children.relay(frame)
         if message is not None:
-            self._hear(message, frame)
+            self._receive(message, frame)
 
-    def tell(self, run_id: int, chunk: bytes, printed: int) -> int:
+    def forward_output(self, run_id: int, chunk: bytes, printed: int) -> int:
         """A zygote has printed something."""
-        return self._children.tell(run_id, chunk, printed)
+        return self._children.forward_output(run_id, chunk, printed)
 
-    def _hear(self, message: Any, frame: bytes) -> None:
-        if isinstance(message, Learnt):
+    def _receive(self, message: Any, frame: bytes) -> None:
+        if isinstance(message, OpCacheAdditions):
             self._libraries.learn(message.additions)
         elif isinstance(message, Imported):
             self._imported += message.files
@@ -169,7 +169,7 @@ class MainProcess:
                 self._is_outdated |= self._failed.may_be_tried(message.run)
         elif isinstance(message, Outdated):
             self._is_outdated = True
-        elif isinstance(message, Unsuited):
+        elif isinstance(message, RunUnsuitable):
             self._unsuited(message.run_id)
 
     def _unsuited(self, run_id: int) -> None:
@@ -195,7 +195,7 @@ class MainProcess:
             self._queue.append(replace(zygote.background, background=False))
             zygote.background = None
 
-    def gone(self, zygote: Zygote, stack: List[RunningStatement]) -> None:
+    def zygote_ended(self, zygote: Zygote, stack: List[RunningStatement]) -> None:
         """A zygote has ended, which it does not do by itself once it is ready and well."""
         if zygote.run is not None:
             self._refused = zygote.run.run_id
@@ -209,7 +209,7 @@ class MainProcess:
     # --- ahead of the next zygote ---
 
     def _prepare_a_file(self) -> bool:
-        if not self._zygotes.is_lent() and not self._children.is_at_work():
+        if not self._zygotes.is_at_work() and not self._children.is_at_work():
             self._libraries.prepare(self._imported.pop())
         return bool(self._imported)
 

@@ -29,14 +29,14 @@ class Rehearsal:
 
 
 @dataclass
-class Stands:
+class ProjectLoaded:
     """What a zygote has loaded: it is ready."""
 
     modules: List[str]
 
 
 @dataclass
-class Unsuited:
+class RunUnsuitable:
     """A run could not be done with what the zygote has loaded: it has to be done by a process that has loaded nothing."""
 
     run_id: int
@@ -44,7 +44,7 @@ class Unsuited:
 
 
 @dataclass
-class Learnt:
+class OpCacheAdditions:
     """What a run has learnt about operations (`meta/op_cache.py`)."""
 
     additions: str
@@ -56,7 +56,7 @@ class Outdated:
 
 
 @dataclass
-class Begun:
+class RunBegun:
     """A child that has rehearsed begins with its run: what becomes of the child now is the run's doing."""
 
     run_id: int
@@ -73,7 +73,7 @@ class Import:
 
 
 @dataclass
-class Tried:
+class ImportEnded:
     """The import of a library has ended, well or not."""
 
     module: str
@@ -113,8 +113,9 @@ class Ended:
     status: int = field(default=0)
 
 
-INTERNAL = {
-    cls.__name__: cls
-    for cls in (Imported, Rehearsal, Stands, Unsuited, Learnt, Outdated, Begun, Import, Tried, Prepare, Fork, Forked, Ended)
-}
+_CLASSES = (
+    Imported, Rehearsal, ProjectLoaded, RunUnsuitable, OpCacheAdditions, Outdated, RunBegun,
+    Import, ImportEnded, Prepare, Fork, Forked, Ended,
+)  # fmt: skip
+INTERNAL = {cls.__name__: cls for cls in _CLASSES}
 MESSAGES.update(INTERNAL)

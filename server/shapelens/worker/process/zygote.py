@@ -24,7 +24,7 @@ from .child_pool import ChildPool
 from .event_loop import READ_SIZE, EventLoop, write_all
 from .forks import Forks, loaded_packages
 from .framing import Splitter
-from .messages import Learnt, Outdated, Rehearsal, Stands
+from .messages import OpCacheAdditions, Outdated, ProjectLoaded, Rehearsal
 
 READING_SECONDS = 0.02  # for which no message is answered
 QUIET_SECONDS = 0.05  # after which it is looked at what loading has changed
@@ -63,7 +63,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
             PREPARED.keep()
             sys.stdout.flush()
             child.redirect(os.open(os.devnull, os.O_WRONLY))
-            write_all(outgoing, encode(Stands(loaded_packages())))
+            write_all(outgoing, encode(ProjectLoaded(loaded_packages())))
             _ZygoteServer(incoming, outgoing, project, None if awaited else run, threads).serve()
     except BaseException:  # Nothing may get past this point: the parent's stack is below. Without a zygote runs take longer, that is all.
         traceback.print_exc()
@@ -83,7 +83,7 @@ class _ZygoteServer:
         self._loop.own(outgoing)
         self._loop.watch(incoming, self._read)
         forks = Forks(self._loop, lambda order, numbers: child.serve(numbers, project, order.run))
-        self._children = ChildPool(self._loop, forks, outgoing, self._hear, is_ahead=True)
+        self._children = ChildPool(self._loop, forks, outgoing, self._receive, is_ahead=True)
         if rehearsal is not None:
             self._children.rehearse(rehearsal)
         self._loop.before_waiting = self._children.prepare
@@ -107,9 +107,9 @@ class _ZygoteServer:
             elif isinstance(message, Cancel):
                 self._children.cancel(message.run_id)
 
-    def _hear(self, message: Any, frame: bytes) -> None:
+    def _receive(self, message: Any, frame: bytes) -> None:
         """What a child says to this process, or to the one that this one was forked for."""
-        if isinstance(message, Learnt):
+        if isinstance(message, OpCacheAdditions):
             op_cache.learn(message.additions)
         elif isinstance(message, Rehearsal):
             self._children.rehearse(message.run)

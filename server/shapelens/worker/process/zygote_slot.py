@@ -16,7 +16,7 @@ from .event_loop import EventLoop, Timer, kill, read, write_all
 from .failed_loads import Cause
 from .forks import pipe_from, pipe_to
 from .framing import Splitter
-from .messages import Fork, Stands
+from .messages import Fork, ProjectLoaded
 
 PATIENCE = 0.3  # seconds that a zygote has to end its children
 STUCK_SECONDS = 0.5  # in one statement, after which a newer text need not wait for its end
@@ -30,7 +30,7 @@ class ZygoteStage(enum.Enum):
     LOADING = "loading"
     READY = "ready"
     WORKING = "working"  # on a run that somebody waits for
-    GONE = "gone"
+    ENDED = "ended"
 
 
 class Zygote:
@@ -67,14 +67,14 @@ class Zygote:
         stack = self.executing()
         return time.monotonic() - stack[-1].since if stack else 0.0
 
-    def is_at_what_is_gone(self, run: Run) -> bool:
+    def is_stuck_in_removed_code(self, run: Run) -> bool:
         """Whether it has been executing for long what a newer run does not come to."""
         stack = self.executing()
         if not stack or time.monotonic() - stack[-1].since < STUCK_SECONDS:
             return False
         if run.file != self.loads.file and not stack[-1].is_import:
             return True  # It is the other document's own code that takes so long.
-        return any(Cause(each, self.loads).is_gone(run) for each in stack)
+        return any(Cause(each, self.loads).is_removed_by(run) for each in stack)
 
     def has_loaded(self, modules: List[str]) -> None:
         """It is ready."""
@@ -88,7 +88,7 @@ class ZygoteSlot:
     """Holds the zygotes, lends runs to them, and tells the main process what they say and how they end.
 
     forks: where they are forked. outgoing: the descriptor for what the server is to know. owner: the main process, which is told of
-    `heard(message)`, `returned(run)`, `told(run, chunk, printed)`, `gone(zygote)` and `changed()`.
+    `relay(frame)`, `forward_output(run_id, chunk, printed)`, `zygote_ended(zygote, stack)`, `changed()` and `rested()`.
     """
 
     def __init__(self, loop: EventLoop, forks: Any, owner: Any) -> None:
@@ -100,7 +100,7 @@ class ZygoteSlot:
 
     # --- what is there ---
 
-    def is_lent(self) -> bool:
+    def is_at_work(self) -> bool:
         """Whether a run that somebody waits for is under way."""
         return self.current is not None and self.current.stage is ZygoteStage.WORKING
 
@@ -155,7 +155,7 @@ class ZygoteSlot:
         """End a zygote and its children, without waiting for that."""
         self._forget(zygote)
         patience = PATIENCE if zygote.stage is not ZygoteStage.LOADING else 0.0
-        zygote.stage = ZygoteStage.GONE
+        zygote.stage = ZygoteStage.ENDED
         zygote.limit = self._loop.at(time.monotonic() + patience, lambda: kill(zygote.pid))
         self._close(zygote)
 
@@ -182,11 +182,11 @@ class ZygoteSlot:
         chunk = read(zygote.results)
         if chunk == b"":  # It has ended, which it does not do by itself once it is ready; or it is about to.
             kill(zygote.pid)
-            self._gone(zygote)
+            self._ended_by_itself(zygote)
             return
         for frame in zygote.splitter.feed(chunk or b""):
-            message = decode(frame[HEADER.size :]) if kind_of(frame) in ("Stands", "Finished") else None
-            if isinstance(message, Stands):
+            message = decode(frame[HEADER.size :]) if kind_of(frame) in ("ProjectLoaded", "Finished") else None
+            if isinstance(message, ProjectLoaded):
                 self._cancel_limit(zygote)
                 zygote.has_loaded(message.modules)
                 self._loop.drain(zygote.output)
@@ -195,7 +195,7 @@ class ZygoteSlot:
                 self._returned(zygote, message.run_id)
             else:
                 self._owner.relay(frame)
-            if zygote.stage is ZygoteStage.GONE:  # It was ended for what it said.
+            if zygote.stage is ZygoteStage.ENDED:  # It was ended for what it said.
                 break
         self._owner.changed()
 
@@ -213,7 +213,7 @@ class ZygoteSlot:
         if chunk == b"":
             self._loop.unwatch(zygote.output)
         elif chunk and zygote.awaited:
-            zygote.printed = self._owner.tell(zygote.loads.run_id, chunk, zygote.printed)
+            zygote.printed = self._owner.forward_output(zygote.loads.run_id, chunk, zygote.printed)
 
     def _look(self, zygote: Zygote) -> None:
         """A zygote is still loading."""
@@ -232,18 +232,18 @@ class ZygoteSlot:
     def _ended(self, zygote: Zygote) -> None:
         self._cancel_limit(zygote)
         self._loop.drain(zygote.results)
-        if zygote.stage is not ZygoteStage.GONE:
-            self._gone(zygote)
+        if zygote.stage is not ZygoteStage.ENDED:
+            self._ended_by_itself(zygote)
         clean_up(zygote.pid)
 
-    def _gone(self, zygote: Zygote) -> None:
+    def _ended_by_itself(self, zygote: Zygote) -> None:
         """A zygote has ended by itself, or was killed for what it did."""
         self._forget(zygote)
         stack = zygote.executing()
-        zygote.stage = ZygoteStage.GONE
+        zygote.stage = ZygoteStage.ENDED
         self._loop.drain(zygote.output)
         self._close(zygote)
-        self._owner.gone(zygote, stack)
+        self._owner.zygote_ended(zygote, stack)
 
     def _forget(self, zygote: Zygote) -> None:
         self.current = None if zygote is self.current else self.current

@@ -24,7 +24,7 @@ from .evidence import BuildPlan, Candidate, InputShape, filled
 from .inputs.choices import ChoiceNode
 from .inputs.input_search import InputSearch
 from .text.annotations import input_shapes
-from .trials.doubts import (
+from .trials.doubtful_examples import (
     asks_for_another_form,
     attempt,
     cannot_be_built,
@@ -34,7 +34,7 @@ from .trials.doubts import (
     is_mismatch,
     is_strange,
     places_of,
-    with_other_sizes,
+    runs_with_other_sizes,
 )
 from .trials.trial import TrialRunner
 from .trials.unavailable import is_known, lacks_parts
@@ -199,7 +199,7 @@ class Finder:
         places = places_of(self.runner, trial) if is_mismatch(trial) else []
         if not asks_for_another_form(self.runner, trial):
             is_ours = found.evidence in ("usage", "factory")  # How the model is built the project says itself.
-            other = with_other_sizes(self.runner, known.expression, trial, ran_before=True, keeps_constructor=is_ours)
+            other = runs_with_other_sizes(self.runner, known.expression, trial, ran_before=True, keeps_constructor=is_ours)
             if other is not None and is_strange(other, known.expression):
                 # It may fit by chance: no ground to change to it, and none to call the code wrong.
                 return replace(found, doubtful=True)
@@ -261,7 +261,7 @@ class Finder:
         if best is not None:
             found = self._found(name, best[1], inputs)
             is_ours = found.evidence in ("usage", "factory")
-            other = with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours)
+            other = runs_with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours)
             if other is not None:
                 return replace(found, expression=other)
             return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))

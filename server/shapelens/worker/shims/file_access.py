@@ -1,4 +1,4 @@
-"""Files: what the file's author reads is looked for beside the file too, and what is written goes to a scratch file."""
+"""Files: what the file's author reads is looked for next_to_script the file too, and what is written goes to a scratch file."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(file, mode, *args, **kwargs)
         except FileNotFoundError as error:
-            beside = _beside(file)
+            next_to_script = _next_to_script(file)
             if any(letter in mode for letter in "wax+"):
                 raise
-            if beside is not None:
-                return original(beside, mode, *args, **kwargs)
+            if next_to_script is not None:
+                return original(next_to_script, mode, *args, **kwargs)
             if isinstance(file, int) or not absences.is_asked_by_user() or _expects_failure(sys._getframe(1)):
                 raise
             if "b" in mode or not str(file).endswith(TEXTS):
@@ -80,7 +80,7 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
     return opened
 
 
-def _beside(file: Any) -> Any:
+def _next_to_script(file: Any) -> Any:
     """The path of a file relative to the folder of the script, where there is one."""
     if isinstance(file, int) or not sys.argv or os.path.isabs(os.fspath(file)):
         return None

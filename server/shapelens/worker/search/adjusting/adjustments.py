@@ -18,7 +18,7 @@ from ..code.uses import Uses
 from ..evidence import BuildPlan, places
 from .expression_edit import Draft, EditableArgument, called, prefixes_in
 from .preconditions import agreeing, spoken_of, unequal
-from .replacements import Mending
+from .replacements import FailedConstruction
 from .smaller_models import lighter
 from .type_errors import LISTS, WRONG_TYPES
 
@@ -49,7 +49,7 @@ def adjusted(plan: BuildPlan, error: BaseException, cls: type, names: Mapping[st
     return found
 
 
-class _Adjusting(Mending):
+class _Adjusting(FailedConstruction):
     """The rules, each of which knows one kind of failure."""
 
     def proposals(self) -> Iterator[Tuple[EditableArgument, str, Dict[str, int]]]:
@@ -113,11 +113,11 @@ class _Adjusting(Mending):
         says_so = re.search(r"negative|positive|must be within|greater than (zero|0)|at least", self.message)
         if not (isinstance(self.error, ZeroDivisionError) or says_so):
             return
-        for argument, value, _ in self.scene.suspects():
+        for argument, value, _ in self.failure.suspects():
             if type(value) is int and value <= 0:
                 for template in self.value(argument.name, "int", owner=self.owner(argument))[:1]:
                     yield argument, template
-        for argument, _, _ in self.scene.suspects() if isinstance(self.error, ZeroDivisionError) else ():
+        for argument, _, _ in self.failure.suspects() if isinstance(self.error, ZeroDivisionError) else ():
             size = self.draft.sizes.get(self.size_name(argument), 0)
             for times in (4, 16) if 1 < size <= 256 else ():  # A fraction of it came to nothing: `heads = dim // 64`.
                 yield argument, self.written(argument, size * times)
@@ -173,7 +173,7 @@ class _Adjusting(Mending):
         if not isinstance(self.error, KeyError) or not self.error.args:
             return
         key = self.error.args[0]
-        for argument, value, _ in self.scene.suspects():
+        for argument, value, _ in self.failure.suspects():
             if isinstance(key, (str, int)) and value == key and type(value) is type(key):
                 for other in self._keys_of_tables():
                     if type(other) is type(key):
@@ -186,7 +186,7 @@ class _Adjusting(Mending):
 
     def _keys_of_tables(self) -> List[Any]:
         """The keys of what the failing statement looks up in."""
-        for level in reversed(self.scene.levels):
+        for level in reversed(self.failure.levels):
             for node in ast.walk(level.statement):
                 if isinstance(node, ast.Subscript):
                     try:
@@ -203,7 +203,7 @@ class _Adjusting(Mending):
         kind = "list" if re.search(r"not (iterable|subscriptable)|has no len", self.message) else ""
         match = re.search(r"has no attribute '(\w+)'", self.message)
         kind = "tensor" if match is not None and match[1] in OF_TENSORS else kind
-        for argument, value, _ in self.scene.suspects():
+        for argument, value, _ in self.failure.suspects():
             if value is None:
                 templates = self.value(argument.name, owner=self.owner(argument))
                 if kind and not templates[0].startswith(("[", "(")):
@@ -214,7 +214,7 @@ class _Adjusting(Mending):
     # --- what was refused ---
 
     def _refused(self) -> Iterator[Proposal]:
-        for argument, value in agreeing(self.scene, isinstance(self.error, NameError)):
+        for argument, value in agreeing(self.failure, isinstance(self.error, NameError)):
             if isinstance(value, type):
                 text = self.built(value)
                 if text is not None:
@@ -228,7 +228,7 @@ class _Adjusting(Mending):
 
     def _equal(self) -> Iterator[Proposal]:
         """Two widths that have to be the same: all that are as large as the one become as large as the other."""
-        for first, second in unequal(self.scene):
+        for first, second in unequal(self.failure):
             for old, new in ((first, second), (second, first)):
                 same = {name: new for name, size in self.draft.sizes.items() if size == old}
                 argument = next((found for found in self.draft.arguments() if set(places(found.text or "")) & set(same)), None)
@@ -241,7 +241,7 @@ class _Adjusting(Mending):
     def _rank(self) -> Iterator[Proposal]:
         """`getattr(nn, "Conv{}d".format(rank))`"""
         match = re.search(r"has no attribute '\D+(\d+)d'", self.message)
-        for argument, value, _ in self.scene.suspects() if match is not None else ():
+        for argument, value, _ in self.failure.suspects() if match is not None else ():
             if match is not None and str(value) == match[1]:
                 for rank in (2, 1, 3):
                     yield argument, self.written(argument, rank)
@@ -251,9 +251,9 @@ class _Adjusting(Mending):
         match = re.search(r"(\w+)(?: \(\d+\))? must be divisible by (\w+)", self.message)
         if match is None:
             return
-        inner = self.scene.innermost.get
+        inner = self.failure.innermost.get
         total, part = inner(match[1]), inner(match[2])
-        numbers = [(argument, value) for argument, value, _ in self.scene.suspects() if type(value) is int and value > 0]
+        numbers = [(argument, value) for argument, value, _ in self.failure.suspects() if type(value) is int and value > 0]
         if type(total) is int and type(part) is int and part > 0:
             for argument, value in numbers:
                 if value != part:
@@ -271,7 +271,7 @@ class _Adjusting(Mending):
         """`features + history` where only one of them is a list: the other one gets as many."""
         if not re.search(r"type\(s\) for \+=?: ('int' and 'list'|'list' and 'int')|can only concatenate list", self.message):
             return
-        held = [(argument, value) for argument, value, _ in self.scene.suspects()]
+        held = [(argument, value) for argument, value, _ in self.failure.suspects()]
         lists = [argument.text for argument, value in held if isinstance(value, list) and argument.text is not None]
         for argument, value in held:
             if isinstance(value, int) and lists:
@@ -282,7 +282,7 @@ class _Adjusting(Mending):
         out_of_range = re.search(r"(list|tuple) index out of range", self.message)
         if match is None and out_of_range is None and "length" not in self.message:
             return
-        for argument, value, _ in self.scene.suspects():
+        for argument, value, _ in self.failure.suspects():
             if isinstance(value, LISTS) and value:
                 lengths = [int(match[1])] if match is not None else [len(value) + 1, len(value) + 2, len(value) * 2, len(value) - 1]
                 for length in lengths:
@@ -295,7 +295,7 @@ class _Adjusting(Mending):
         for pattern, types, kind in WRONG_TYPES:
             if not re.search(pattern, self.message):
                 continue
-            for argument, value, _ in self.scene.suspects():
+            for argument, value, _ in self.failure.suspects():
                 if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
                     continue
                 if kind == "list":
@@ -325,10 +325,10 @@ class _Adjusting(Mending):
         if not isinstance(self.error, (ValueError, KeyError, AssertionError, NotImplementedError, TypeError, RuntimeError)):
             return
         quoted = re.findall(r"['\"`]([\w\-./]+)['\"`]", self.message)
-        texts = [(argument, value) for argument, value, _ in self.scene.suspects() if isinstance(value, str)]
+        texts = [(argument, value) for argument, value, _ in self.failure.suspects() if isinstance(value, str)]
         given = [(argument, argument.value) for argument in self.draft.arguments()]
         texts += [(argument, node.value) for argument, node in given if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-        for argument, other in spoken_of(self.scene, self.message):
+        for argument, other in spoken_of(self.failure, self.message):
             yield argument, repr(other)
         for argument, current in texts:
             if current in quoted or re.search(r"\b%s\b" % re.escape(current), self.message) or argument.name in self.message.split():
@@ -340,7 +340,7 @@ class _Adjusting(Mending):
 
     def _other_class(self) -> Iterator[Proposal]:
         """A class or module that was chosen for a parameter does not do: the next one."""
-        for argument, value, _ in self.scene.suspects():
+        for argument, value, _ in self.failure.suspects():
             if (isinstance(value, type) and issubclass(value, torch.nn.Module)) or isinstance(value, torch.nn.Module):
                 for template in self.value(argument.name, owner=self.owner(argument))[:4]:
                     yield argument, template

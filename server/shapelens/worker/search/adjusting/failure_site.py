@@ -42,7 +42,7 @@ class Level:
         return list(self.code.co_varnames[:count])
 
 
-class Scene:
+class FailureSite:
     """The calls from a draft's expression to where it failed."""
 
     def __init__(self, draft: Draft, error: BaseException) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 from ..code.sources import index_of
 from .expression_edit import EditableArgument
-from .failure_site import Level, Scene, mentioned
+from .failure_site import FailureSite, Level, mentioned
 
 NUMBERS = (
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 24, 25, 27, 28, 30, 32, 36, 40, 48, 49, 56, 60, 64, 72, 80, 84, 90, 96, 100,
@@ -23,21 +23,21 @@ _NEW = "__shapelens_new__"
 Condition = Tuple[ast.expr, bool]  # and what it has to be
 
 
-def agreeing(scene: Scene, elsewhere: bool = False) -> Iterator[Tuple[EditableArgument, Any]]:
+def agreeing(failure: FailureSite, elsewhere: bool = False) -> Iterator[Tuple[EditableArgument, Any]]:
     """(argument, a value with which the code would go on), closest to the value that it had first.
 
     The value None stands for one that is not None, a class for an instance of it. elsewhere: the code is broken there (it reads a name that
     does not exist), and goes on only where it does not come to that place.
     """
-    for depth in range(len(scene.levels) - 1, max(len(scene.levels) - 3, -1), -1):
-        level = scene.levels[depth]
+    for depth in range(len(failure.levels) - 1, max(len(failure.levels) - 3, -1), -1):
+        level = failure.levels[depth]
         for condition, needed in conditions(level, elsewhere):
-            yield from _solutions(scene, depth, level, condition, needed)
+            yield from _solutions(failure, depth, level, condition, needed)
 
 
-def unequal(scene: Scene) -> Iterator[Tuple[int, int]]:
+def unequal(failure: FailureSite) -> Iterator[Tuple[int, int]]:
     """Two widths that the code that raised wants to be equal."""
-    for level in scene.levels[:-3:-1]:
+    for level in failure.levels[:-3:-1]:
         for test, needed in conditions(level):
             for part in test.values if isinstance(test, ast.BoolOp) else [test]:
                 if not (isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq if needed else ast.NotEq)):
@@ -50,10 +50,10 @@ def unequal(scene: Scene) -> Iterator[Tuple[int, int]]:
                     yield first, second
 
 
-def spoken_of(scene: Scene, message: str) -> Iterator[Tuple[EditableArgument, str]]:
+def spoken_of(failure: FailureSite, message: str) -> Iterator[Tuple[EditableArgument, str]]:
     """(argument, another text for it) where what was raised names a text that the code compares the argument with on its way there."""
-    for depth in range(len(scene.levels) - 1, -1, -1):
-        level = scene.levels[depth]
+    for depth in range(len(failure.levels) - 1, -1, -1):
+        level = failure.levels[depth]
         compared: List[Tuple[ast.expr, str]] = []
         for part in ast.walk(level.function):
             if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq):
@@ -64,7 +64,7 @@ def spoken_of(scene: Scene, message: str) -> Iterator[Tuple[EditableArgument, st
             if re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(text), message):
                 same = ast.dump(node)
                 others = [other for known, other in compared if ast.dump(known) == same and other != text]
-                yield from ((argument, other) for argument in scene.origins(node, depth) for other in others)
+                yield from ((argument, other) for argument in failure.origins(node, depth) for other in others)
 
 
 def conditions(level: Level, elsewhere: bool = False) -> List[Condition]:
@@ -95,7 +95,7 @@ def _parts(test: ast.expr, needed: bool) -> List[Condition]:
     return [(test, needed)]
 
 
-def _solutions(scene: Scene, depth: int, level: Level, test: ast.expr, needed: bool) -> Iterator[Tuple[EditableArgument, Any]]:
+def _solutions(failure: FailureSite, depth: int, level: Level, test: ast.expr, needed: bool) -> Iterator[Tuple[EditableArgument, Any]]:
     try:
         if bool(level.evaluate(test)) is needed:
             return
@@ -112,7 +112,7 @@ def _solutions(scene: Scene, depth: int, level: Level, test: ast.expr, needed: b
         except Exception:
             continue
         code = _asking(test, text)
-        for argument in scene.origins(node, depth):
+        for argument in failure.origins(node, depth):
             others = (other for other in _others(level, test, node, value) if other is not value)
             fitting = (other for other in others if _holds(level, code, other) is needed)
             yield from ((argument, other) for other in itertools.islice(fitting, MOST))

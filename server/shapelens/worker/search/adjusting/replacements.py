@@ -12,11 +12,11 @@ from ..candidates.document_scope import DocumentScope
 from ..candidates.parameter_values import ParameterValues
 from ..code.uses import Uses
 from .expression_edit import Draft, EditableArgument
-from .failure_site import Scene
+from .failure_site import FailureSite
 from .type_errors import LISTS
 
 
-class Mending:
+class FailedConstruction:
     """What failed, where, and the values that come into question instead."""
 
     def __init__(self, draft: Draft, error: BaseException, cls: type, scope: DocumentScope) -> None:
@@ -26,7 +26,7 @@ class Mending:
         self.message = str(error)
         self.cls = cls
         self.scope = scope
-        self.scene = Scene(draft, error)
+        self.failure = FailureSite(draft, error)
         self.values = ParameterValues(scope, lambda *asked: None, is_whole(cls, scope.tree), cls)
         self.values.build = Building(self.values).build
         self.values.sizes = dict(draft.sizes)

@@ -20,7 +20,7 @@ from ..code.container_contents import Container, container_of
 from ..evidence import BuildPlan, InputShape
 from ..text.shape_words import is_batch
 from ..trials.demands import demands
-from ..trials.doubts import lacks_own_attribute
+from ..trials.doubtful_examples import lacks_own_attribute
 from ..trials.trial import Trial, TrialRunner, parameters_of
 from . import forms
 from .batch_mixing import with_steps

@@ -122,10 +122,10 @@ class Script(StatementEvaluator):
         outer = scope if function is not self.names.functions.get(function.name) and owner is None else self.module
         local = {name for part in statements(function.body) for name in stored(part)}
         inner = ScriptScope(function.name + "()", local=local, parent=outer, owner=self._owners.get(id(function)))
-        doubts = self.doubts
+        unsure_places = self.unsure_places
         self._bind_parameters(function, given, inner, owner)
         self.block(function.body, inner)
-        self.doubts = doubts
+        self.unsure_places = unsure_places
         self._active.pop()
         return choice(inner.returned)
 
@@ -160,12 +160,12 @@ class Script(StatementEvaluator):
             annotated = dotted(self.value(parameter.annotation, self.module).node) if parameter.annotation is not None else ""
             if (value is None or value is UNKNOWN) and annotated in self.classes:
                 value = ScriptValue(model=annotated, is_model=True)
-                self.doubts += 1
+                self.unsure_places += 1
             if value is None and name in ARGUMENTS and self.options:
                 value = ScriptValue(attributes=self.options)
             if value is None and is_entry:
                 value = self._likely(name)
-                self.doubts += value is not None
+                self.unsure_places += value is not None
             inner.values[name] = value if value is not None else UNKNOWN
         if function.args.kwarg is not None:
             taken = {parameter.arg for parameter in parameters + function.args.kwonlyargs}
@@ -222,7 +222,7 @@ class Script(StatementEvaluator):
             if one.model:
                 said = None if self._misses(one.model, "forward", given) else given
                 values = [one, *given.positional, *[value for _, value in given.keywords]]
-                sure = not (model.others or self.doubts or said is None or _is_guess(values))
+                sure = not (model.others or self.unsure_places or said is None or _is_guess(values))
                 self.uses.append(Use(one.model, one.node, said, one.is_evaluated, scope.label, node, sure))
         try:
             positional, keywords = given.nodes()
@@ -235,7 +235,7 @@ class Script(StatementEvaluator):
         if self._misses(target, "__init__", given):
             made = replace(made, node=None)
         label = self._active[-1].name + "()" if self._active else self.module.label
-        sure = not (self.doubts or _is_guess([made]))
+        sure = not (self.unsure_places or _is_guess([made]))
         self.uses.append(Use(target, made.node, None, False, label, node, sure))
         return made
 

@@ -20,7 +20,7 @@ class StatementEvaluator(ExpressionEvaluator):
     def __init__(self, names: ModuleNames, classes: Sequence[str]) -> None:
         super().__init__(names, classes)
         self.module = ScriptScope(is_script=True)
-        self.doubts = 0  # of the code that is gone through: whether it runs, or with what, only running it would tell
+        self.unsure_places = 0  # of the code that is gone through: whether it runs, or with what, only running it would tell
 
     def kept(self, name: str, value: ScriptValue, scope: ScriptScope) -> ScriptValue:
         """What a name is to hold: the value, or a name of the document for it."""
@@ -112,16 +112,16 @@ class StatementEvaluator(ExpressionEvaluator):
                 self.assign(item.optional_vars, value, scope)
             manager = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
             fails |= dotted(manager).rpartition(".")[2] in EXPECT_FAILURE
-        self.doubts += fails
+        self.unsure_places += fails
         self.block(node.body, scope)
-        self.doubts -= fails
+        self.unsure_places -= fails
 
     _do_asyncwith = _do_with
 
     def _do_try(self, node: ast.Try, scope: ScriptScope) -> None:
-        self.doubts += bool(node.handlers)
+        self.unsure_places += bool(node.handlers)
         self.block(node.body, scope)
-        self.doubts -= bool(node.handlers)
+        self.unsure_places -= bool(node.handlers)
         self.block(node.orelse, scope)
         for handler in node.handlers:
             kept = scope.values

@@ -102,7 +102,7 @@ def attempt(runner: TrialRunner, expression: str) -> Trial:
     return runner.whole(expression) if parts is None else runner.parted(*parts)
 
 
-def with_other_sizes(
+def runs_with_other_sizes(
     runner: TrialRunner, expression: str, trial: Optional[Trial], *, ran_before: bool = False, keeps_constructor: bool = False
 ) -> Optional[str]:
     """The example with other numbers in it, with which it runs to its end; None where none was found. Squares stay squares if they can.
