@@ -158,6 +158,8 @@ class Remark:
     dim: Optional[int] = None  # of the first input; of an outer product, which input has the dim of size 1
     layer: Optional[int] = None  # index into Trace.layers, where a layer of torch's ran it
     origins: List[Origin] = field(default_factory=list)  # where the size of `dim` came from
+    given: str = ""  # the operation or layer that gave the first input, where that is what is odd: "softmax"
+    largest: Optional[int] = None  # number that the second input may hold, where that is what is odd
 
 
 @dataclass

@@ -30,6 +30,8 @@ LINTS = {
     "softmax-single-value": True,
     "softmax-dim": True,
     "loss-input": True,
+    "class-index": True,
+    "optimizer-parameters": True,
 }
 
 

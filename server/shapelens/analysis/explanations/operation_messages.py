@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapelens.analysis.explanations.expression_parts import Parts
 from shapelens.analysis.shapes import dims_text
@@ -20,6 +20,12 @@ _SUBSCRIPT = re.compile(r"subscript (\w) has size (\d+) for operand (\d+) which 
 _SUBSCRIPTS = re.compile(
     r"number of subscripts in the equation \((\d+)\) does not match the number of dimensions \((\d+)\) for operand (\d+)"
 )
+# The functions that compare an input with a target. A call of a loss as a layer is told as one of the function.
+LOSSES = (
+    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "smooth_l1_loss",
+    "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "hinge_embedding_loss",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ def words(failed: Failed) -> str:
 def failed_at(mismatch: Mismatch, parts: Parts | None) -> Failed:
     """A mismatch with what its expression says."""
     tensors = [value for value in mismatch.inputs if value.kind == "tensor"]
+    if parts is not None and mismatch.operation in LOSSES and not parts.function.endswith(("cross_entropy", "_loss", "kl_div")):
+        parts = replace(parts, function=mismatch.operation, receiver=None)  # `self.criterion(out, y)`
     if parts is not None and (mismatch.layer is not None or not _does(parts.function, mismatch.operation)):
         parts = None
     return Failed(mismatch, tensors, parts.names(tensors) if parts is not None else [""] * len(tensors), parts)
@@ -223,6 +231,10 @@ def _split(failed: Failed) -> str:
 
 
 def _index(failed: Failed) -> str:
+    found = re.search(r"Target (-?\d+) is out of bounds", failed.message)
+    if found and len(failed.tensors) > 1 and failed.tensors[0].shape:
+        classes = failed.tensors[0].shape[1 if len(failed.tensors[0].shape) > 1 else 0]
+        return f"the target {failed.named(1)} holds class {found.group(1)}, but {failed.named(0)} has {classes} classes, counted from 0"
     found = re.search(r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)", failed.message)
     if not found:
         return ""
@@ -285,10 +297,17 @@ def _shape(failed: Failed) -> str:
         said = f"{failed.named(0)} has its classes in dim 1, so that the target needs to be [{found.group(1)}], not {failed.named(1)}"
         classes_last = list((failed.tensors[0].shape or [])[:-1]) == failed.tensors[1].shape
         return said + ("; did you mean to move the last dim to dim 1?" if classes_last else "")
+    if re.search(r"0D or 1D target tensor expected", failed.message) and len(failed.tensors) > 1:
+        return f"the target {failed.named(1)} of class numbers needs to have the shape of {failed.named(0)} without its last dim"
+    if "target with class probabilities" in failed.message and len(failed.tensors) > 1:
+        dtype = failed.tensors[1].dtype
+        return f"the target {failed.named(1)} has a number for each class of {failed.named(0)}: these need to be floats, not {dtype}"
     found = re.search(r"normalized_shape=\[(.*?)\], expected", failed.message)
     if found:
         return f"normalized_shape is [{found.group(1)}], but {failed.named(0)} ends otherwise"
-    found = re.search(r"Target size \(.*\) must be the same as input size|target size .* must be .* input size", failed.message)
+    found = re.search(
+        r"Target size \(.*\) must be the same as input size|target size .* (must be|different to) .* input size", failed.message
+    )
     if found and len(failed.tensors) > 1:
         return f"{failed.named(0)} and the target {failed.named(1)} need to have the same shape"
     return ""
@@ -298,7 +317,17 @@ def _backward_scalar(failed: Failed) -> str:
     return f"backward() starts from a single number; {failed.named(0)} has more: take its mean or its sum first"
 
 
+_COMPARES = ("eq", "ne", "gt", "lt", "ge", "le")
+
+
+def _detached_loss(failed: Failed) -> str:
+    cut = failed.mismatch.origins[0].operation.strip("_") if failed.mismatch.origins else ""
+    by = f", as {'a comparison' if cut in _COMPARES else cut} cuts it off" if cut else ""
+    return f"backward() fails: {failed.named(0)} depends on no parameter{by}"
+
+
 _BY_CODE: dict[str, Callable[[Failed], str]] = {
+    "detached-loss": _detached_loss,
     "matmul": _matmul,
     "attention": _attention,
     "broadcast": _broadcast,

@@ -129,6 +129,17 @@ _ALL = (
         "`loss.backward()` of `[64]`",
     ),
     FindingCode(
+        "detached-loss",
+        "`backward()` starts from what no gradient leads back from.",
+        "`F.mse_loss(out.detach(), y).backward()`",
+    ),
+    FindingCode(
+        "optimizer-parameters",
+        "An optimizer gets no parameters, or only those of a model that is never called.",
+        "`torch.optim.SGD(other.parameters())`",
+        lint=True,
+    ),
+    FindingCode(
         "split",
         "The sizes of a `split` do not add up to the size that is split.",
         "`x.split([4, 5], 1)` of `[B, 8]`",
@@ -237,8 +248,15 @@ _ALL = (
     ),
     FindingCode(
         "loss-input",
-        "A loss that takes logits or log-probabilities gets the result of a softmax or sigmoid.",
+        "A loss that takes logits gets the result of a softmax or sigmoid, or one that takes log-probabilities that of a layer.",
         "`F.cross_entropy(x.softmax(1), y)`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
+        "class-index",
+        "A target that is made of random classes has more of them than there are scores.",
+        "`F.cross_entropy(x, torch.randint(0, 10, (64,)))` of `[64, 5]`",
         "warning",
         lint=True,
     ),

@@ -10,10 +10,10 @@ from shapelens.analysis.explanations.related_places import Related, related_plac
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix
+from shapelens.analysis.repairs.targets import appended
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import Remark, Value
 from shapelens.source.edits import replace_argument
-from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
 
 _SIGNS = {
@@ -89,13 +89,9 @@ def _squeezed_operand(remark: Remark, place: Place) -> Fix | None:
         number = 1 - number
     if len(found) != 2:
         return None
-    start, end, needs_brackets = found[number]
-    lines = place.module.lines
-    base = lines.offset(place.span.start)
-    text = lines.text[base + start : base + end]
-    new = f"({text}).squeeze(-1)" if needs_brackets else f"{text}.squeeze(-1)"
-    title = f"Take the last dim away: {new}" if len(new) <= 60 and "\n" not in new else "Take the last dim away with squeeze(-1)"
-    return Fix(title, [TextEdit(lines.span(base + start, base + end), new)], place.file)
+    start, end, _ = found[number]
+    base = place.module.lines.offset(place.span.start)
+    return appended(place, place.module.lines.span(base + start, base + end), "squeeze(-1)", "Take the last dim away")
 
 
 # --- squeeze ---
@@ -192,8 +188,23 @@ def _softmax_dim(places: Places, remark: Remark, place: Place) -> Lint | None:
 
 
 def _loss_input(places: Places, remark: Remark, place: Place) -> Lint | None:
-    message = f"{_LOSSES[remark.operation]}, but gets the result of a softmax or sigmoid"
-    return Lint("loss-input", "warning", message, place.span)
+    given = {"linear": "a linear layer", "relu": "a ReLU"}.get(remark.given.lower(), f"a {remark.given.lower().strip('_')}")
+    return Lint("loss-input", "warning", f"{_LOSSES[remark.operation]}, but gets the result of {given}", place.span)
+
+
+def _class_index(places: Places, remark: Remark, place: Place) -> Lint | None:
+    scores, target = remark.inputs
+    classes = (scores.shape or [])[1 if len(scores.shape or []) > 1 else 0]
+    said = f"the target {dims_text(target)} holds classes up to {remark.largest}"
+    message = f"{said}, but the scores {dims_text(scores)} are of {classes} classes, counted from 0"
+    return Lint("class-index", "warning", message, place.span)
+
+
+def _optimizer_parameters(places: Places, remark: Remark, place: Place) -> Lint | None:
+    call = place.module.call_at(place.span)
+    span = call.arguments[0].span if call is not None and call.arguments else place.span
+    message = "no module that holds these parameters is called: the optimizer changes nothing that the loss depends on"
+    return Lint("optimizer-parameters", "warning", message, span)
 
 
 _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
@@ -203,4 +214,6 @@ _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "softmax-single-value": _softmax_single,
     "softmax-dim": _softmax_dim,
     "loss-input": _loss_input,
+    "class-index": _class_index,
+    "optimizer-parameters": _optimizer_parameters,
 }

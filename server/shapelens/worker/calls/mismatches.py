@@ -11,7 +11,7 @@ import torch
 
 from ...protocol import Mismatch, Span, Trace
 from ..meta.mode import NEEDS_DATA, FailedTorchCall, MetaMode
-from ..trace import provenance
+from ..trace import gradient_paths, provenance
 from ..trace.frames import Frames
 from ..trace.suspects import modules_running, suspects_of, tensors_of
 from ..trace.value_summary import LAYER, key_of, value_of
@@ -41,6 +41,7 @@ MESSAGES: List[Tuple[str, str]] = [
     (r"Kernel size can't be greater|output size is too small|Calculated padded input size|Output size is too small", "kernel-size"),
     (r"hidden\[?0?\]? size|Expected hidden|input must have \d dimensions|must be equal to input_size", "rnn-input-size"),
     (r"grad can be implicitly created only for scalar", "backward-scalar"),
+    (r"does not require grad and does not have a grad_fn", "detached-loss"),
     (r"Expected more than 1 (value per channel|spatial element)", "norm-single-value"),
     (r"index out of range|out of bounds", "index"),
 ]
@@ -125,8 +126,11 @@ def mismatch_of(
         found.operation = failure.operation
         with torch._C.DisableTorchFunction():
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
-            for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
-                found.origins += provenance.trace_back(tensor, dim, calls.recorder)
+            if code == "detached-loss":
+                found.origins = gradient_paths.cut(failure.arguments[0], calls.recorder) if failure.arguments else []
+            else:
+                for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
+                    found.origins += provenance.trace_back(tensor, dim, calls.recorder)
     arguments = failure.arguments if failure is not None else tensors_of(error.__traceback__, frames.is_user_frame)
     found.suspects = suspects_of(arguments, calls.recorder, found.layer)
     found.inside = modules_running(error.__traceback__, frames.is_user_frame)

@@ -13,7 +13,7 @@ import torch
 
 from ...protocol import Mismatch
 from ..meta import expected_shapes
-from ..meta.mode import NEEDS_DATA, MetaMode, NotRecovered, made
+from ..meta.mode import NEEDS_DATA, FailedTorchCall, MetaMode, NotRecovered, made
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in
@@ -32,6 +32,16 @@ _plainly = torch._C.DisableTorchFunction
 MOST_OF_ONE_KIND = 8  # of mismatches at one place
 # What Python raises where a stand-in is not what the code takes it for.
 FOLLOWS = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, RuntimeError, AssertionError)
+# The functions that losses call.
+LOSSES = {
+    "BCELoss": "binary_cross_entropy", "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "CTCLoss": "ctc_loss",
+    "CosineEmbeddingLoss": "cosine_embedding_loss", "CrossEntropyLoss": "cross_entropy", "GaussianNLLLoss": "gaussian_nll_loss",
+    "HingeEmbeddingLoss": "hinge_embedding_loss", "HuberLoss": "huber_loss", "KLDivLoss": "kl_div", "L1Loss": "l1_loss",
+    "MSELoss": "mse_loss", "MarginRankingLoss": "margin_ranking_loss", "MultiLabelMarginLoss": "multilabel_margin_loss",
+    "MultiLabelSoftMarginLoss": "multilabel_soft_margin_loss", "MultiMarginLoss": "multi_margin_loss", "NLLLoss": "nll_loss",
+    "PoissonNLLLoss": "poisson_nll_loss", "SmoothL1Loss": "smooth_l1_loss", "SoftMarginLoss": "soft_margin_loss",
+    "TripletMarginLoss": "triplet_margin_loss",
+}  # fmt: skip
 
 
 class Recovery:
@@ -70,8 +80,11 @@ class Recovery:
         with _plainly():
             half_built = HALF_BUILT in module.__dict__
             if not half_built and not is_of_unknown_size(module) and not self._follows(args, kwargs):
+                loss = LOSSES.get(type(module).__name__) if isinstance(module, torch.nn.modules.loss._Loss) else None
+                if loss is not None:  # The layer is only another way to write the function.
+                    self.meta.failure = FailedTorchCall(loss, list(tensors_in((args, kwargs))), error)
                 found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
-                found.layer = module.__dict__.get(LAYER)
+                found.layer = module.__dict__.get(LAYER) if loss is None else None
                 if isinstance(module, torch.nn.Embedding) and "index out of range in self" in found.message:
                     found.code = "embedding-range"
                     found.argument, found.got, found.need = "num_embeddings", _rows_needed(args, kwargs), module.num_embeddings

@@ -1,8 +1,7 @@
 """Gradients without a graph: a parameter's gradient has its shape, so that `backward` has nothing to compute.
 
 In force while a program is followed (`op_cache.state.assumes_gradients`); an example that asks for gradients goes through torch's own
-graph. `backward` of more than one number is refused as eager would. That a tensor needs no gradient is not: rules for single functions
-(shape_rules.py) do not say whether their results do.
+graph. `backward` of more than one number is refused as eager would, and that of what was cut off from all parameters where that is sure.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import Any, Callable, Sequence
 
 import torch
 
+from ..trace import gradient_paths
 from ..unknown import unknown_sizes
 from . import op_cache
 from .mode import GRADIENT_OF, SPECIAL, Args, Kwargs, operation
@@ -18,6 +18,7 @@ from .mode import GRADIENT_OF, SPECIAL, Args, Kwargs, operation
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
 
+NO_GRADIENT = "element 0 of tensors does not require grad and does not have a grad_fn"  # as `torch.autograd` words it
 NOT_A_SCALAR = "grad can be implicitly created only for scalar outputs"  # as `torch.autograd` words it
 
 
@@ -60,6 +61,8 @@ def _check(tensors: Sequence[Tensor], gradients: Any) -> None:
         for tensor in tensors:
             if gradients is None and tensor.numel() != 1 and not unknown_sizes.any_unknown(tensor.shape):
                 raise RuntimeError(NOT_A_SCALAR)
+        if tensors and not any(tensor.requires_grad for tensor in tensors) and gradient_paths.cut_off(tensors[0]) is not None:
+            raise RuntimeError(NO_GRADIENT)
 
 
 def _gradient_of(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:

@@ -11,7 +11,9 @@ import time
 from ...protocol import ExampleRun
 from ...traces import PROGRAM
 from ..evaluation.example_runner import ExampleRunner
+from ..meta.gradients import training
 from ..shims import file_access
+from .optimizers import Optimizers
 from .program import Program
 from .steps import call_steps
 
@@ -26,7 +28,9 @@ def follow_program(runner: ExampleRunner) -> None:
     evaluation.watch_anew()
     runner.recorder.reached = set()
     evaluation.start(len(trace.examples) - 1)
-    finished = program.follow(run.program)
+    optimizers = Optimizers(evaluation.frames)
+    with optimizers.watched():
+        finished = program.follow(run.program)
     evaluation.calls.ended = True
     example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
     example.doubtful = bool(file_access.made_up)
@@ -35,6 +39,10 @@ def follow_program(runner: ExampleRunner) -> None:
     trace.mismatches += evaluation.calls.mismatches
     found = runner.seen_so_far()
     found.remarks = evaluation.remarks.found
+    # Nothing failed, and nothing was missing, that could have left an optimizer without its parameters.
+    if finished and optimizers.all_else_ran(program.failures) and not trace.notes:
+        trace.mismatches += optimizers.mismatches(len(trace.examples) - 1)
+        found.remarks += optimizers.remarks(evaluation.calls, len(trace.examples) - 1) if training.steps else []
     runner.record(found)
     trace.remarks += found.remarks
     call_steps(runner, set(example.reached or ()), run.program - example.seconds)

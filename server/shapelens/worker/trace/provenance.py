@@ -6,7 +6,7 @@ a layer whose constructor names it (`out_channels` of conv1), or an operation th
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -25,7 +25,7 @@ MOST_ORIGINS = 5  # reported
 class Derivation:
     """One result of one operation."""
 
-    __slots__ = ("layer", "module", "operation", "owner", "parents", "result", "site", "stand_in")
+    __slots__ = ("largest", "layer", "module", "operation", "owner", "parents", "result", "site", "stand_in")
 
     def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Derivation"], Tuple[Any, ...]]]) -> None:
         self.operation = operation
@@ -35,6 +35,7 @@ class Derivation:
         self.module: Any = None  # the layer that did it
         self.layer: Optional[int] = None
         self.stand_in = False  # the operation failed
+        self.largest: Optional[int] = None  # number that a `randint` may give
         self.owner: Optional[int] = None  # the innermost of the user's own modules that returned it
 
     def copy(self) -> "Derivation":
@@ -127,7 +128,7 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
             node = kept[0]
             continue
         if argument or node.site >= 0:  # Steps inside of libraries have no place to show.
-            found.append(_origin(node, argument, recorder))
+            found.append(origin(node, argument, recorder))
         if argument or not node.parents:
             break
         # The operation made the size out of one of its input's: that one has an origin of its own.
@@ -137,7 +138,7 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
         last = len(shape) - 1
         if node is not None and node.module is not None and dim != last and size_setter(node.module, last, len(shape)):
             # A layer's features were folded into other dims: a wrong number of them shows up there.
-            found.append(_origin(node, size_setter(node.module, last, len(shape)), recorder))
+            found.append(origin(node, size_setter(node.module, last, len(shape)), recorder))
     return found
 
 
@@ -184,7 +185,8 @@ def _product(sizes: List[Optional[int]]) -> int:
     return product
 
 
-def _origin(node: Derivation, argument: str, recorder: Recorder) -> Origin:
+def origin(node: Derivation, argument: str, recorder: Recorder) -> Origin:
+    """An operation as a step back to where a size came from."""
     shape = numbers(node.parents[0][1]) if node.parents else []
     span = recorder.span_of(node.site) if node.site >= 0 else None
     return Origin(node.operation, span, shape, numbers(node.result), node.layer, argument)
@@ -193,3 +195,12 @@ def _origin(node: Derivation, argument: str, recorder: Recorder) -> Origin:
 def observed(function: Callable[..., Any], arguments: Any, result: Any) -> None:
     """Note the origin of what a torch function returned."""
     mark(getattr(function, "__name__", "") or "operation", result, arguments)
+    if function is torch.randint and isinstance(result, Tensor):
+        with _plainly():
+            result.__dict__[ORIGIN].largest = _largest(*arguments)
+
+
+def _largest(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[int]:
+    """randint(high, size) or randint(low, high, size)"""
+    high = kwargs.get("high", args[1] if len(args) > 1 and isinstance(args[1], int) else args[0] if args else None)
+    return high - 1 if type(high) is int else None

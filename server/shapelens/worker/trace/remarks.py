@@ -15,6 +15,7 @@ import torch
 
 from ...protocol import Remark
 from ..torch_calls import argument
+from ..unknown import unknown_sizes
 from . import provenance
 from .dim_names import Sizes, name_shape
 from .frames import Frames
@@ -30,14 +31,17 @@ _functional = torch.nn.functional
 
 MOST_NODES = 400  # of the graph of origins that are looked at for one question
 MOST_REMARKS = 50
+ENOUGH = 4  # random numbers, among which one is likely to be too large where some may be
 
 
 class Odd(NamedTuple):
-    """What a check found: the tensors that it is about, and the dim of the first one, where one matters."""
+    """What a check found: the tensors that it is about, the dim of the first one, where one matters, and what else a remark says of it."""
 
     code: str
     tensors: Sequence[Tensor]
     dim: Optional[int] = None
+    given: str = ""
+    largest: Optional[int] = None
 
 
 Check = Callable[[Args, Kwargs, Any], Optional[Odd]]
@@ -72,6 +76,19 @@ _REARRANGES = {
     "view", "reshape", "flatten", "unflatten", "permute", "transpose", "movedim", "squeeze", "unsqueeze", "__getitem__",
     "contiguous", "clone", "detach", "float", "to", "clamp",
 }  # fmt: skip
+# What gives a part of a tensor, or several of them in one: the numbers in it are the same.
+_PICKS = (_REARRANGES - {"clamp", "float"}) | {
+    "index_select", "stack", "cat", "unbind", "split", "chunk", "expand", "repeat", "long", "narrow", "gather",
+}  # fmt: skip
+
+
+def _changed(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    """An operation in place: what numbers a tensor may hold is not known any more."""
+    node = _node(args[0]) if args and isinstance(args[0], Tensor) else None
+    while node is not None and node is not provenance.INPUT:
+        node.largest = None
+        node = node.parents[0][0] if node.parents and node.operation in _PICKS else None
+    return None
 
 
 def _single_by_itself(tensor: Tensor) -> bool:
@@ -97,19 +114,21 @@ def _single_by_itself(tensor: Tensor) -> bool:
     return False
 
 
-def _made_by(tensor: Tensor, operations: Set[str]) -> bool:
-    """Whether a tensor is the result of one of these operations, but for its arrangement."""
+def _maker(tensor: Tensor, keeps: Set[str] = _REARRANGES) -> Optional[provenance.Derivation]:
+    """The operation that gave what a tensor holds; those that only arrange it anew (`keeps`) are passed over."""
     node = _node(tensor)
     for _ in range(MOST_NODES):
-        if node is None or node.operation in operations:
-            return node is not None
-        if node.operation not in _REARRANGES or not node.parents:
-            return False
+        if node is None or node.operation not in keeps or not node.parents:
+            return node
         node = node.parents[0][0]
-    return False
+    return None
 
 
 # --- the checks ---
+
+
+def _comparison(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    return _outer_product(args, kwargs, result) or _compared(args, kwargs, result)
 
 
 def _outer_product(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
@@ -129,6 +148,23 @@ def _outer(first: Tensor, second: Tensor) -> Optional[Odd]:
     if shape[-1] != 1 or shape[:-1] != tuple(low.shape) or type(shape[-2]) is not int or shape[-2] <= 1:
         return None
     return Odd("outer-product", (first, second), 0 if high is first else 1) if _is_data(low) and _single_by_itself(high) else None
+
+
+def _compared(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    """`pred == target` where the chosen classes keep a dim of size 1: what is right is counted too often."""
+    first, second = args[0] if args else kwargs.get("input"), args[1] if len(args) > 1 else kwargs.get("other")
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return None
+    with _plainly():
+        if first.dim() != second.dim() + 1 or first.is_floating_point() or second.is_floating_point():
+            return None
+        maker, shape = _maker(first, {"__getitem__", "to", "long", "detach"}), tuple(first.shape)
+        odd = maker is not None and maker.operation in _CHOOSES and shape[-1] == 1 and shape[:-1] == tuple(second.shape) != (1,)
+        chosen = odd and _maker(second, _REARRANGES) is not maker
+        return Odd("outer-product", (first, second), 0) if chosen else None
+
+
+_CHOOSES = {"argmax", "argmin", "max", "min", "topk"}
 
 
 def _outer_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
@@ -191,7 +227,7 @@ def _softmax(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
 
 
 def _cross_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
-    return _loss_of(args, kwargs, {"softmax", "Softmax", "Softmax2d"})
+    return _class_numbers(args, kwargs) or _loss_of(args, kwargs, {"softmax", "Softmax", "Softmax2d"})
 
 
 def _logits_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
@@ -199,7 +235,10 @@ def _logits_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
 
 
 def _nll(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
-    return _loss_of(args, kwargs, {"softmax", "Softmax", "Softmax2d", "sigmoid", "Sigmoid"})
+    return _class_numbers(args, kwargs) or _loss_of(args, kwargs, _NO_LOG_PROBABILITIES)
+
+
+_NO_LOG_PROBABILITIES = {"softmax", "Softmax", "Softmax2d", "sigmoid", "Sigmoid", "linear", "Linear", "relu", "ReLU"}
 
 
 def _loss_of(args: Args, kwargs: Kwargs, operations: Set[str]) -> Optional[Odd]:
@@ -207,7 +246,24 @@ def _loss_of(args: Args, kwargs: Kwargs, operations: Set[str]) -> Optional[Odd]:
     if not isinstance(tensor, Tensor):
         return None
     with _plainly():
-        return Odd("loss-input", (tensor,)) if _made_by(tensor, operations) else None
+        maker = _maker(tensor)
+        return Odd("loss-input", (tensor,), given=maker.operation) if maker is not None and maker.operation in operations else None
+
+
+def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[Odd]:
+    """Random numbers of classes that go further than there are scores for."""
+    tensor, target = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
+    if not isinstance(tensor, Tensor) or not isinstance(target, Tensor):
+        return None
+    with _plainly():
+        maker = _maker(target, _PICKS)
+        largest = maker.largest if maker is not None and not target.is_floating_point() else None
+        if largest is None or tensor.dim() == 0 or target.numel() < ENOUGH or unknown_sizes.any_unknown(target.shape):
+            return None
+        if largest == argument(args, kwargs, 4, "ignore_index"):
+            return None
+        classes = tensor.shape[1 if tensor.dim() > 1 else 0]
+        return Odd("class-index", (tensor, target), largest=largest) if type(classes) is int and largest >= classes else None
 
 
 def _functions(owner: Any, names: str) -> List[Any]:
@@ -224,6 +280,8 @@ for _check, _watched in (
         _outer_loss,
         _functions(_functional, "mse_loss l1_loss smooth_l1_loss huber_loss poisson_nll_loss gaussian_nll_loss soft_margin_loss"),
     ),
+    (_comparison, _functions(torch, "eq ne") + _functions(Tensor, "eq ne __eq__ __ne__")),
+    (_changed, _functions(Tensor, "__setitem__ clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
     (_batch_norm, [_functional.batch_norm]),
     (_layer_norm, [_functional.layer_norm]),
@@ -260,7 +318,7 @@ class Remarks:
         if key in self._seen:
             return
         self._seen.add(key)
-        found = Remark(odd.code, getattr(func, "__name__", ""), span, self._example, dim=odd.dim)
+        found = Remark(odd.code, getattr(func, "__name__", ""), span, self._example, dim=odd.dim, given=odd.given, largest=odd.largest)
         with _plainly():
             found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
             if odd.code == "softmax-single-value" and odd.dim is not None:

@@ -1,0 +1,63 @@
+"""Whether what is to be gone back through was cut off from all parameters: by `detach`, say.
+
+A tensor on the meta device need not require gradients where one of eager's would, as rules for single functions make their results anew.
+So a tensor counts as cut off only where each operation that led to it is known to hand gradients on, and one of them is known to end them.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Set
+
+import torch
+
+from ...protocol import Origin
+from . import provenance
+from .recorder import Recorder
+from .value_summary import ORIGIN
+
+Tensor = torch.Tensor
+
+MOST_NODES = 400
+CUTS = {"detach", "argmax", "argmin", "eq", "ne", "gt", "lt", "ge", "le", "__eq__", "__ne__", "__gt__", "__lt__", "__ge__", "__le__"}
+HANDS_ON = {
+    "add", "sub", "mul", "div", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
+    "__pow__", "__neg__", "__matmul__", "true_divide", "pow", "matmul", "mm", "bmm", "exp", "log", "sqrt", "square", "abs", "neg",
+    "sigmoid", "tanh", "relu", "gelu", "softmax", "log_softmax", "logsigmoid", "mean", "sum", "amax", "amin", "logsumexp", "clamp",
+    "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "t", "contiguous", "float", "clone", "linear",
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "kl_div", "dropout", "randn", "rand", "randint", "zeros", "ones", "tensor",
+}  # fmt: skip
+LAYERS = {
+    "Linear", "Conv1d", "Conv2d", "ReLU", "GELU", "Tanh", "Sigmoid", "Softmax", "LogSoftmax", "Dropout", "Flatten", "BatchNorm1d",
+    "BatchNorm2d", "LayerNorm", "MaxPool2d", "AvgPool2d", "CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss",
+    "BCELoss", "BCEWithLogitsLoss", "KLDivLoss",
+}  # fmt: skip
+
+
+def cut_off(tensor: Tensor) -> Optional[provenance.Derivation]:
+    """The operation that cuts a tensor off from all parameters; None where none is known to."""
+    todo: List[Optional[provenance.Derivation]] = [tensor.__dict__.get(ORIGIN)]
+    seen: Set[int] = set()
+    found: Optional[provenance.Derivation] = None
+    while todo and len(seen) < MOST_NODES:
+        node = todo.pop()
+        if node is None or node is provenance.INPUT or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.stand_in:
+            return None
+        if node.operation in CUTS:
+            found = node
+            continue
+        known = node.operation in HANDS_ON if node.module is None else type(node.module).__name__ in LAYERS
+        learns = node.module is not None and any(parameter.requires_grad for parameter in node.module.parameters())
+        if not known or learns or len(node.parents) > 3:
+            return None
+        todo += [parent for parent, _ in node.parents]
+    return found if not todo else None
+
+
+def cut(tensor: Tensor, recorder: Recorder) -> List[Origin]:
+    """Where a tensor was cut off, in a list; [] where that is not known."""
+    node = cut_off(tensor)
+    return [] if node is None or node.site < 0 else [provenance.origin(node, "", recorder)]
