@@ -1,5 +1,9 @@
-"""A notebook's code as the text of one Python file: the cells one below the other, as they would be run. For server and worker: standard
-library only, Python 3.9. Format: https://nbformat.readthedocs.io/en/latest/format_description.html
+"""A notebook's code as the text of one Python file: the cells one below the other, as they would be run.
+
+A line of a cell is a line of that text, at the same columns as far as it is Python. What only IPython understands (`%matplotlib inline`,
+`!ls`, `net?`, `%%bash`) is left out of it; what a cell would define that does not parse is unknown there, rather than missing.
+
+For server and worker: standard library only, Python 3.9. Format: https://nbformat.readthedocs.io/en/latest/format_description.html
 """
 
 from __future__ import annotations
@@ -7,66 +11,224 @@ from __future__ import annotations
 import ast
 import bisect
 import json
-from typing import Any, List, NamedTuple, Optional
+import keyword
+import re
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 SUFFIX = ".ipynb"
-# Of IPython, in front of what is plain Python.
-_PREFIXES = ("%time ", "%timeit ")
+UNKNOWN = "__shapelens_unknown__"  # in the text: a value of which nothing is known
+LINE_END = re.compile(r"\r\n?|\n")
+# Cells whose first line is of IPython and whose others are Python.
+_PYTHON_CELLS = {"time", "timeit", "capture", "prun", "debug", "memit", "mprun", "snakeviz", "scalene", "wandb", "heat", "notify"}
+# Commands of a shell that IPython takes without a mark.
+_SHELL = "pip|conda|mamba|cd|ls|ll|mkdir|rmdir|rm|cp|mv|cat|less|more|man"
+_SHELL_LINE = re.compile(r"(?:%s)(?:\s+[-\w./~*\"'$].*)?\s*\Z" % _SHELL)
+_WORD_LINE = re.compile(r"^[ \t]*(?:ls|ll|pwd|cls|whos)[ \t]*$", re.MULTILINE)
+_SHELL_WORD = re.compile(r"^[ \t]*(?:%s|pwd|cls|whos)\b" % _SHELL, re.MULTILINE)
+
+_TIMED = re.compile(r"%(?:time|timeit|prun|memit)(?:\s+-[a-zA-Z]\s*\d*)*\s+(?=[^\s-])")
+_ASSIGNED = re.compile(r"([\w\s.,]*(?:\[[^\]=]*\]\s*)?)=\s*[!%](?!=)")
+_HELP = re.compile(r"\s*[%!?]{0,2}[\w.*\[\]]+\?{1,2}\s*\Z")
+_TOKEN = re.compile(r"#.*|\\.|\"\"\"|'''|[\"'()\[\]{}]")
+# What a statement defines, and how it begins.
+_NAMES = re.compile(
+    r"(?:async\s+)?(?:(?:def|class)\s+(?P<defined>\w+)|for\s+(?P<items>[\w\s,()*]+?)\s+in\b|with\b.*\bas\s+(?P<entered>[\w\s,()]+):)"
+)
+_TARGETS = re.compile(r"\s*([^=()'\"#<>!]+|\([\w\s,*]*\)\s*)=(?!=)")
+_DEFINITION = re.compile(r"(?:@|(?:async\s+)?def\b|class\b)")
+_IMPORTED = re.compile(r"(?:from\s+[\w.]+\s+)?import\s+(.*)")
+
+
+class Cell(NamedTuple):
+    """A code cell. number: among all cells of its notebook, from 1."""
+
+    number: int
+    source: str
 
 
 class Notebook(NamedTuple):
-    """text: of all code cells; what is no Python is left out of it, but its lines stay. firsts: the first line of each, 1-based."""
+    """text: of all code cells, each ended by a line end. firsts: the first line of each, 1-based."""
 
     text: str
-    firsts: List[int]
-    numbers: List[int]  # of these cells among all cells, 1-based
+    firsts: Sequence[int]
+    numbers: Sequence[int]  # of these cells among all cells, 1-based
+
+    def locate(self, line: int) -> Tuple[int, int]:
+        """The number of the cell that a line of the text belongs to, and the line's number in that cell, 1-based."""
+        index = max(bisect.bisect_right(self.firsts, line) - 1, 0)
+        return self.numbers[index], line - self.firsts[index] + 1
 
     def place(self, line: int) -> str:
         """A line of the text in the words of someone who looks at the notebook: "cell 3, line 2"."""
-        index = max(bisect.bisect_right(self.firsts, line) - 1, 0)
-        return "cell %d, line %d" % (self.numbers[index], line - self.firsts[index] + 1)
+        return "cell %d, line %d" % self.locate(line)
 
 
-def read(content: str) -> Optional[Notebook]:
-    """The notebook that a file's content is; None where it is none, or has no code."""
+def parses(text: str) -> bool:
+    """Whether a text is Python for the Python that asks."""
     try:
-        cells = json.loads(content)["cells"]
-        sources = [(number, _source(cell)) for number, cell in enumerate(cells, 1) if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def read(content: str, is_python: Callable[[str], bool] = parses) -> Optional[Notebook]:
+    """The notebook that a file's content is; None where it is none, or has no Python. `is_python`: whether a text parses."""
+    cells = cells_of(content)
+    if not cells:
         return None
-    lines: List[str] = []
-    firsts, numbers = [], []
-    for number, source in sources:
-        firsts.append(len(lines) + 1)
-        numbers.append(number)
-        lines += _python(source)
-    return Notebook("\n".join(lines) + "\n", firsts, numbers) if numbers else None
+    pieces = [as_python(cell.source) for cell in cells]
+    pieces = [piece if is_python(piece) else left_out(cell.source) for piece, cell in zip(pieces, cells)]
+    return joined(pieces, [cell.number for cell in cells])
+
+
+def joined(pieces: Iterable[str], numbers: Sequence[int]) -> Notebook:
+    """Pieces of Python, one for each code cell, as one text."""
+    firsts, ended, line = [], [], 1
+    for piece in pieces:
+        firsts.append(line)
+        ended.append(piece[:-1] + "\n\n" if piece.endswith("\r") else piece + "\n")
+        line += len(LINE_END.findall(ended[-1]))
+    return Notebook("".join(ended), firsts, numbers)
+
+
+def cells_of(content: str) -> List[Cell]:
+    """The code cells of the notebook that a file's content is; [] where it is none, or its language is another one."""
+    try:
+        notebook = json.loads(content)
+        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]  # Until version 3 of the format.
+        if _language(notebook.get("metadata", {})) != "python":
+            return []
+        return [Cell(number, _source(cell)) for number, cell in enumerate(cells, 1) if cell["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        return []
+
+
+def _language(metadata: Any) -> str:
+    """The language of a notebook; Python where it does not say."""
+    said = metadata.get("language_info", {}).get("name") or metadata.get("kernelspec", {}).get("language") or "python"
+    return re.sub(r"\A(?:i?python).*", "python", str(said).lower())
 
 
 def _source(cell: Any) -> str:
-    source = cell["source"]
+    source = cell["source"] if "source" in cell else cell["input"]
     return source if isinstance(source, str) else "".join(source)
 
 
-def _python(source: str) -> List[str]:
-    """The lines of a cell, those empty that only IPython understands; all of them where the rest is no Python."""
-    lines = source.split("\n")
-    if source.lstrip().startswith("%%"):
-        return [""] * len(lines)
-    lines = [_without_magic(line) for line in lines]
-    try:
-        ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return [""] * len(lines)
-    return lines
+# --- what only IPython understands ---
+
+
+def as_python(source: str) -> str:
+    """A cell without what only IPython understands: as many lines, and all that is Python at its place."""
+    if not _may_be_ipython(source) or (parses(source) and not _WORD_LINE.search(source)):
+        return source
+    ends = [match.group() for match in LINE_END.finditer(source)] + [""]
+    lines = LINE_END.split(source)
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%"):
+        words = lines[first][2:].split()
+        if not words or words[0] not in _PYTHON_CELLS:
+            return "".join(ends)
+        captured = words[0] == "capture" and len(words) > 1 and words[-1].isidentifier()
+        lines[first] = "%s = %s" % (words[-1], UNKNOWN) if captured else ""
+    return "".join(line + end for line, end in zip(_without_magics(lines), ends))
+
+
+def _may_be_ipython(source: str) -> bool:
+    return any(mark in source for mark in "%!?") or _SHELL_WORD.search(source) is not None
+
+
+def _without_magics(lines: Sequence[str]) -> Iterator[str]:
+    quote, depth, continued, of_magic = "", 0, False, False
+    for line in lines:
+        if continued and of_magic:
+            continued = line.rstrip().endswith("\\")
+            yield ""
+            continue
+        of_magic = False
+        if not quote and not depth and not continued:
+            masked = _without_magic(line)
+            if masked != line:
+                of_magic, continued = True, line.rstrip().endswith("\\")
+                yield masked
+                continue
+        quote, depth = _after(line, quote, depth)
+        continued = not quote and line.rstrip().endswith("\\")
+        yield line
+
+
+def _after(line: str, quote: str, depth: int) -> Tuple[str, int]:
+    """In which triple-quoted string, and how deep in brackets, the line after this one begins."""
+    for match in _TOKEN.finditer(line):
+        token = match.group()
+        if quote:
+            quote = "" if token == quote else quote
+        elif token[0] in "\"'":
+            quote = token
+        elif token in "([{":
+            depth += 1
+        elif token in ")]}":
+            depth = max(depth - 1, 0)
+        elif token[0] == "#":
+            break
+    return (quote if len(quote) == 3 else ""), depth
 
 
 def _without_magic(line: str) -> str:
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
-    for prefix in _PREFIXES:
-        if code.startswith(prefix):
-            return indent + code[len(prefix) :].lstrip()
-    if code.startswith(("%", "!", "?")) or code.rstrip().endswith("?"):
+    timed = _TIMED.match(code)
+    if timed is not None:
+        rest = code[timed.end() :]
+        if parses("pass;" + rest):
+            return indent + "pass;".ljust(timed.end()) + rest
+    if code.startswith(("%", "!", "?")) or _HELP.match(line) or (_SHELL_LINE.match(code) and not parses(code)) or _WORD_LINE.match(code):
         return indent + "pass" if indent else ""
-    return line
+    assigned = _ASSIGNED.match(code)
+    return "%s%s= %s" % (indent, assigned.group(1), UNKNOWN) if assigned is not None else line
+
+
+# --- cells that do not parse ---
+
+
+def left_out(source: str) -> str:
+    """In the place of a cell that does not parse: as many lines, its imports, and its names as unknown values."""
+    lines = LINE_END.split(source)
+    ends = [match.group() for match in LINE_END.finditer(source)] + [""]
+    kept = [line if _IMPORTED.match(line) and parses(line) else "" for line in lines]
+    names = list(dict.fromkeys(_names_in(lines)))
+    if names:
+        unknown = " = ".join([*names, UNKNOWN])
+        place = kept.index("") if "" in kept else 0
+        kept[place] = "; ".join(filter(None, [kept[place], unknown]))
+    return "".join(line + end for line, end in zip(kept, ends))
+
+
+def _names_in(lines: Sequence[str]) -> Iterator[str]:
+    """The names that lines of Python, not all of them right, define at module level."""
+    inside = False  # a definition
+    for line in lines:
+        code = line.lstrip()
+        if not code or code.startswith("#"):
+            continue
+        if code == line:
+            inside = _DEFINITION.match(line) is not None
+        elif inside:
+            continue
+        imported = _IMPORTED.match(code)
+        if imported is not None:
+            if not parses(line):
+                words = [part.split() for part in imported.group(1).replace("(", " ").replace(")", " ").split(",")]
+                yield from filter(_is_name, (part[-1].partition(".")[0] for part in words if part))
+            continue
+        found = _NAMES.match(code)
+        targets = list(found.groups()) if found is not None else []
+        assigned = _TARGETS.match(code) if found is None else None
+        while assigned is not None:
+            targets.append(re.sub(r"\[[^\]]*\]|:.*|[\w.]+\.\w+", " ", assigned.group(1)))
+            assigned = _TARGETS.match(code, assigned.end())
+        yield from filter(_is_name, re.findall(r"\w+", " ".join(filter(None, targets))))
+
+
+def _is_name(word: str) -> bool:
+    return word.isidentifier() and not keyword.iskeyword(word)

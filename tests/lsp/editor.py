@@ -152,6 +152,9 @@ class Editor:
                 inlay_hint=refresh,
                 code_lens=types.CodeLensWorkspaceClientCapabilities(refresh_support=True),
             ),
+            notebook_document=types.NotebookDocumentClientCapabilities(
+                synchronization=types.NotebookDocumentSyncClientCapabilities(execution_summary_support=True)
+            ),
             text_document=types.TextDocumentClientCapabilities(
                 publish_diagnostics=types.PublishDiagnosticsClientCapabilities(
                     related_information=True, version_support=True, data_support=True

@@ -11,6 +11,7 @@ import pytest
 from shapelens import notebooks
 from shapelens.examples.importing_files import ImportingFiles
 from shapelens.examples.settings import Settings
+from shapelens.notebooks import UNKNOWN
 from shapelens.worker.search.usages.importing_files import usages_elsewhere
 
 
@@ -32,9 +33,20 @@ def test_the_cells_are_one_text() -> None:
     [
         ("%matplotlib inline\nx = 1", "\nx = 1"),
         ("for name in []:\n    !ls {name}\nx?", "for name in []:\n    pass\n"),
-        ("%time y = net(x)", "y = net(x)"),
+        ("%time y = net(x)", "pass; y = net(x)"),
+        ("if x:\n    %timeit -n 10 -r3 net(x)", "if x:\n    pass;             net(x)"),
         ("%%bash\nls", "\n"),
-        ("this is no Python\nx = 1", "\n"),
+        ("%%time\nx = 1", "\nx = 1"),
+        ("%%capture out\nx = 1", f"out = {UNKNOWN}\nx = 1"),
+        ("files = !ls data\nx = 1", f"files = {UNKNOWN}\nx = 1"),
+        ("names['a'] = %sx ls \\\n  data\nx = 1", f"names['a'] = {UNKNOWN}\n\nx = 1"),
+        ('!echo "it\'s" \\\n  here\nx = 1', "\n\nx = 1"),
+        ("x = (3\n  % 2)\n!ls", "x = (3\n  % 2)\n"),
+        ('text = """\n!ls\n%x\n"""\n%x', 'text = """\n!ls\n%x\n"""\n'),
+        ("pip install torch\nx = 1", "\nx = 1"),
+        ("ls\nx = 1", "\nx = 1"),
+        ("x = a if a != 3 else 2\nprint(x, end='!')", "x = a if a != 3 else 2\nprint(x, end='!')"),
+        ("x = 1\r\n!ls\r\ny = 2\r", "x = 1\r\n\r\ny = 2\n"),
     ],
 )
 def test_what_only_ipython_understands_is_left_out(cell: str, text: str) -> None:
@@ -45,6 +57,44 @@ def test_what_only_ipython_understands_is_left_out(cell: str, text: str) -> None
 @pytest.mark.parametrize("content", ["", "[]", '{"cells": 3}', '{"cells": [{"source": []}]}', '{"cells": []}', notebook()])
 def test_what_is_no_notebook_or_has_no_code(content: str) -> None:
     assert notebooks.read(content) is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("this is no Python\nx = 1", f"x = {UNKNOWN}\n"),
+        ("import torch\nnet = Net(", f"import torch\nnet = {UNKNOWN}"),
+        ("import torch as t, numpy as\n", f"t = {UNKNOWN}\n"),
+        ("class A:\n  x = 1\n  def f(self:\nfor i, (k, v) in a:\n  loss = k +", f"A = i = k = v = loss = {UNKNOWN}\n\n\n\n"),
+        ("a = b, c = d[0] = 1\nn: int = 3\ns += 1\nx == 3\nf(k=3)\n(", f"a = b = c = d = n = s = {UNKNOWN}\n\n\n\n\n"),
+        ("x (", ""),
+    ],
+)
+def test_what_a_cell_would_define_that_does_not_parse_is_unknown(cell: str, text: str) -> None:
+    found = notebooks.read(notebook(cell, "z = 2"))
+    assert found is not None and found.text == text + "\nz = 2\n"
+
+
+def test_each_cell_keeps_its_lines() -> None:
+    cells = ["%%html\n<b>", "x = 1\ny = (", "%%time", "!ls\n%x"]
+    found = notebooks.read(notebook(*cells, "z = 2"))
+    assert found is not None and [found.place(line) for line in (1, 3, 4, 5, 6, 8)] == [
+        "cell 2, line 1",
+        "cell 3, line 1",
+        "cell 3, line 2",
+        "cell 4, line 1",
+        "cell 5, line 1",
+        "cell 6, line 1",
+    ]
+
+
+def test_older_notebooks_and_those_of_other_languages() -> None:
+    old = {"worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1\n", "y = 2"], "language": "python"}]}], "nbformat": 3}
+    found = notebooks.read(json.dumps(old))
+    assert found is not None and found.text == "x = 1\ny = 2\n"
+    code = {"cell_type": "code", "source": "x <- 1"}
+    for metadata in ({"kernelspec": {"language": "R"}}, {"language_info": {"name": "julia"}}):
+        assert notebooks.read(json.dumps({"cells": [code], "metadata": metadata})) is None
 
 
 def test_a_call_in_a_later_cell_is_evidence() -> None:

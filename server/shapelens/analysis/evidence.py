@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from shapelens.analysis.shapes import shape_text
 from shapelens.protocol import ExampleRun, Trace
+from shapelens.source.module import Module
 
 LONGEST_ERROR = 120
+_LINE = re.compile(r"line (\d+)\Z")
 
 _WORDS = {
     "directive": "from the directive",
@@ -20,8 +23,11 @@ _WORDS = {
 }
 
 
-def evidence_text(evidence: str, where: str = "") -> str:
-    """`inferred`, `from test()`, `from line 88`; `from the directive` for one that was given."""
+def evidence_text(evidence: str, where: str = "", module: Module | None = None) -> str:
+    """`inferred`, `from test()`, `from line 88` (of the module); `from the directive` for one that was given."""
+    line = _LINE.match(where)
+    if line is not None and module is not None:
+        where = module.line_name(int(line[1]))
     if where and evidence not in ("directive", "settings", "command line", "inferred"):
         return f"from {where}"
     return _WORDS.get(evidence, evidence)

@@ -103,8 +103,8 @@ class Places:
         return Span(1, 0, 1, len(self.module.lines.line(1)))
 
     def words(self, place: Place | ArgumentPlace) -> str:
-        """`line 14`, or `blocks.py line 14` for another file."""
-        line = f"line {place.span.line}"
+        """`line 14`, `cell 3, line 2` in a notebook, or `blocks.py line 14` for another file."""
+        line = place.module.line_name(place.span.line)
         return line if place.file == self.trace.file else f"{PurePath(place.file).name} {line}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from shapelens.analysis.display.hints import Hint
@@ -17,6 +17,7 @@ from shapelens.examples import expression as expressions
 from shapelens.lsp.documents.annotated_text import annotated
 from shapelens.lsp.documents.document import Change, Document
 from shapelens.lsp.documents.moved_findings import moved_lenses
+from shapelens.lsp.documents.notebook_document import CellText, NotebookChange, NotebookDocument
 from shapelens.lsp.documents.paths import on_disk
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
@@ -60,10 +61,21 @@ class Session:
     # --- documents ---
 
     def open(self, uri: str, version: int, text: str) -> None:
-        """A document appears. Opening one that is open already replaces it."""
-        if uri in self.documents:
-            self.close(uri)
-        document = self.documents[uri] = Document(uri, version, text)
+        """A document appears. Opening one that is open already replaces it; a cell belongs to its notebook."""
+        if not any(isinstance(each, NotebookDocument) and each.cell(uri) is not None for each in self.documents.values()):
+            self._open(Document(uri, version, text))
+
+    def open_notebook(self, uri: str, version: int, cells: Iterable[tuple[str, bool]], texts: Sequence[CellText]) -> None:
+        """A notebook appears. cells: the URIs of its cells, in order, and whether each is code; texts: what they hold."""
+        for each in texts:
+            if each.uri in self.documents:
+                self.close(each.uri)
+        self._open(NotebookDocument(uri, version, cells, texts))
+
+    def _open(self, document: Document) -> None:
+        if document.uri in self.documents:
+            self.close(document.uri)
+        self.documents[document.uri] = document
         self._forget_importers()
         self._schedule.want(document)
         self._run_dependents(document, outdated=True)
@@ -77,6 +89,23 @@ class Session:
         document.change(version, changes, encoding)
         self._schedule.want(document, debounce(document))
         self._run_dependents(document)
+
+    def change_notebook(self, uri: str, change: NotebookChange, encoding: str) -> None:
+        """The editor's changes of a notebook: of its cells, their texts, or both."""
+        document = self.documents.get(uri)
+        if not isinstance(document, NotebookDocument):
+            logger.warning("a change of the notebook %s, which is not open, is ignored", uri)
+            return
+        before = document.version
+        for removed in document.edit(change, encoding):
+            self._client.clear(removed)
+        if change.added or change.removed or document.version == before:
+            # What was seen may stand in other cells now.
+            self._client.publish(document, document.published_now())
+            self._client.refresh()
+        if document.version != before:
+            self._schedule.want(document, debounce(document))
+            self._run_dependents(document)
 
     def save(self, uri: str) -> None:
         """The document is on disk as it is in the editor. What it imports and the settings may have changed there, too."""
@@ -96,7 +125,8 @@ class Session:
         document = self.documents.pop(uri, None)
         if document is not None:
             self._schedule.forget(document)
-            self._client.clear(uri)
+            for text in [cell.uri for cell in document.cells] if isinstance(document, NotebookDocument) else [uri]:
+                self._client.clear(text)
             self._run_dependents(document, outdated=True)
             self._forget_importers()
             for other in self.documents.values():
@@ -118,6 +148,8 @@ class Session:
             if document is not changed and depends_on(document, changed.path):
                 if outdated:
                     document.mark_outdated()
+                else:
+                    document.importer_traces.mark_program_outdated()
                 self._schedule.want(document, debounce(document) + debounce(changed), urgent=alone)
 
     def _forget_importers(self) -> None:

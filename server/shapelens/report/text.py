@@ -16,6 +16,7 @@ from shapelens.analysis.display.lenses import Lens, lenses
 from shapelens.analysis.findings.findings import Finding
 from shapelens.batch import Analysed
 from shapelens.report.layout import Row, row
+from shapelens.source.module import Module
 
 GAP = 2  # cells between the source and its hint
 WIDEST_SOURCE = 100  # where hints are aligned when there is no terminal whose width says it
@@ -108,7 +109,7 @@ class Listing:
             parts = parts[1:]
         for part in parts[1:]:
             self._line("", Text(" " * message_column + part))
-        for note in _notes(finding):
+        for note in _notes(finding, self.analysed.module):
             note_style = "green" if note.startswith("fix") else "dim"
             for number, part in enumerate(_wrapped(note, None if self.width is None else self.width - message_column - 2)):
                 self._line("", Text.assemble(" " * message_column, ("= " if number == 0 else "  ", "dim"), (part, note_style)))
@@ -127,12 +128,12 @@ def _severity_first(text: str, finding: Finding, style: str) -> Text:
     return Text(text)
 
 
-def _notes(finding: Finding) -> list[str]:
+def _notes(finding: Finding, module: Module) -> list[str]:
     """What belongs to a finding besides its message: places and ways to mend it."""
     notes = []
     for related in finding.related:
         elsewhere = related.file is not None and related.file != finding.file
-        where = f"{Path(str(related.file)).name}:{related.span.line}" if elsewhere else f"line {related.span.line}"
+        where = f"{Path(str(related.file)).name}:{related.span.line}" if elsewhere else module.line_name(related.span.line)
         notes.append(f"{where}: {related.message}")
     notes += [f"fix: {finding.fix.title}"] if finding.fix is not None else []
     return notes + [f"or: {fix.title}" for fix in finding.alternatives]

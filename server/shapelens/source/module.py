@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from shapelens.notebooks import Notebook
 from shapelens.source.calls import Argument, Call, Expression, StatementReader
 from shapelens.source.classes import ClassStatement, Head, Parameter
 from shapelens.source.comments import Directive, read_comments
@@ -60,6 +61,7 @@ class Module:
 
     def __init__(self, statements: Statements) -> None:
         self.statements = statements
+        self.notebook: Notebook | None = None  # the notebook whose cells these lines are
         self.text = statements.text
         self.lines = Lines(self.text)
         self.names = NameTable([item.statement for item in statements.placed])
@@ -103,6 +105,10 @@ class Module:
     def ignores(self) -> dict[int, set[str] | None]:
         """For each line with `# shapelens: ignore[code, ...]` the codes that it silences; None: all."""
         return self._comments[1]
+
+    def line_name(self, number: int) -> str:
+        """A line in the words of someone who looks at the file or notebook: "line 12", "cell 3, line 2"."""
+        return self.notebook.place(number) if self.notebook is not None else f"line {number}"
 
     def class_named(self, name: str) -> ModuleClass | None:
         """The class (module class or perhaps one) with this qualified name, else the first one with this name."""

@@ -49,7 +49,7 @@ def _of_code(module: Module, trace: Trace, position: Position, settings: Setting
     for cls in module.classes:
         for span in (cls.name_span, cls.methods.get("forward")):
             if span is not None and _holds(span, position):
-                markdown = _class_markdown(trace, cls, settings.dims)
+                markdown = _class_markdown(module, trace, cls, settings.dims)
                 return Hover(span, markdown) if markdown else None
     expression = module.expression_at(position)
     if expression is None:
@@ -242,10 +242,10 @@ def _layout(value: Value) -> str:
 # --- classes ---
 
 
-def _class_markdown(trace: Trace, cls: ModuleClass, dims: str) -> str:
+def _class_markdown(module: Module, trace: Trace, cls: ModuleClass, dims: str) -> str:
     """Each example of the class with what became of it; else the places in models where the class was constructed."""
     runs = [(number, run) for number, run in enumerate(trace.examples) if run.target in (cls.name, cls.qualname) and not run.file]
-    parts = [_run_markdown(trace, number, run, cls.name, dims) for number, run in runs]
+    parts = [_run_markdown(module, trace, number, run, cls.name, dims) for number, run in runs]
     elsewhere = {number for number, run in enumerate(trace.examples) if run.file}
     instances = [layer for layer in trace.layers if layer.class_name == cls.name and (layer.path or layer.example in elsewhere)]
     if instances:
@@ -253,10 +253,10 @@ def _class_markdown(trace: Trace, cls: ModuleClass, dims: str) -> str:
     return "\n\n---\n\n".join(parts)
 
 
-def _run_markdown(trace: Trace, number: int, run: ExampleRun, name: str, dims: str) -> str:
+def _run_markdown(module: Module, trace: Trace, number: int, run: ExampleRun, name: str, dims: str) -> str:
     parts = [f"`{run.expression}`"] if run.expression else []
     if run.evidence:
-        parts.append(" · ".join([evidence_text(run.evidence, run.where), *(["may be wrong"] if run.doubtful else [])]))
+        parts.append(" · ".join([evidence_text(run.evidence, run.where, module), *(["may be wrong"] if run.doubtful else [])]))
     for model in trace.layers:
         if model.example == number and model.path == "" and model.class_name == name:
             for call in model.calls[:4]:
@@ -273,6 +273,6 @@ def _run_markdown(trace: Trace, number: int, run: ExampleRun, name: str, dims: s
     if run.error is not None:
         parts.append(f"failed: {run.error}")
     if run.others:
-        others = [f"- `{other.expression}` ({evidence_text(other.evidence, other.where)})" for other in run.others]
+        others = [f"- `{other.expression}` ({evidence_text(other.evidence, other.where, module)})" for other in run.others]
         parts.append("These run as well:\n" + "\n".join(others))
     return "\n\n".join(parts)

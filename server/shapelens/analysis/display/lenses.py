@@ -45,7 +45,7 @@ def lenses(module: Module, examples: Sequence[Example], trace: Trace | None) -> 
             parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example))]
             lines.append(Lens(cls.name_span, " · ".join(parts), cls.qualname, example.expression, example.evidence))
         if found is not None and not given:
-            lines += _of_found(cls, found)
+            lines += _of_found(module, cls, found)
         elif not given and cls in module.classes:
             title = " · ".join([*_used_by(trace, cls.name), "Set example input…"])
             lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
@@ -73,7 +73,7 @@ def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:
     return next((run for run in runs if run.evidence and not run.file and run.target in (cls.name, cls.qualname)), None)
 
 
-def _of_found(cls: ModuleClass, run: ExampleRun) -> list[Lens]:
+def _of_found(module: Module, cls: ModuleClass, run: ExampleRun) -> list[Lens]:
     def lens(title: str, action: str) -> Lens:
         return Lens(cls.name_span, title, cls.qualname, run.expression, run.evidence, action, tuple(run.others))
 
@@ -81,7 +81,7 @@ def _of_found(cls: ModuleClass, run: ExampleRun) -> list[Lens]:
         return [lens("no example found · Set example input…", "set")]
     more = [f"{len(run.others)} more"] if run.others else []
     doubt = ["may be wrong"] if run.doubtful else []
-    title = " · ".join([run.expression, evidence_text(run.evidence, run.where), *doubt, *_of_run(run), *more])
+    title = " · ".join([run.expression, evidence_text(run.evidence, run.where, module), *doubt, *_of_run(run), *more])
     choose = [lens("Choose another…", "choose")] if run.others else []
     return [lens(title, "set"), *choose, lens("Write as directive", "write")]
 

@@ -239,6 +239,7 @@ class Document:
     def mark_outdated(self) -> None:
         """What was seen says nothing any more, be the text the same."""
         self._outdated = True
+        self.importer_traces.mark_program_outdated()
 
     def leave_unfinished(self) -> None:
         """What was seen holds, but all of it should run again when there is time for that."""

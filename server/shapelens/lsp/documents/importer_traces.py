@@ -29,6 +29,7 @@ class ImporterTraces:
         self._path = path
         self._by_file: dict[str, ImporterTrace] = {}
         self._program: ImporterTrace | None = None
+        self._program_outdated = False
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
@@ -37,10 +38,15 @@ class ImporterTraces:
     def follow_program(self, trace: protocol.Trace | None, module: Module, run: RepeatableRun) -> None:
         """The document was followed as a program when its text was that of `module`. Replaces the trace of the time before."""
         self._program = ImporterTrace(module, trace, run) if trace is not None else None
+        self._program_outdated = False
+
+    def mark_program_outdated(self) -> None:
+        """What the document saw as a program may be something else now, be its text the same."""
+        self._program_outdated = True
 
     def program_holds(self, module: Module) -> bool:
         """Whether the document as a program would see the same in this text as it saw last: the code that it came to is the same."""
-        if self._program is None:
+        if self._program is None or self._program_outdated:
             return False
         changed = changed_functions(self._program.module, module)
         reached = [run.reached for run in self._program.trace.examples]

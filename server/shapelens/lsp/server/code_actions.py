@@ -12,6 +12,8 @@ from shapelens.analysis.display.lenses import Lens
 from shapelens.analysis.evidence import evidence_text
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.server import to_lsp
+from shapelens.lsp.server.editor import Editor
+from shapelens.lsp.server.places import TextDocument
 from shapelens.source.edits import set_directive
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
@@ -19,32 +21,33 @@ from shapelens.source.positions import Span
 _IGNORE = re.compile(r"#\s*shapelens:\s*ignore\[([^\]]*)\]")
 
 
-def code_actions(document: Document, diagnostics: Iterable[types.Diagnostic], *, versioned: bool, encoding: str) -> list[types.CodeAction]:
+def code_actions(text: TextDocument, diagnostics: Iterable[types.Diagnostic], editor: Editor) -> list[types.CodeAction]:
     """First the fixes of all diagnostics, then a way to silence each. A fix of an older text is left out: a newer one is on its way."""
     own = [each for each in diagnostics if each.source == to_lsp.SOURCE]
-    fixes = [action for each in own for action in _fixes(document, each, versioned=versioned)]
-    silencing = [action for each in own if (action := _silence(document, each, versioned=versioned, encoding=encoding)) is not None]
+    fixes = [action for each in own for action in _fixes(text.document, each, editor)]
+    silencing = [action for each in own if (action := _silence(text, each, editor)) is not None]
     return fixes + silencing
 
 
-def example_actions(
-    document: Document, lenses: Iterable[Lens], where: types.Range, *, versioned: bool, encoding: str
-) -> list[types.CodeAction]:
+def example_actions(text: TextDocument, lenses: Iterable[Lens], where: types.Range, editor: Editor) -> list[types.CodeAction]:
     """Actions for the classes in a range whose example was found: write the example down as a directive, or run another one."""
+    document = text.document
     actions = []
     for lens in lenses:
-        if lens.action != "write" or not where.start.line <= lens.span.line - 1 <= where.end.line:
+        if lens.action != "write" or not text.has(lens.span.line):
+            continue
+        if not where.start.line <= lens.span.line - 1 - text.first <= where.end.line:
             continue
         try:
             edit = set_directive(document.module, lens.target, lens.expression)
         except ValueError:
             continue  # The class was removed since the lens was made.
-        edits = [to_lsp.text_edit(document.lines, edit, encoding)]
-        change = to_lsp.workspace_edit(document.uri, document.version, edits, versioned=versioned)
+        changes = to_lsp.change_of(edit, document, editor.places, editor.encoding)
+        change = to_lsp.workspace_edit(changes, versioned=editor.takes_versioned_edits)
         actions.append(types.CodeAction("Write the example down as a directive", types.CodeActionKind.RefactorRewrite, edit=change))
         for other in lens.others:
             use = types.Command("Use this example", "shapelens.useExample", arguments=[document.uri, lens.target, other.expression])
-            title = f"Use the example {other.expression} ({evidence_text(other.evidence, other.where)})"
+            title = f"Use the example {other.expression} ({evidence_text(other.evidence, other.where, document.module)})"
             actions.append(types.CodeAction(title, types.CodeActionKind.RefactorRewrite, command=use))
     return actions
 
@@ -55,37 +58,36 @@ def lacks_fixes(document: Document, diagnostic: types.Diagnostic) -> bool:
     return isinstance(data, dict) and data.get("version") == document.version and not data.get("fixes")
 
 
-def _fixes(document: Document, diagnostic: types.Diagnostic, *, versioned: bool) -> list[types.CodeAction]:
+def _fixes(document: Document, diagnostic: types.Diagnostic, editor: Editor) -> list[types.CodeAction]:
     data = _plain(diagnostic.data)
     if not isinstance(data, dict) or data.get("version") != document.version:
         return []
     actions = []
     for number, fix in enumerate(data.get("fixes", [])):
-        edits = [types.TextEdit(types.Range(types.Position(*each[:2]), types.Position(*each[2:4])), each[4]) for each in fix["edits"]]
-        version = document.version if fix["uri"] == document.uri else None
+        changes = to_lsp.changes_of(fix["changes"], document, editor.places)
         actions.append(
             types.CodeAction(
                 title=fix["title"],
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=[diagnostic],
                 is_preferred=number == 0,
-                edit=to_lsp.workspace_edit(fix["uri"], version, edits, versioned=versioned),
+                edit=to_lsp.workspace_edit(changes, versioned=editor.takes_versioned_edits),
             )
         )
     return actions
 
 
-def _silence(document: Document, diagnostic: types.Diagnostic, *, versioned: bool, encoding: str) -> types.CodeAction | None:
-    number = diagnostic.range.start.line + 1
+def _silence(text: TextDocument, diagnostic: types.Diagnostic, editor: Editor) -> types.CodeAction | None:
+    document, number = text.document, text.first + diagnostic.range.start.line + 1
     edit = silencing_edit(document.lines.line(number), number, str(diagnostic.code))
     if edit is None:
         return None
-    edits = [to_lsp.text_edit(document.lines, edit, encoding)]
+    changes = to_lsp.change_of(edit, document, editor.places, editor.encoding)
     return types.CodeAction(
         title=f"Silence {diagnostic.code} on this line",
         kind=types.CodeActionKind.QuickFix,
         diagnostics=[diagnostic],
-        edit=to_lsp.workspace_edit(document.uri, document.version, edits, versioned=versioned),
+        edit=to_lsp.workspace_edit(changes, versioned=editor.takes_versioned_edits),
     )
 
 

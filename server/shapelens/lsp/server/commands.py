@@ -38,7 +38,8 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         """[uri, class]: the examples that were found for a class, the one that it runs with first; each with its evidence in words."""
         uri, class_name = _strings(arguments, "uri", "class")
         found = session.found_examples(uri, class_name)
-        return [{"expression": each.expression, "evidence": evidence_text(each.evidence, each.where)} for each in found]
+        module = session.documents[uri].module if found else None
+        return [{"expression": each.expression, "evidence": evidence_text(each.evidence, each.where, module)} for each in found]
 
     @server.command("shapelens.useExample")
     def use_example(*arguments: Any) -> str | None:
@@ -56,15 +57,16 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         document = session.documents[uri]
         if document.lines.text_of(edit.span) == edit.new_text:
             return None  # The class has this example already.
-        edits = [to_lsp.text_edit(document.lines, edit, editor.encoding)]
-        change = to_lsp.workspace_edit(uri, document.version, edits, versioned=editor.takes_versioned_edits)
+        changes = to_lsp.change_of(edit, document, editor.places, editor.encoding)
+        change = to_lsp.workspace_edit(changes, versioned=editor.takes_versioned_edits)
         return await editor.apply(change, f"Set the example of {class_name}")
 
     @server.command("shapelens.annotated")
     def annotated(*arguments: Any) -> dict[str, str] | None:
-        """[uri]: the text of a document with its hints in the margin."""
+        """[uri]: the text of a document with its hints in the margin; for a cell, that of its notebook."""
         (uri,) = _strings(arguments, "uri")
-        text = session.annotated(uri)
+        document = editor.places.document(uri)
+        text = session.annotated(document.uri) if document is not None else None
         return {"text": text} if text is not None else None
 
 

@@ -8,8 +8,10 @@ from typing import Any
 from cattrs import Converter
 
 from shapelens.lsp.documents.document import Document
+from shapelens.lsp.documents.notebook_document import NotebookDocument
 from shapelens.lsp.server import to_lsp
 from shapelens.lsp.server.editor import Editor
+from shapelens.lsp.server.places import TextDocument
 from shapelens.lsp.session import Session
 from shapelens.lsp.startup.display_cache import Display, DisplayCache
 
@@ -38,6 +40,8 @@ class DisplayRecorder:
     def write(self) -> None:
         """Write down what is shown now."""
         for document in list(self._session.documents.values()):
+            if isinstance(document, NotebookDocument):
+                continue  # What is shown of it is spread over texts whose names the next editor chooses.
             settled = self._session.settled(document)
             analysis, findings = self._written.get(document.uri, (None, None))
             if settled is not None and (analysis is not document.analysis or findings is not document.published.findings):
@@ -47,11 +51,11 @@ class DisplayRecorder:
                 self._cache.keep(document.uri, document.text, self._display(document), interpreter, environment, read)
 
     def _display(self, document: Document) -> Display:
-        editor, uri, version = self._editor, document.uri, document.version
-        findings = document.published.findings if document.published.version == version else ()
-        diagnostics = [to_lsp.diagnostic(each, uri, version, document.lines, editor.lines_of, editor.encoding) for each in findings]
-        hints = [to_lsp.inlay_hint(uri, version, *each, document.lines, editor.encoding) for each in document.hints()]
-        lenses = [to_lsp.code_lens(uri, each, document.lines, editor.encoding) for each in self._session.lenses(uri)]
+        editor, text = self._editor, TextDocument(document, document.uri, document.version)
+        findings = document.published.findings if document.published.version == document.version else ()
+        diagnostics = [to_lsp.diagnostic(each, text, editor.places, editor.encoding) for each in findings]
+        hints = [to_lsp.inlay_hint(text, document.version, *each, editor.encoding) for each in document.hints()]
+        lenses = [to_lsp.code_lens(text, each, editor.encoding) for each in self._session.lenses(document.uri)]
         return Display(*(self._plain(each) for each in (diagnostics, hints, lenses)))
 
     def _plain(self, shown: list[Any]) -> list[dict[str, Any]]:

@@ -8,14 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from lsprotocol import types
-from pygls import uris
 from pygls.lsp.server import LanguageServer
 
 from shapelens.analysis.findings.findings import Finding
 from shapelens.lsp.documents.document import Document
-from shapelens.lsp.documents.paths import on_disk
+from shapelens.lsp.documents.notebook_document import NotebookDocument
 from shapelens.lsp.server import to_lsp
-from shapelens.source.positions import Lines
+from shapelens.lsp.server.places import Places, TextDocument
 
 logger = logging.getLogger(__name__)
 STATUS = "shapelens/status"
@@ -26,7 +25,8 @@ class Editor:
 
     def __init__(self, server: LanguageServer, documents: dict[str, Document] | None = None) -> None:
         self._server = server
-        self.documents = documents if documents is not None else {}
+        self.places = Places(documents if documents is not None else {})
+        self._in_cells: dict[str, object] = {}  # by the URI of a cell: its version and what is shown in it
         self.on_shown: Callable[[], None] | None = None  # called when something else is shown
         self.wants_status = False  # whether it has a place for `shapelens/status`
         self._status: tuple[str, str, str] | None = None
@@ -62,26 +62,47 @@ class Editor:
     # --- client.Client ---
 
     def publish(self, document: Document, findings: Sequence[Finding]) -> None:
-        diagnostics = [
-            to_lsp.diagnostic(each, document.uri, document.version, document.lines, self.lines_of, self.encoding) for each in findings
-        ]
-        params = types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=diagnostics)
-        self._server.text_document_publish_diagnostics(params)
+        if isinstance(document, NotebookDocument):
+            self._publish_cells(document, findings)
+        else:
+            text = self.places.named(document.uri) or TextDocument(document, document.uri, document.version)
+            diagnostics = [to_lsp.diagnostic(each, text, self.places, self.encoding) for each in findings]
+            self._publish(document.uri, document.version, diagnostics)
         document.note_published(findings)
         if self.on_shown is not None:
             self.on_shown()
 
-    def newest(self, document: Document, diagnostic: types.Diagnostic) -> types.Diagnostic:
+    def _publish_cells(self, document: NotebookDocument, findings: Sequence[Finding]) -> None:
+        """Publish what is in each cell, where that is something else than before: a notebook may have hundreds of cells."""
+        texts = {text.uri: text for text in self.places.texts(document)}
+        diagnostics: dict[str, list[types.Diagnostic]] = {uri: [] for uri in texts}
+        for each in findings:
+            text = self.places.at(document, each.span.line)
+            if text is not None:
+                diagnostics[text.uri].append(to_lsp.diagnostic(each, text, self.places, self.encoding))
+        for uri, found in diagnostics.items():
+            shown = texts[uri].version, [_as_seen(each) for each in found]
+            if self._in_cells.get(uri) != shown:
+                self._in_cells[uri] = shown
+                self._publish(uri, texts[uri].version, found)
+
+    def _publish(self, uri: str, version: int | None, diagnostics: list[types.Diagnostic]) -> None:
+        params = types.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=diagnostics)
+        self._server.text_document_publish_diagnostics(params)
+
+    def newest(self, text: TextDocument, diagnostic: types.Diagnostic) -> types.Diagnostic:
         """The diagnostic as it was last published, with fixes that were still being tried when the client got its own; else that one."""
+        document = text.document
         for finding in document.published.findings if document.published.version == document.version else ():
-            if finding.code == diagnostic.code:
-                known = to_lsp.diagnostic(finding, document.uri, document.version, document.lines, self.lines_of, self.encoding)
+            if finding.code == diagnostic.code and text.has(finding.span.line):
+                known = to_lsp.diagnostic(finding, text, self.places, self.encoding)
                 if known.range == diagnostic.range:
                     return known  # Only its place counts: its message may be another by now, as dims get their names after the first run.
         return diagnostic
 
     def clear(self, uri: str) -> None:
-        self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
+        self._in_cells.pop(uri, None)
+        self._publish(uri, None, [])
 
     def refresh(self) -> None:
         if self.on_shown is not None:
@@ -137,17 +158,6 @@ class Editor:
         answer = await self._server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit=edit, label=label))
         return None if answer.applied else (answer.failure_reason or "the editor did not apply the edit")
 
-    def lines_of(self, uri: str) -> Lines | None:
-        """The lines of a file, as the editor has it, or else as it is on disk."""
-        if uri in self.documents:
-            return self.documents[uri].lines
-        path = uris.to_fs_path(uri)
-        for document in self.documents.values():
-            if document.path == path:
-                return document.lines
-        text = on_disk(path or "")
-        return Lines(text) if text is not None else None
-
     def in_background(self, request: Awaitable[Any]) -> None:
         """Await something without holding up the caller; what goes wrong is logged."""
         self._ask(request)
@@ -183,3 +193,9 @@ class Editor:
             self._progress_changed.clear()
             await self._progress_changed.wait()
         self._server.progress(types.ProgressParams(token, types.WorkDoneProgressEnd()))
+
+
+def _as_seen(diagnostic: types.Diagnostic) -> tuple[object, ...]:
+    """What the user can see of a diagnostic. Its fixes are looked up when they are asked for."""
+    related = [(each.location, each.message) for each in diagnostic.related_information or []]
+    return repr(diagnostic.range), diagnostic.severity, diagnostic.code, diagnostic.message, repr(related)

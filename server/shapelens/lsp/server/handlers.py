@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lsprotocol import types
 from pygls import uris
 
 from shapelens import __version__
+from shapelens.lsp.documents.document import Change
+from shapelens.lsp.documents.notebook_document import CellText, NotebookChange, NotebookDocument
 from shapelens.lsp.server import log, to_lsp
 from shapelens.lsp.server.code_actions import code_actions, example_actions, lacks_fixes
 from shapelens.lsp.server.commands import register_commands
@@ -25,6 +29,7 @@ def make(interpreter: str | None, workers: Workers, proxy: StartupProxy | None =
     server = Server(interpreter, workers, proxy)
     _handle_life(server)
     _handle_text(server)
+    _handle_notebooks(server)
     _handle_settings(server)
     _handle_features(server)
     register_commands(server, server.session, server.editor)
@@ -85,14 +90,7 @@ def _handle_text(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: types.DidChangeTextDocumentParams) -> None:
-        changes = []
-        for change in params.content_changes:
-            where = None
-            if isinstance(change, types.TextDocumentContentChangePartial):
-                start, end = change.range.start, change.range.end
-                where = (start.line, start.character, end.line, end.character)
-            changes.append((where, change.text))
-        session.change(params.text_document.uri, params.text_document.version, changes, editor.encoding)
+        session.change(params.text_document.uri, params.text_document.version, _changes(params.content_changes), editor.encoding)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def did_save(params: types.DidSaveTextDocumentParams) -> None:
@@ -101,6 +99,63 @@ def _handle_text(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
         session.close(params.text_document.uri)
+
+
+def _handle_notebooks(server: Server) -> None:
+    session, editor = server.session, server.editor
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
+        notebook = params.notebook_document
+        texts = [_cell_text(each) for each in params.cell_text_documents]
+        session.open_notebook(notebook.uri, notebook.version, [_kind(each) for each in notebook.cells], texts)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeNotebookDocumentParams) -> None:
+        cells = params.change.cells or types.NotebookDocumentCellChanges()
+        structure = cells.structure
+        change = NotebookChange(
+            kinds=[_kind(each) for each in cells.data or []],
+            texts=[(each.document.uri, each.document.version, _changes(each.changes)) for each in cells.text_content or []],
+        )
+        if structure is not None:
+            change = replace(
+                change,
+                opened=[_cell_text(each) for each in structure.did_open or []],
+                closed=[each.uri for each in structure.did_close or []],
+                start=structure.array.start,
+                removed=structure.array.delete_count,
+                added=[_kind(each) for each in structure.array.cells or []],
+            )
+        session.change_notebook(params.notebook_document.uri, change, editor.encoding)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    def did_save(params: types.DidSaveNotebookDocumentParams) -> None:
+        session.save(params.notebook_document.uri)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseNotebookDocumentParams) -> None:
+        session.close(params.notebook_document.uri)
+
+
+def _cell_text(item: types.TextDocumentItem) -> CellText:
+    return CellText(item.uri, item.version, item.language_id, item.text)
+
+
+def _kind(cell: types.NotebookCell) -> tuple[str, bool]:
+    """The URI of a cell, and whether it is code."""
+    return cell.document, cell.kind == types.NotebookCellKind.Code
+
+
+def _changes(changes: Sequence[types.TextDocumentContentChangeEvent]) -> list[Change]:
+    found: list[Change] = []
+    for change in changes:
+        where = None
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            start, end = change.range.start, change.range.end
+            where = (start.line, start.character, end.line, end.character)
+        found.append((where, change.text))
+    return found
 
 
 def _handle_settings(server: Server) -> None:
@@ -134,13 +189,13 @@ def _handle_features(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=True))
     def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
-        uri = params.text_document.uri
-        document = session.documents.get(uri)
-        if document is None or document.analysis is None:
+        text = editor.places.named(params.text_document.uri)
+        if text is None or text.document.analysis is None:
             return []
-        found = session.hints(uri, params.range.start.line + 1, params.range.end.line + 1)
-        version = document.analysis.version
-        return [to_lsp.inlay_hint(uri, version, *each, document.lines, editor.encoding) for each in found]
+        first, last = (text.first + position.line + 1 for position in (params.range.start, params.range.end))
+        found = session.hints(text.document.uri, first, min(last, text.first + text.count))
+        version = text.document.analysis.version
+        return [to_lsp.inlay_hint(text, version, *each, editor.encoding) for each in found]
 
     @server.feature(types.INLAY_HINT_RESOLVE)
     def inlay_hint_resolve(params: types.InlayHint) -> types.InlayHint:
@@ -151,48 +206,46 @@ def _handle_features(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
-        document = session.documents.get(params.text_document.uri)
-        if document is None:
+        text = editor.places.named(params.text_document.uri)
+        found = session.hover(text.document.uri, text.place(params.position, editor.encoding)) if text is not None else None
+        if text is None or found is None:
             return None
-        place = document.lines.from_lsp(params.position.line, params.position.character, editor.encoding)
-        found = session.hover(document.uri, place)
-        if found is None:
-            return None
-        text, span = found
-        return types.Hover(contents=to_lsp.markdown(text), range=to_lsp.range_(document.lines, span, editor.encoding))
+        markdown, span = found
+        return types.Hover(contents=to_lsp.markdown(markdown), range=text.range_(span, editor.encoding))
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
     def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
-        document = session.documents.get(params.text_document.uri)
-        if document is None:
+        text = editor.places.named(params.text_document.uri)
+        if text is None:
             return []
-        return [to_lsp.code_lens(document.uri, each, document.lines, editor.encoding) for each in session.lenses(document.uri)]
+        return [to_lsp.code_lens(text, each, editor.encoding) for each in session.lenses(text.document.uri) if text.has(each.span.line)]
 
     kinds = [types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite]
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
-        document = session.documents.get(params.text_document.uri)
+        text = editor.places.named(params.text_document.uri)
         only = params.context.only
         wanted = [kind for kind in kinds if not only or any(kind.value.startswith(str(getattr(each, "value", each))) for each in only)]
-        if document is None:
+        if text is None:
             return []
+        document = text.document
         actions: list[types.CodeAction] = []
         if types.CodeActionKind.RefactorRewrite in wanted:
-            actions = example_actions(
-                document, session.lenses(document.uri), params.range, versioned=editor.takes_versioned_edits, encoding=editor.encoding
-            )
+            actions = example_actions(text, session.lenses(document.uri), params.range, editor)
         if types.CodeActionKind.QuickFix not in wanted:
             return actions
-        diagnostics = params.context.diagnostics
+
+        def newest() -> list[types.Diagnostic]:
+            now = editor.places.named(params.text_document.uri)
+            return [editor.newest(now, each) for each in params.context.diagnostics] if now is not None else []
+
+        # A cell keeps its diagnostics while another one is edited.
+        diagnostics = newest() if isinstance(document, NotebookDocument) else params.context.diagnostics
         if any(lacks_fixes(document, each) for each in diagnostics):
-
-            def newest() -> list[types.Diagnostic]:
-                return [editor.newest(document, each) for each in params.context.diagnostics]
-
             await session.fixes_tried(document.uri, lambda: not any(lacks_fixes(document, each) for each in newest()))
             diagnostics = newest()
-        return code_actions(document, diagnostics, versioned=editor.takes_versioned_edits, encoding=editor.encoding) + actions
+        return code_actions(editor.places.named(params.text_document.uri) or text, diagnostics, editor) + actions
 
 
 async def _pull_configuration(server: Server) -> None:

@@ -19,6 +19,7 @@ from shapelens.cache import location
 from shapelens.lsp.server import tcp
 from shapelens.lsp.server.display_recorder import DisplayRecorder
 from shapelens.lsp.server.editor import Editor
+from shapelens.lsp.server.places import Places
 from shapelens.lsp.session import Session
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Handled = Generator[Any, Any, None]
+# Notebooks, and what is typed into an interactive window.
+NOTEBOOKS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook=kind) for kind in ("jupyter-notebook", "interactive")],
+    save=True,
+)
 CLIENT_MISTAKES = (JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcMethodNotFound)
 
 
@@ -83,13 +89,29 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Handled:
-        for msg_id in [msg_id for msg_id, future in self._request_futures.items() if future.done()]:
-            self._request_futures.pop(msg_id, None)
+        self._forget_answered()
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Handled:
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> Handled:
+        yield self.fm.features[types.NOTEBOOK_DOCUMENT_DID_OPEN], (params,), None
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> Handled:
+        self._forget_answered()
+        yield self.fm.features[types.NOTEBOOK_DOCUMENT_DID_CHANGE], (params,), None
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> Handled:
+        yield self.fm.features[types.NOTEBOOK_DOCUMENT_DID_CLOSE], (params,), None
+
+    def _forget_answered(self) -> None:
+        for msg_id in [msg_id for msg_id, future in self._request_futures.items() if future.done()]:
+            self._request_futures.pop(msg_id, None)
 
     def _send_response(self, msg_id: Any, result: Any | None = None, error: Any = None) -> None:
         assert isinstance(self._server, Server)
@@ -107,11 +129,13 @@ class Server(LanguageServer):
     """One server, one client, one session."""
 
     def __init__(self, interpreter: str | None, workers: Workers, proxy: StartupProxy | None) -> None:
-        super().__init__("shapelens", __version__, protocol_cls=Protocol, converter_factory=default_converter)
+        super().__init__(
+            "shapelens", __version__, protocol_cls=Protocol, converter_factory=default_converter, notebook_document_sync=NOTEBOOKS
+        )
         self.proxy = proxy
         self.editor = Editor(self)
         self.session = Session(self.editor, interpreter, workers, location.opened())
-        self.editor.documents = self.session.documents
+        self.editor.places = Places(self.session.documents)
         self.display_recorder: DisplayRecorder | None = None
         if proxy is not None and proxy.display_cache is not None:
             self.display_recorder = DisplayRecorder(self.session, self.editor, self.protocol._converter, proxy.display_cache)

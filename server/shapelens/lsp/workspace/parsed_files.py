@@ -53,9 +53,9 @@ def depends_on(document: Document, path: str) -> bool:
     it there is no other trace of it. A name that is something else costs a run and does no harm.
     """
     analysis = document.analysis
-    if analysis is None or not analysis.runs_by_itself:
+    if analysis is None or not (analysis.runs_by_itself or document.importer_traces.program_run is not None):
         return False
-    if analysis.own is not None and path in analysis.own.files:
+    if analysis.trace is not None and path in analysis.trace.files:
         return True
     file = Path(path)
     name = file.parent.name if file.stem == "__init__" else file.stem

@@ -17,9 +17,10 @@ import time
 from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
+from ...notebooks import UNKNOWN
 from ..sandbox.limits import TooLong, half_of_what_is_left, within
 from ..trace.definition_time import executing
-from ..unknown.stand_ins import StandInModule, absent, cause_of
+from ..unknown.stand_ins import StandInModule, absent, cause_of, unknown_value
 from . import load_progress
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
@@ -111,6 +112,8 @@ class Definitions:
         """The value of a name. Raises KeyError where no statement of the module binds it."""
         if name in self._names:
             return self._names[name]
+        if name == UNKNOWN:
+            return unknown_value()
         if name in self._held:
             self._names[name] = self._held.pop(name)
         for statements in (self._waiting, self._last_resort):

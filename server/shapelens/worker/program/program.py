@@ -9,16 +9,17 @@ import sys
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from ..loading.definitions import future_flags
+from ...notebooks import UNKNOWN
+from ..loading.definitions import bound_names, future_flags
 from ..loading.importer import parse
 from ..meta import op_cache
 from ..meta.gradients import training
-from ..rewrite.resilient import resilient
+from ..rewrite.resilient import MISSING, resilient
 from ..rewrite.sites import ASSUMED, TURN, TURNS
 from ..sandbox.limits import TooLong, within
 from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
-from ..unknown.stand_ins import absent, is_absent
+from ..unknown.stand_ins import absent, is_absent, unknown_value
 from ..unknown.unknown_sizes import turn, turns
 from .flow import Flow
 
@@ -36,6 +37,7 @@ class Program:
     def __init__(self, file: str, text: str, loaded: ModuleType, recorder: Recorder) -> None:
         self.file = file
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
+        self._text = text
         self._loaded = loaded
         self._statements = _compiled(file, text, recorder)
 
@@ -70,6 +72,8 @@ class Program:
         names.update({name: value for name, value in loaded.items() if name.startswith("__shapelens_")})
         names.update({"__file__": self.file, ASSUMED: assumed, TURNS: turns, TURN: turn})
         names["__builtins__"] = {**builtins.__dict__, **dict.fromkeys(SILENT, _says_nothing)}
+        if UNKNOWN in self._text:
+            names[UNKNOWN] = unknown_value()
         before = sys.modules.get(MAIN)
         sys.modules[MAIN] = module
         try:
@@ -104,10 +108,22 @@ def _compiled(file: str, text: str, recorder: Recorder) -> List[CodeType]:
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
-        return [compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True) for node in tree.body]
+        return [_code_of(node, file, flags) for node in tree.body]
     except RecursionError:
         del recorder.sites[first:]
         return []
+
+
+def _code_of(node: ast.stmt, file: str, flags: int) -> CodeType:
+    """The code of a statement; of one that Python refuses here (`return`, `await`), code that makes its names without their values."""
+    code: CodeType
+    try:
+        code = compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True)
+    except SyntaxError:
+        names = [name for name in bound_names(node) if not name.startswith("__shapelens_")]
+        text = "; ".join("%s = %s(%r)" % (name, MISSING, name) for name in names)
+        code = compile(text, file, "exec", flags, dont_inherit=True)
+    return code
 
 
 def _execute(code: CodeType, names: Dict[str, Any], on_failure: Callable[[BaseException, Optional[FrameType], int], None]) -> None:

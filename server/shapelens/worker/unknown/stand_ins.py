@@ -168,6 +168,11 @@ def absent(name: str, code: str = "missing-import") -> Any:
     return _StandInMetaclass(name, (base,), {"_shapelens_absent": True, "_shapelens_code": code})
 
 
+def unknown_value() -> Any:
+    """What a name holds that a cell of a notebook would define, where the cell is no Python."""
+    return absent("what a cell defines that is no Python", "definition")
+
+
 def cause_of(error: BaseException) -> Optional[Tuple[str, str]]:
     """(code, message) where what ended an example or a definition is no mistake in it: the machine lacks something, a stand-in was used, or
     the code met a value that only data has."""
