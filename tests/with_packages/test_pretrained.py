@@ -150,3 +150,40 @@ async def test_a_tokenizer_gives_its_number_where_texts_are_padded_to_it(tmp_pat
     assert "→ i64[3, 128]" in hints or "→ [3, 128]" in hints
     assert "→ [3, ?]" in hints or "→ i64[3, ?]" in hints
     assert "→ [1, 3, 384, 384]" in hints
+
+
+MASKED = """
+import torch
+from torch import nn
+from transformers import BeitForMaskedImageModeling
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.beit = BeitForMaskedImageModeling.from_pretrained("nobody/knows-this")
+
+    def forward(self, pictures):
+        mask = torch.ones((len(pictures), 64), dtype=torch.bool)
+        return self.beit(pictures, mask).logits
+
+
+if __name__ == "__main__":
+    Masked()(torch.randn(2, 3, 224, 224))
+"""
+DETECTED = """
+import torch
+from transformers import AutoImageProcessor, DeformableDetrForObjectDetection
+
+processor = AutoImageProcessor.from_pretrained("SenseTime/deformable-detr")
+model = DeformableDetrForObjectDetection.from_pretrained("SenseTime/deformable-detr")
+inputs = processor(images=["picture"], return_tensors="pt")
+outputs = model(**inputs)
+"""
+
+
+@pytest.mark.parametrize("text", [MASKED, DETECTED], ids=["own sizes", "sizes of the input"])
+async def test_what_a_library_makes_of_unknown_sizes_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    said = await _said(tmp_path, text, monkeypatch)
+    assert said.trace.examples, "nothing ran"
+    assert not [finding for finding in said.findings if finding.severity == "error"]

@@ -19,7 +19,7 @@ from ..trace.recorder import Recorder, Seen
 from ..trace.suspects import modules_running, suspects_of
 from ..trace.value_summary import LAYER, MODE, STAND_IN, key_of, value_of
 from ..unknown import unknown_sizes
-from . import einops_recovery, refused_constructors
+from . import einops_recovery, refused_constructors, unsure_calls
 from .memo_protocols import CallRecording, CallReplay
 from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
 
@@ -61,6 +61,7 @@ class Calls:
         self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
         self.mismatches: List[Mismatch] = []
         self.depth = 0
+        self.aside = False  # whether a module is called with sizes that are only tried: nothing of that is kept
         self.ended = False  # whether the example has run to its end, so that its modules stay as they are
         self._known_facts: Dict[int, Tuple[List[ParameterSeen], int, int, str]] = {}
         self.recovery = Recovery(self, self.meta, self.frames)
@@ -131,12 +132,15 @@ class Calls:
         mark = None if self.recording is None else self.recording.begin(module, args, kwargs)
         args, kwargs, arrived = self._fitting(module, args, kwargs)
         inner = is_torch_layer(module)
+        unsure = not inner and unsure_calls.is_unsure(module, args, kwargs, self.frames.is_user_file)
         self.depth += 1
         self.meta.inside_layer += inner
         try:
-            result = module._call_impl(*args, **kwargs)
+            result = unsure_calls.called(self, module, args, kwargs) if unsure else module._call_impl(*args, **kwargs)
         except Exception as error:
             try:
+                if not inner and unknown_sizes.state.in_library:
+                    raise NotRecovered
                 result = self._recovered(module, args, kwargs, error, inner)
             except NotRecovered:
                 raise error  # noqa: B904  It is the same exception, that was not looked at.
@@ -165,7 +169,7 @@ class Calls:
 
     def _record(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
         index = module.__dict__.get(LAYER)
-        if index is None:
+        if index is None or self.aside:
             return
         output = key_of(result)
         if output is not None:
@@ -247,8 +251,11 @@ class Calls:
         return found
 
     def add_mismatch(self, found: Mismatch) -> None:
-        """Keep a mismatch, the same one once."""
-        if self.refuse is not None and found.code != "data-dependent":
+        """Keep a mismatch, the same one once. What a library does with sizes that nobody knows is none."""
+        if unknown_sizes.state.in_library and not self.aside:
+            unknown_sizes.state.silent += 1
+            return
+        if self.refuse is not None and (self.aside or found.code != "data-dependent"):
             raise self.refuse(found)
         if len(self.mismatches) < MOST_MISMATCHES and found not in self.mismatches:
             self.mismatches.append(found)

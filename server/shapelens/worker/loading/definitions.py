@@ -84,6 +84,8 @@ class Definitions:
         self._builtins = _Builtins(self)
         self._flags = 0
         self._body: List[ast.stmt] = []
+        self._running: List[ast.stmt] = []  # statements that run inside of each other, as one reads what another binds
+        self._early: Set[str] = set()  # names that were read while a statement ran that comes before some which bind them
         self._longest, self._longest_definition = LONGEST, LONGEST_DEFINITION
         self._names["__builtins__"] = self._builtins
 
@@ -116,8 +118,10 @@ class Definitions:
             return unknown_value()
         if name in self._held:
             self._names[name] = self._held.pop(name)
+        self._run_earlier(name)
         for statements in (self._waiting, self._last_resort):
-            if statements is self._waiting or name not in self._names:  # What is known may be changed by those that wait.
+            # What is known may be changed by those that wait, unless it is wanted as it was before them.
+            if name not in self._names or (statements is self._waiting and name not in self._early):
                 names = _with_parts(name, statements)
                 self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)))  # noqa: B023
         if name not in self._names:
@@ -127,6 +131,18 @@ class Definitions:
         if name not in self._names and not name.startswith("__"):
             self._run_those(self._waiting, _binds_by_computed_name)
         return self._names[name]
+
+    def _run_earlier(self, name: str) -> None:
+        """Where a statement reads a name: run those above it that bind the name. Those below it wait until the name is read again."""
+        if not self._running:
+            return
+        line = self._running[-1].lineno
+        names = _with_parts(name, self._waiting)
+        binding = [node for node in self._waiting if not names.isdisjoint(bound_names(node))]
+        if any(node.lineno > line for node in binding):
+            self._run_those(self._waiting, lambda node: node.lineno < line and node in binding)
+            if name in self._names:
+                self._early.add(name)
 
     def _run_those(self, statements: List[ast.stmt], wanted: Callable[[ast.stmt], bool]) -> None:
         for node in [node for node in statements if wanted(node)]:
@@ -156,6 +172,7 @@ class Definitions:
         if load_progress.shared.progress is not None:
             load_progress.shared.progress.begin(executing.depth, self._file, node.lineno, node.end_lineno or node.lineno, _imports(node))
         executing.depth += 1
+        self._running.append(node)
         try:
             with within(longest) if not is_definition or _computes(node) else contextlib.nullcontext():
                 exec(compiled(node, self._file, self._flags), self._names)
@@ -180,6 +197,10 @@ class Definitions:
             self._failed(node, error)
         finally:
             executing.depth -= 1
+            self._running.pop()
+            if not self._running:
+                self._held.update((name, self._names.pop(name)) for name in self._early if name in self._names)
+                self._early.clear()
 
     def _comes_too_early(self, error: BaseException) -> bool:
         """Whether a name is missing that the module binds: statements that bind one name several times do not run in their order."""

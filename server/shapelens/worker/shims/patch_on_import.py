@@ -11,7 +11,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 import torch
 
 from ..sandbox.monkeypatches import REPLACED
-from . import checkpoints, command_line, compilers, distributed, flex_attention, lightning, trackers
+from . import checkpoints, command_line, compilers, distributed, flex_attention, lightning, metrics, trackers
 from .compilers import Replacement
 from .data_sets import environments, files, hugging_face, pictures, vision
 from .pretrained.libraries import IN_LIBRARY
@@ -43,6 +43,8 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "soundfile": files.sound,
     "yaml": files.yaml,
     "PIL.Image": pictures.pil,
+    "torchmetrics": metrics.classes,
+    "torchmetrics.functional": metrics.functions,
     "torchvision.transforms.functional": pictures.functional,
     "torchvision.transforms.v2.functional": pictures.functional,
     "torchvision.datasets": vision.torchvision,

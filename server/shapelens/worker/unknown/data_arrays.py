@@ -34,6 +34,12 @@ OF_UNKNOWN_SIZE = {
     "extract",
 }
 
+# Functions that take along axes whatever an array holds.
+REDUCES = {
+    "mean", "std", "var", "sum", "prod", "max", "min", "amax", "amin", "any", "all", "median", "nanmean", "nanstd", "nansum", "argmax",
+    "argmin", "ptp", "average",
+}  # fmt: skip
+
 
 def data_array(shape: Sequence[int], dtype: Any) -> Any:
     """An array of data of this shape; it can be written to unless it is large."""
@@ -141,6 +147,13 @@ def _made() -> Any:
         out = tuple([numpy.broadcast_to(numpy.asarray(part).reshape(()), shape) for part in parts])
         return out if isinstance(found, tuple) else out[0]
 
+    def reduced(function: Any, array: Any, axis: Any = None, *, keepdims: Any = False, **kwargs: Any) -> Any:
+        """The result of taking axes of a large array together, by the function's of one element."""
+        found = function(numpy.ones((1,) * array.ndim, array.dtype), axis=axis, keepdims=bool(keepdims))
+        taken = range(array.ndim) if axis is None else [one % array.ndim for one in (axis if isinstance(axis, tuple) else (axis,))]
+        kept = [1 if dim in taken else size for dim, size in enumerate(array.shape) if keepdims or dim not in taken]
+        return data_array(kept, numpy.asarray(found).dtype)
+
     class DataArray(numpy.ndarray):
         """An array of data."""
 
@@ -158,6 +171,8 @@ def _made() -> Any:
                     return out[0]
                 if large and method == "__call__" and ufunc.signature is None:
                     return marked(elementwise(ufunc, inputs))
+                if large and method == "reduce" and out is None:
+                    return marked(reduced(ufunc.reduce, inputs[0], **{"axis": 0, **kwargs}))
                 result = getattr(ufunc, method)(*plain(inputs), **plain(kwargs))
             return out[0] if out is not None and len(out) == 1 else like(inputs, marked(result))
 
@@ -166,6 +181,8 @@ def _made() -> Any:
             if name in OF_UNKNOWN_SIZE or (name == "where" and len(args) == 1):
                 return self._of_unknown_size(func, args, kwargs)
             with numpy.errstate(all="ignore"):
+                if name in REDUCES and args and isinstance(args[0], numpy.ndarray) and args[0].size > LARGEST_REAL:
+                    return marked(reduced(func, args[0], *args[1:2], **kwargs))
                 return like(args, marked(func(*plain(args), **plain(kwargs))))
 
         def _of_unknown_size(self, func: Any, args: Any, kwargs: Any) -> Any:

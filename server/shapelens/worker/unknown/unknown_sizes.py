@@ -8,14 +8,16 @@ So unknown sizes need no bookkeeping; they are shown as `?`, and an operation th
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Iterable, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 SIZE = 16_777_259  # A prime: what is computed from it keeps its distance from sizes that are powers of two or their multiples.
 LARGEST_DIVISOR = 32
+PRODUCT = 1 << 34  # No size of a model is as large: it is a product of unknown ones.
 COUNT = 1_129  # of what is listed in the place of an unknown number of things: a prime that no model has among its sizes
 A_FEW_MORE = 6  # that a vocabulary has for padding, unknown words and the like
 LETTERS = 6 * COUNT - 1  # of a text of that many words, each of five letters
 STAND_INS: Set[type] = set()  # the types of what stands in for a value of which nothing is known; as a size it is unknown
+OWN_SIZES = "_shapelens_unsure"  # an attribute of classes whose models have sizes that nobody knows
 NEAR = 4096  # that padding and kernels add to it or take away
 
 
@@ -30,6 +32,8 @@ class UnknownsOfExample:
         self.ended_early = 0  # how many iterators have ended before their last item, as all of their items are alike
         self.partial: Dict[int, Any] = {}  # by id: lists of which a loop that was cut short has gathered only a part
         self.turns: Dict[Tuple[int, int], int] = {}  # of `while` loops since then, by line and frame
+        self.in_library = False  # whether a library's module runs on sizes that nobody knows
+        self.silent = 0  # mismatches of which nothing was said for that reason
 
 
 state = UnknownsOfExample()
@@ -41,6 +45,8 @@ def start(other_path: bool = False) -> None:
     state.partial = {}
     state.other_path = other_path
     state.turns = {}
+    state.in_library = False
+    state.silent = 0
 
 
 def few() -> int:
@@ -61,6 +67,12 @@ def count() -> int:
     return COUNT
 
 
+def filled_in(shape: Sequence[Optional[int]]) -> List[int]:
+    """A shape with unknown sizes in the place of None. Torch counts the bytes of a tensor in 64 bits: only the last two may be large."""
+    last = [position for position, known in enumerate(shape) if known is None][-2:]
+    return [known if known is not None else size(lasting=True) if position in last else count() for position, known in enumerate(shape)]
+
+
 def is_unknown(number: Any) -> bool:
     """Whether a size or number was computed from an unknown one."""
     if type(number) is UnknownInt:
@@ -69,6 +81,8 @@ def is_unknown(number: Any) -> bool:
         return True
     if not state.met or not isinstance(number, int) or number < SIZE // LARGEST_DIVISOR - NEAR:
         return False
+    if number >= PRODUCT:
+        return True
     for divisor in (1, 2, 3, 4, 8, 16, 32):
         off = number * divisor % SIZE
         if min(off, SIZE - off) <= NEAR * divisor:

@@ -7,7 +7,7 @@ A model that is not even known by its class gives a tensor of unknown sizes for 
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
@@ -17,7 +17,6 @@ from ...unknown import stand_ins, unknown_sizes
 
 _plainly = torch._C.DisableTorchFunction
 _classes: Dict[type, type] = {}  # of unsure models, by the class that they are made from
-MARK = "_shapelens_unsure"
 
 
 class _Depth:
@@ -53,28 +52,28 @@ def _blurred(tensor: torch.Tensor, given: Optional[torch.Tensor]) -> torch.Tenso
             return tensor
         known = list(given.shape) if given is not None else []
         is_ids = given is not None and given.dim() == 2 and not given.is_floating_point()
-        sizes = [
-            size
-            if position < len(known) and size == known[position] and (position == 0 or (position == 1 and is_ids and len(shape) > 2))
-            else unknown_sizes.size(lasting=True)
+        kept = [
+            position < len(known) and size == known[position] and (position == 0 or (position == 1 and is_ids and len(shape) > 2))
             for position, size in enumerate(shape)
         ]
+        sizes = unknown_sizes.filled_in([size if is_kept else None for size, is_kept in zip(shape, kept)])
         needs_gradient = tensor.requires_grad
     return made(sizes, tensor.dtype, needs_gradient)
 
 
 def unsure(model: Any) -> Any:
     """Make the sizes of what comes out of a model, and of its parts, unknown."""
+    unknown_sizes.size(lasting=True)
     for module in model.modules():
         cls = type(module)
-        if not cls.__module__.startswith("torch.nn.") and not hasattr(cls, MARK):
+        if not cls.__module__.startswith("torch.nn.") and not hasattr(cls, unknown_sizes.OWN_SIZES):
             module.__class__ = _unsure_class(cls)
     return model
 
 
 def is_unsure(value: Any) -> bool:
     """Whether a model or configuration was made with sizes that nobody knows."""
-    return hasattr(type(value), MARK)
+    return hasattr(type(value), unknown_sizes.OWN_SIZES)
 
 
 def _unsure_class(cls: type) -> type:
@@ -89,15 +88,15 @@ def _unsure_class(cls: type) -> type:
             return result if _Depth.running else blurred(result, _first_tensor(args, kwargs))
 
         forward.__wrapped__ = cls.forward  # type: ignore[attr-defined]
-        names = {"forward": forward, "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__, MARK: True}
-        _classes[cls] = type(cls)(cls.__name__, (cls,), names)
+        names = {"forward": forward, "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+        _classes[cls] = type(cls)(cls.__name__, (cls,), {**names, unknown_sizes.OWN_SIZES: True})
     return _classes[cls]
 
 
 def unsure_config(config: Any, library: str) -> Any:
     """A configuration whose numbers are unknown to whoever asks for them, but the library itself."""
     cls: Any = type(config)
-    if hasattr(cls, MARK):
+    if hasattr(cls, unknown_sizes.OWN_SIZES):
         return config
     if cls not in _classes:
 
@@ -109,9 +108,9 @@ def unsure_config(config: Any, library: str) -> Any:
                     return unknown_sizes.UnknownInt(unknown_sizes.size(lasting=True))
             return value
 
-        names = {"__getattribute__": __getattribute__, "__module__": cls.__module__, "__qualname__": cls.__qualname__, MARK: True}
+        names = {"__getattribute__": __getattribute__, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
         try:
-            _classes[cls] = type(cls)(cls.__name__, (cls,), names)
+            _classes[cls] = type(cls)(cls.__name__, (cls,), {**names, unknown_sizes.OWN_SIZES: True})
         except TypeError:
             return config
     config.__class__ = _classes[cls]
@@ -160,11 +159,11 @@ class UnknownModel(torch.nn.Module):
 
 def unknown_output(given: Optional[torch.Tensor], rank: int, last: Optional[int] = None) -> torch.Tensor:
     """A tensor of which the batch is known, the length where ids were given, and the last size where it was asked for."""
-    shape = [unknown_sizes.size(lasting=True)] * rank
+    shape: List[Optional[int]] = [None] * rank
     if given is not None and given.dim():
         shape[0] = int(given.shape[0])
         if rank > 2 and given.dim() == 2:
             shape[1] = int(given.shape[1])
     if last is not None:
         shape[-1] = last
-    return made(shape, torch.float32)
+    return made(unknown_sizes.filled_in(shape), torch.float32)

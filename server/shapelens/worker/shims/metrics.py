@@ -1,0 +1,71 @@
+"""torchmetrics: metrics of classification that are made as before its version 0.11, without the task that they are of since then."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from types import FunctionType, ModuleType
+from typing import Any, Callable, List
+
+import torch
+
+from ..meta.mode import made
+from .compilers import Replacement
+
+
+class _OfUnknownTask(torch.nn.Module):
+    """A metric that gives one number, of whatever it is given."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The metric of a batch."""
+        return made([], torch.float32)
+
+    compute = forward
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing is kept."""
+
+    reset = update
+
+    def clone(self, *args: Any, **kwargs: Any) -> "_OfUnknownTask":
+        """Another one."""
+        return _OfUnknownTask()
+
+
+def classes(module: ModuleType) -> List[Replacement]:
+    """The replacements in `torchmetrics`."""
+    out: List[Replacement] = []
+    for cls in module.__dict__.values():
+        make = cls.__dict__.get("__new__") if isinstance(cls, type) else None
+        function = getattr(make, "__func__", make)
+        if isinstance(function, FunctionType) and "task" in inspect.signature(function).parameters:
+            out.append((cls, "__new__", staticmethod(_made_without_task(function))))
+    return out
+
+
+def _made_without_task(make: Callable[..., Any]) -> Callable[..., Any]:
+    def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or "task" in kwargs:
+            return make(cls, *args, **kwargs)
+        return make(cls, task="multiclass", **kwargs) if kwargs.get("num_classes") else _OfUnknownTask()
+
+    return __new__
+
+
+def functions(module: ModuleType) -> List[Replacement]:
+    """The replacements in `torchmetrics.functional`."""
+    return [
+        (module, name, _called_without_task(function))
+        for name, function in list(module.__dict__.items())
+        if isinstance(function, FunctionType) and "task" in inspect.signature(function).parameters
+    ]
+
+
+def _called_without_task(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > 2 or "task" in kwargs:
+            return function(*args, **kwargs)
+        return function(*args, task="multiclass", **kwargs) if kwargs.get("num_classes") else made([], torch.float32)
+
+    return called
