@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from real_tensors import Place, replay
 from shapelens import __version__
 from shapelens.batch import Batch, read
 from shapelens.report.document import document, schema
+from shapelens.report.model_document import schema as model_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "fixtures" / "recipe" / "recipe.py"
@@ -162,6 +164,29 @@ async def test_json_says_where_an_example_was_found_and_what_was_seen_in_it(tmp_
     said = {place(seen): seen["shapes"] for seen in seen_of["observations"] if seen["example"] == number}
     of_x = {key: shapes for key, shapes in truth.items() if key[0] == "assign" and key[-1] == "x"}
     assert len(of_x) == 6 and of_x == {key: said.get(key) for key in of_x}
+
+
+def test_summary_prints_the_tree_with_memory_and_marks_what_fails() -> None:
+    """Sizes and the optimizer can be chosen; a failing layer has its message, and what comes after it is there."""
+    right = run("summary", f"{RECIPE}::Net", "--batch", "64", "--optimizer", "sgd", "--memory", "100MB")
+    assert right.returncode == 0, right.stderr
+    assert re.search(r"conv1 \(Conv2d\) +\[B, 6, 28, 28\] +456 +45\.16 M", right.stdout)
+    assert "state of" not in right.stdout
+    assert re.search(r"largest B that fits 100\.00 MB: 15\d\d\n", right.stdout)
+    wrong = run("summary", str(WRONG))
+    assert wrong.returncode == 1
+    assert "✗ fc1 gets 400 features" in wrong.stdout
+    assert re.search(r"fc3 \(Linear\) +\[B, 10\]", wrong.stdout)
+    assert "Training step  not known" in wrong.stdout
+
+
+def test_show_prints_a_model_as_markdown_and_as_json() -> None:
+    """The table has a row for each module, the JSON is as its schema says."""
+    table = run("show", f"{RECIPE}::Net", "--format", "markdown")
+    assert "| &nbsp;&nbsp;&nbsp;&nbsp;fc1 (Linear) | `[B, 120]` | 48\u202f120 | 98.30 M |  | 15 |" in table.stdout
+    model = json.loads(run("show", f"{RECIPE}::Net", "--format", "model").stdout)
+    jsonschema.validate(model, model_schema())
+    assert [row["path"] for row in model["tree"][0]["rows"]] == ["conv1", "pool", "conv2", "fc1", "fc2", "fc3"]
 
 
 def test_an_example_on_the_command_line_replaces_the_files_own() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -191,6 +191,19 @@ class Batch:
             analysed.findings += found
         return analysed
 
+    async def profile(self, analysed: Analysed, run: protocol.ExampleRun, request: protocol.ProfileRequest) -> protocol.ModelProfile:
+        """The model of an example of what was analysed, as a whole. Raises Unavailable; a run that does not end well is an error in it."""
+        file = run.file or analysed.path
+        module = analysed.module if file == analysed.path else _parsed(file)
+        found: list[protocol.ModelProfile] = []
+        if module is not None:
+            examples = [protocol.ExampleRequest(run.target, run.expression)]
+            overlays = {analysed.path: analysed.module.text} if file != analysed.path else {}
+            _, finished = await self._run(file, module, examples, analysed.settings, overlays, profile=request, on_profile=found.append)
+            if not found:
+                return protocol.ModelProfile(error=finished.detail or finished.outcome)
+        return found[0] if found else protocol.ModelProfile(error=f"{file} cannot be read")
+
     def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_importers: bool, program: float) -> search.Attempt:
         file, settings = analysed.path, analysed.settings
 
@@ -245,6 +258,8 @@ class Batch:
         program: float = 0.0,
         known: Sequence[protocol.ExampleRun] = (),
         search: protocol.Search | None = None,
+        profile: protocol.ProfileRequest | None = None,
+        on_profile: Callable[[protocol.ModelProfile], None] = lambda profile: None,
     ) -> tuple[protocol.Trace, protocol.Finished]:
         await self.start()
         # The time that libraries take to load is not the model's, and must not count against its deadline.
@@ -270,8 +285,9 @@ class Batch:
             search=search,
             program=program,
             known=[protocol.ExampleRequest(each.target, each.expression) for each in known if each.error is None],
+            profile=profile,
         )
-        finished = await self.worker.submit(run, keep)
+        finished = await self.worker.submit(run, keep, on_profile)
         if finished.outcome == "unavailable":
             raise Unavailable(finished.detail, "")
         self._read.update(newest.files, finished.read, [file], search.users if search is not None else [])

@@ -1,4 +1,4 @@
-"""The command line: `shapelens show`, `check`, `clean`, `doctor` and `lsp`.
+"""The command line: `shapelens show`, `summary`, `check`, `clean`, `doctor` and `lsp`.
 
 Exit codes: 0 nothing is wrong; 1 errors were found, or, for `doctor`, ShapeLens cannot work; 2 the request or the environment is wrong.
 Heavy packages are imported by the commands that need them, so that `--help` and `--version` answer at once.
@@ -33,6 +33,15 @@ class Format(str, Enum):
 
     text = "text"
     json = "json"
+    markdown = "markdown"
+    model = "model"
+
+
+class Device(str, Enum):
+    """Where the memory of a training step is allocated."""
+
+    cuda = "cuda"
+    cpu = "cpu"
 
 
 class LogLevel(str, Enum):
@@ -83,14 +92,69 @@ def show(
         typer.Option("--example", "-e", metavar="EXPR", help="Run this, not the file's own examples; may be repeated.", show_default=False),
     ] = None,
     output: Annotated[
-        Format, typer.Option("--format", "-f", help="The source with its hints, or JSON (see show.schema.json).")
+        Format,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text: the source with its hints; json: that as JSON (see show.schema.json). markdown, model: one class as a whole, as a"
+            " table or as JSON (see model.schema.json).",
+        ),
     ] = Format.text,
     interpreter: Interpreter = None,
 ) -> None:
     """Print a file with the shapes of its tensors in the margin and the findings below their lines."""
     from shapelens.commands import show as command
+    from shapelens.commands.profiled import Wanted
 
+    if output not in (Format.text, Format.json):
+        _run(lambda: command.picture(Wanted(file, example or [], interpreter, {}), output.value))
     _run(lambda: command.show(file, example or [], output.value, interpreter))
+
+
+def _sizes(given: list[str] | None, batch: int | None) -> dict[str, int]:
+    """`B=64` as a size of a named dim."""
+    sizes = {"B": batch} if batch is not None else {}
+    for each in given or []:
+        name, separator, size = each.partition("=")
+        if not separator or not size.isdecimal() or not name.isidentifier():
+            _refuse(f"--dim {each}: a size of a named dim is written like T=128")
+        sizes[name] = int(size)
+    return sizes
+
+
+@app.command()
+def summary(
+    file: Annotated[str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file, or one class of it.", show_default=False)],
+    example: Annotated[
+        list[str] | None, typer.Option("--example", "-e", metavar="EXPR", help="Run this, not the file's own examples.", show_default=False)
+    ] = None,
+    batch: Annotated[int | None, typer.Option("--batch", "-b", min=1, help="The size of the dim B.", show_default=False)] = None,
+    dim: Annotated[
+        list[str] | None, typer.Option("--dim", metavar="NAME=SIZE", help="The size of a named dim; may be repeated.", show_default=False)
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="Say the largest batch that fits it: 24GB.", show_default=False)
+    ] = None,
+    of: Annotated[str, typer.Option("--of", metavar="NAME", help="With --memory: the dim to look for, if not B.")] = "B",
+    optimizer: Annotated[
+        str | None,
+        typer.Option(
+            "--optimizer",
+            metavar="NAME",
+            help="SGD, momentum, Adam, AdamW, Adafactor, Adam8bit. Default: the program's, AdamW.",
+            show_default=False,
+        ),
+    ] = None,
+    device: Annotated[Device, typer.Option("--device", help="Whose allocator counts.")] = Device.cuda,
+    depth: Annotated[int | None, typer.Option("--depth", "-d", min=0, help="How many levels to print.", show_default=False)] = None,
+    interpreter: Interpreter = None,
+) -> None:
+    """Print a model as a table: its modules with output shapes, parameters, FLOPs and memory, and what a training step takes."""
+    from shapelens.commands import summary as command
+    from shapelens.commands.profiled import Wanted
+
+    wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value)
+    _run(lambda: command.summary(wanted, memory, of, depth))
 
 
 @app.command()

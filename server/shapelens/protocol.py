@@ -1,10 +1,12 @@
 """The messages between the server and a worker: stdlib dataclasses, framed as length-prefixed JSON.
 
-Both sides import this file, what it needs (dataclass_json.py, traces.py), notebooks.py and regular_files.py; nothing else of ours.
+Both sides import this file, what it needs (dataclass_json.py, traces.py, profiles.py), notebooks.py and regular_files.py; nothing else of
+ours.
 They must run on Python 3.9, as the worker does.
 
-A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`. In a `Traced`, each span and
-value is written once, in lists by class under "shared"; elsewhere stands its place there. They are to be read only.
+A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`. In a `Traced` or
+`Profiled`, each span and value is written once, in lists by class under "shared"; elsewhere stands its place there. These are
+to be read only.
 The first frame that a worker sends is `Hello`; a server that reads another `version` there stops the worker.
 """
 
@@ -16,6 +18,7 @@ from json import dumps, loads
 from typing import Any, Dict, List, Optional
 
 from .dataclass_json import SharedObjects, build, build_tables, plain
+from .profiles import ModelProfile, ProfileRequest
 from .traces import (
     Alternative,
     ExampleRun,
@@ -51,12 +54,15 @@ __all__ = [
     "LayerSeen",
     "Loading",
     "Mismatch",
+    "ModelProfile",
     "Note",
     "Observation",
     "Origin",
     "Output",
     "ParameterSeen",
     "Preload",
+    "ProfileRequest",
+    "Profiled",
     "ProtocolError",
     "Ready",
     "Remark",
@@ -137,6 +143,7 @@ class Run:
     known: List[ExampleRequest] = field(default_factory=list)  # of classes, as they were run: their other methods are called like that
     program: float = 0.0  # seconds for which the document is followed as a program after its examples; 0: not at all
     background: bool = False  # nobody waits for it: what is ready for the next run stays ready
+    profile: Optional[ProfileRequest] = None  # only the model of the one example is wanted, as a whole: answered by `Profiled`
 
     @property
     def longest(self) -> float:
@@ -220,6 +227,14 @@ class Traced:
 
 
 @dataclass
+class Profiled:
+    """The model of an example as a whole."""
+
+    run_id: int
+    profile: ModelProfile
+
+
+@dataclass
 class Finished:
     """The last message of a run. outcome: "ok" | "cancelled" | "deadline" | "memory" | "exit" | "crash"."""
 
@@ -231,9 +246,9 @@ class Finished:
 
 
 WHAT_IS_WRONG = ("first", "findings")  # stages of traces that hold nothing else
-SHARED = {Traced: (Span, Value)}  # by class of message
+SHARED = {Traced: (Span, Value), Profiled: (Span, Value)}  # by class of message
 MESSAGES: Dict[str, Any] = {
-    cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Replace, Output, Traced, Finished)
+    cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Replace, Output, Traced, Profiled, Finished)
 }
 
 

@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from shapelens import protocol
+from shapelens.profiles import Allocation, MemoryProfile, ModelProfile, ProfiledModule, Step
 from shapelens.protocol import (
     HEADER,
     ExampleRequest,
@@ -56,6 +57,17 @@ MESSAGES = [
     protocol.Ready(1.25),
     protocol.Loading(7),
     protocol.Replace(),
+    protocol.Profiled(
+        7,
+        ModelProfile(
+            {"B": 2},
+            [ProfiledModule("", "Net", "m.Net", "Net()", SPAN, 6, 6, 24, 0)],
+            [Step("module", "", 0, None, 1, SPAN, TENSOR, [], 12, 24, 0)],
+            [],
+            training=MemoryProfile([Allocation(512, "activation", 0, 1, 2)], 1, 2, [[2, 3]], [24], [24]),
+            uncounted=["sizes that depend on data"],
+        ),
+    ),
     Output(7, "printed \x00 \ud83d"),
     Traced(
         7,

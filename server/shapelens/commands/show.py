@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from collections.abc import Callable
 
 from rich.console import Console
 
 from shapelens.batch import Analysed, Batch, read
 from shapelens.commands import RefusedRequest
+from shapelens.commands.profiled import Profiled, Wanted, file_and_class, profiled, refuse_what_has_no_answer
 from shapelens.examples.expression import check
 from shapelens.project_scope import ProjectScope
 from shapelens.report.document import document
+from shapelens.report.model_document import ModelView, model_document
+from shapelens.report.model_table import markdown
 from shapelens.report.text import Listing, summary
+
+_PICTURES: dict[str, Callable[[ModelView], str]] = {
+    "markdown": markdown,
+    "model": lambda view: json.dumps(model_document(view), ensure_ascii=False, indent=2) + "\n",
+}
+
+
+async def picture(wanted: Wanted, output: str) -> int:
+    """Print a class as a whole as "markdown", "svg" or "html". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
+
+    async def print_it(found: Profiled) -> int:
+        sys.stdout.write(_PICTURES[output](found.view))
+        return 1 if any(finding.severity == "error" for finding in found.analysed.findings) else 0
+
+    return await profiled(wanted, print_it)
 
 
 async def show(target: str, examples: list[str], output: str, python: str | None) -> int:
     """Print one file as "text" or "json". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
-    path, cls = _file_and_class(target)
+    path, cls = file_and_class(target)
     text = read(path)
     for expression in examples:
         if problem := check(expression):
@@ -28,7 +46,7 @@ async def show(target: str, examples: list[str], output: str, python: str | None
         if batch.notice is not None:
             sys.stderr.write(f"shapelens: {batch.notice}\n")
         analysed = await batch.analyse(path, text, examples=examples, only=cls)
-    _refuse_what_has_no_answer(analysed, path, cls)
+    refuse_what_has_no_answer(analysed, path, cls)
     for problem in analysed.settings.problems:
         sys.stderr.write(f"shapelens: settings: {problem}\n")
     if output == "json":
@@ -36,26 +54,6 @@ async def show(target: str, examples: list[str], output: str, python: str | None
     else:
         _print_text(analysed)
     return 1 if any(finding.severity == "error" for finding in analysed.findings) else 0
-
-
-def _file_and_class(target: str) -> tuple[Path, str | None]:
-    file, separator, cls = target.rpartition("::")
-    if not separator or Path(target).exists():
-        return Path(target), None
-    return Path(file), cls
-
-
-def _refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) -> None:
-    module = analysed.module
-    if module.errors and path.suffix not in (".py", ".pyi", ".pyw"):
-        raise RefusedRequest(f"{path} is not a Python file: {module.errors[0].message} (line {module.errors[0].span.line})")
-    names = [known for each in module.classes for known in (each.qualname, each.name)]
-    if cls is not None and cls not in names and not module.errors:
-        there = ", ".join(dict.fromkeys(each.qualname for each in module.classes))
-        raise RefusedRequest(f"{path} has no module class {cls}" + (f"; it has {there}" if there else " (nor any other)"))
-    if cls is not None and not analysed.trace.examples and not module.errors:
-        advice = f"write one above the class, `# shapelens: {cls}(...)(f32[...])`, or pass it with --example"
-        raise RefusedRequest(f"{cls} has no example, and none was found: {advice}")
 
 
 def _print_text(analysed: Analysed) -> None:

@@ -33,6 +33,7 @@ class _Job:
     on_trace: Callable[[protocol.Traced], None]
     finished: asyncio.Future[protocol.Finished]
     cancelled: asyncio.Event
+    on_profile: Callable[[protocol.ModelProfile], None]
     loads: bool = False  # what it imports, in the worker
 
     def finish(self, outcome: str, detail: str = "") -> None:
@@ -104,9 +105,14 @@ class Worker:
         if not isinstance(process, StartFailure):
             await _first(process.ready, process.ended)
 
-    def submit(self, run: protocol.Run, on_trace: Callable[[protocol.Traced], None]) -> asyncio.Future[protocol.Finished]:
+    def submit(
+        self,
+        run: protocol.Run,
+        on_trace: Callable[[protocol.Traced], None],
+        on_profile: Callable[[protocol.ModelProfile], None] = lambda profile: None,
+    ) -> asyncio.Future[protocol.Finished]:
         """Run this as soon as may be. An older run that waits or is under way is cancelled: its Finished says "cancelled"."""
-        job = _Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event())
+        job = _Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event(), on_profile)
         if self._stopping:
             job.finish("cancelled")
             return job.finished
@@ -237,6 +243,9 @@ class Worker:
         elif isinstance(message, protocol.Loading):
             if job is not None and message.run_id == job.run.run_id:
                 job.loads = True
+        elif isinstance(message, protocol.Profiled):
+            if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
+                job.on_profile(message.profile)
         elif isinstance(message, protocol.Traced):
             if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
                 try:

@@ -13,7 +13,7 @@ import traceback
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
-from ..protocol import ExampleRun, Finished, Run, Trace, Traced
+from ..protocol import ExampleRun, Finished, Profiled, Run, Trace, Traced
 from .calls.mismatches import one_line
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.example_runner import ExampleRunner
@@ -27,6 +27,7 @@ from .meta import (  # noqa: F401  These modules add their rules to those of the
     shape_rules,
     sparse,
 )
+from .profile.stage import profile
 from .program.stage import follow_program
 from .reload.loaded_project import LoadedProject, Unsuitable
 from .sandbox import read_files
@@ -83,6 +84,9 @@ class Stages:
             self.workspace.progress.look()
             if self._load(load):
                 self.workspace.progress.look()
+                if self.run.profile is not None:
+                    self.send(Profiled(self.run.run_id, profile(self.runner, self.run.profile)))
+                    return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
                 self._take_part_in_rehearsals()
                 self._run_given_examples()
                 in_time = self._find_examples()

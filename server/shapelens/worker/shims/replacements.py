@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Iterator, List
+from typing import Any, Iterator, List
 
 import torch
 import torch.utils.checkpoint
@@ -11,17 +11,10 @@ import torch.utils.checkpoint
 from ..meta import legacy_constructors
 from ..meta.mode import META
 from ..trace import autocast
-from . import accelerators, checkpoints, command_line, compilers, data_loaders, distributed, file_access, network, optimizers
+from . import accelerators, checkpointing, checkpoints, command_line, compilers, data_loaders, distributed, file_access, network, optimizers
 from .compilers import Replacement, unchanged
 from .data_sets import absences, files
 from .patch_on_import import replaced
-
-
-def _direct(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Checkpointing without the checkpoints."""
-    for name in ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"):
-        kwargs.pop(name, None)
-    return function(*args, **kwargs)
 
 
 def _module_to(module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,7 +40,7 @@ def _own() -> List[Replacement]:
 
     return [
         (torch.nn.Parameter, "__new__", staticmethod(parameter)),
-        (torch.utils.checkpoint, "checkpoint", _direct),
+        (torch.utils.checkpoint, "checkpoint", checkpointing.checkpoint),
         (torch.nn.Module, "cuda", unchanged),
         (torch.nn.Module, "cpu", unchanged),
         (torch.nn.Module, "xpu", unchanged),

@@ -1,0 +1,135 @@
+"""What `summary` and the pictures of `show` have in common: a class of a file, analysed and profiled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from shapelens.analysis.structure.choose import shown_for
+from shapelens.analysis.structure.largest_size import largest_size
+from shapelens.analysis.structure.training_memory import OPTIMIZERS, training_memory
+from shapelens.batch import Analysed, Batch, Unreadable, read
+from shapelens.commands import RefusedRequest
+from shapelens.examples.expression import check
+from shapelens.project_scope import ProjectScope
+from shapelens.protocol import ModelProfile, ProfileRequest
+from shapelens.report.model_document import ModelView
+from shapelens.source.optimizers import optimizer_of
+from shapelens.source.positions import Lines
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for on the command line. sizes: of named dims, instead of the example's."""
+
+    target: str
+    examples: list[str]
+    interpreter: str | None
+    sizes: dict[str, int]
+    optimizer: str | None = None
+    device: str = "cuda"
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A class as it is shown, and how to have its training step profiled again with other sizes."""
+
+    view: ModelView
+    analysed: Analysed
+    again: Callable[[dict[str, int]], Awaitable[ModelProfile]]
+
+    async def largest(self, dim: str, limit: int) -> int:
+        """The largest size of a named dim with which a training step fits a number of bytes. Raises RefusedRequest."""
+        view = self.view
+        sizes = view.profile.dims
+        if dim not in sizes:
+            raise RefusedRequest(f"the example has no dim named {dim} (it has {', '.join(sizes) or 'none'})")
+        if view.training is None or view.training.error:
+            raise RefusedRequest("its training step cannot be run")
+
+        async def peak_at(size: int) -> int | None:
+            memory = (await self.again({**sizes, dim: size})).training
+            return None if memory is None or memory.error else training_memory(memory, view.optimizer, view.device).peak
+
+        return await largest_size(limit, sizes[dim], view.training.peak, peak_at)
+
+
+async def profiled(wanted: Wanted, then: Callable[[Profiled], Awaitable[int]]) -> int:
+    """Profile a class and hand it on, while the worker lives. Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
+    path, cls = file_and_class(wanted.target)
+    text = read(path)
+    for expression in wanted.examples:
+        if problem := check(expression):
+            raise RefusedRequest(f"--example: {problem}")
+    if wanted.optimizer is not None and wanted.optimizer.lower() not in {name.lower() for name in OPTIMIZERS}:
+        raise RefusedRequest(f"--optimizer {wanted.optimizer} is not known: {', '.join(OPTIMIZERS)}")
+    scope = ProjectScope()
+    async with Batch(wanted.interpreter, root=scope.project_root(path.absolute()), scope=scope) as batch:
+        if batch.notice is not None:
+            sys.stderr.write(f"shapelens: {batch.notice}\n")
+        analysed = await batch.analyse(path, text, examples=wanted.examples, only=cls, fixes=True)
+        refuse_what_has_no_answer(analysed, path, cls)
+        name = cls or _first_class(analysed, path)
+        shown = shown_for(analysed.trace, name)
+        if shown is None:
+            raise RefusedRequest(f"{name} has no example, and none was found: pass one with --example")
+        profile = await batch.profile(analysed, shown.example, ProfileRequest(wanted.sizes, wanted.device))
+        found = _optimizer(wanted, text)
+        lines: dict[str, Lines | None] = {analysed.path: analysed.module.lines}
+        view = ModelView.of(analysed.path, name, shown, profile, analysed.findings, lambda file: _lines(lines, file), found, wanted.device)
+
+        async def again(sizes: dict[str, int]) -> ModelProfile:
+            return await batch.profile(analysed, shown.example, ProfileRequest(sizes, wanted.device, memory_only=True))
+
+        return await then(Profiled(view, analysed, again))
+
+
+def file_and_class(target: str) -> tuple[Path, str | None]:
+    """`FILE::CLASS` as a path and a class; None where no class is named."""
+    file, separator, cls = target.rpartition("::")
+    if not separator or Path(target).exists():
+        return Path(target), None
+    return Path(file), cls
+
+
+def refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) -> None:
+    """Raises RefusedRequest for what is no Python, a class that is not there, and one that cannot be run."""
+    module = analysed.module
+    if module.errors and path.suffix not in (".py", ".pyi", ".pyw"):
+        raise RefusedRequest(f"{path} is not a Python file: {module.errors[0].message} (line {module.errors[0].span.line})")
+    names = [known for each in module.classes for known in (each.qualname, each.name)]
+    if cls is not None and cls not in names and not module.errors:
+        there = ", ".join(dict.fromkeys(each.qualname for each in module.classes))
+        raise RefusedRequest(f"{path} has no module class {cls}" + (f"; it has {there}" if there else " (nor any other)"))
+    if cls is not None and not analysed.trace.examples and not module.errors:
+        advice = f"write one above the class, `# shapelens: {cls}(...)(f32[...])`, or pass it with --example"
+        raise RefusedRequest(f"{cls} has no example, and none was found: {advice}")
+
+
+def _first_class(analysed: Analysed, path: Path) -> str:
+    """The class to show where none is named: that of the last example, as the whole stands below its parts."""
+    if analysed.module.errors:
+        raise RefusedRequest(f"{path}: {analysed.module.errors[0].message} (line {analysed.module.errors[0].span.line})")
+    targets = [run.target for run in analysed.trace.examples if run.target]
+    names = [each.qualname for each in analysed.module.classes]
+    if not targets and not names:
+        raise RefusedRequest(f"{path} has no module class")
+    return targets[-1] if targets else names[-1]
+
+
+def _optimizer(wanted: Wanted, text: str) -> tuple[str, str]:
+    if wanted.optimizer is not None:
+        return next(name for name in OPTIMIZERS if name.lower() == wanted.optimizer.lower()), "option"
+    found = optimizer_of(text)
+    return (found, "program") if found is not None else ("AdamW", "default")
+
+
+def _lines(known: dict[str, Lines | None], file: str) -> Lines | None:
+    if file not in known:
+        try:
+            known[file] = Lines(read(Path(file)))
+        except Unreadable:
+            known[file] = None
+    return known[file]

@@ -1,0 +1,68 @@
+"""`shapelens summary FILE[::CLASS]`."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from shapelens.analysis.shapes import memory_text
+from shapelens.commands import RefusedRequest
+from shapelens.commands.profiled import Profiled, Wanted, profiled
+from shapelens.report.model_table import HEADINGS, table_rows, totals
+
+WIDEST = 10_000
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+async def summary(wanted: Wanted, memory: str | None, dim: str, depth: int | None) -> int:
+    """Print a class as a table. memory: which size of the named dim `dim` fits it is said, too. Raises what `profiled` does."""
+    limit = _bytes(memory) if memory is not None else None
+
+    async def print_it(found: Profiled) -> int:
+        console = Console(highlight=False, soft_wrap=True)
+        _print(found, console, depth)
+        if limit is not None:
+            size = await found.largest(dim, limit)
+            fits = f"largest {dim} that fits {memory_text(limit)}: {size}" if size else f"no {dim} fits {memory_text(limit)}"
+            console.print(fits, markup=False)
+        return 1 if found.view.profile.error or any(finding.severity == "error" for finding in found.analysed.findings) else 0
+
+    return await profiled(wanted, print_it)
+
+
+def _print(found: Profiled, console: Console, depth: int | None) -> None:
+    view = found.view
+    console.print(Text(f"{view.class_name}  ", "bold") + Text(view.shown.example.expression, "dim"))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for number, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="left" if number < 2 else "right", no_wrap=True)
+    for row in table_rows(view, depth):
+        style = "red" if row.error else ""
+        table.add_row(*[Text(cell, style) for cell in ("  " * row.depth + row.cells[0], *row.cells[1:])])
+        if row.error:
+            table.add_row(Text("  " * (row.depth + 1) + "✗ " + row.error, "red"))
+    console.width = WIDEST  # Nothing is cut: a terminal that is narrower wraps it.
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    console.print()
+    if view.profile.error:
+        console.print(Text(f"the example failed: {view.profile.error}", "red"))
+    pairs = totals(view)
+    width = max((len(label) for label, _ in pairs), default=0)
+    for label, text in pairs:
+        console.print(f"{label:<{width}}  {text}", markup=False)
+    if view.profile.uncounted:
+        console.print(f"not counted: {', '.join(view.profile.uncounted)}", markup=False)
+
+
+def _bytes(text: str) -> int:
+    """The bytes of `24GB`; 1 GB is 2**30 bytes, as device memories are given. Raises RefusedRequest."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text, re.IGNORECASE)
+    if found is None:
+        raise RefusedRequest(f"--memory {text}: a number of bytes is written like 24GB or 800MB")
+    return int(float(found[1]) * _UNITS[found[2].lower()])

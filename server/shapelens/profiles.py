@@ -1,0 +1,93 @@
+"""What a profiling run saw of a model (`Run.profile`): its modules, the steps of its forward, and the memory of a training step.
+
+Stdlib dataclasses that server and worker share. Spans are those of traces.py. A step is a call of a module, or an operation that user code
+applied to tensors; steps are numbered in the order in which they began, and those inside of a call follow it up to its `end`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Optional
+
+from .traces import Mismatch, Span, Value
+
+
+@dataclass
+class ProfileRequest:
+    """What is wanted of the profile of a run's one example."""
+
+    sizes: Dict[str, int] = field(default_factory=dict)  # other sizes than the example's, by the names of its dims
+    device: str = "cuda"  # whose kernels are counted with: "cuda" | "cpu"
+    memory_only: bool = False  # only how much memory a training step takes, with these sizes
+
+
+@dataclass
+class ProfiledModule:
+    """A module of the model, called or not. Its amounts include its children's; what they share counts once."""
+
+    path: str  # from the model: "layers.0.attention"; "" for the model itself
+    class_name: str
+    qualified_name: str
+    description: str  # its repr, one line
+    span: Optional[Span]  # the constructor call in user code
+    parameter_count: int
+    trainable_count: int
+    parameter_bytes: int
+    buffer_bytes: int
+
+
+@dataclass
+class Step:
+    """A call of a module or an operation, once."""
+
+    kind: str  # "module" | "operation" | "input"
+    name: str  # of an operation: the torch function, "cat"; of an input: the parameter's name
+    module: Optional[int]  # index into ModelProfile.modules
+    parent: Optional[int]  # the call that it happened in: an index into ModelProfile.steps
+    end: int  # the index behind the last step inside of it
+    span: Optional[Span]  # the expression of user code
+    output: Value
+    sources: List[int] = field(default_factory=list)  # the steps whose tensors it was given
+    flops: int = 0  # of forward, its own: those of steps inside of it are theirs
+    backward_flops: int = 0
+    mismatch: Optional[int] = None  # index into ModelProfile.mismatches: it failed
+
+
+@dataclass
+class Allocation:
+    """One storage that a training step or an inference allocates. Times count the events of the evaluation, from 0."""
+
+    bytes: int
+    kind: str  # "input" | "activation" | "gradient"
+    step: int  # during which it was made, in backward: whose gradient was computed; -1 where that is not known
+    born: int
+    died: Optional[int] = None  # None: it is still there at the end
+
+
+@dataclass
+class MemoryProfile:
+    """The storages of one evaluation, beside parameters and buffers."""
+
+    allocations: List[Allocation] = field(default_factory=list)
+    forward_end: int = 0  # the time at which forward was over
+    backward_end: int = 0  # and backward; equal to `forward_end` for an inference
+    parameters: List[List[int]] = field(default_factory=list)  # shapes of those that are trained
+    parameter_storages: List[int] = field(default_factory=list)  # bytes of each, those that are not trained included
+    trained_storages: List[int] = field(default_factory=list)  # bytes of each parameter that is trained
+    buffer_storages: List[int] = field(default_factory=list)
+    error: str = ""  # why it is not complete, one line
+
+
+@dataclass
+class ModelProfile:
+    """What a profiling run saw."""
+
+    dims: Dict[str, int] = field(default_factory=dict)
+    modules: List[ProfiledModule] = field(default_factory=list)
+    steps: List[Step] = field(default_factory=list)
+    mismatches: List[Mismatch] = field(default_factory=list)
+    inference: Optional[MemoryProfile] = None
+    training: Optional[MemoryProfile] = None
+    uncounted: List[str] = field(default_factory=list)  # what the numbers leave out: "custom kernel foo"
+    error: Optional[str] = None  # why the example did not run to its end
+    seconds: float = 0.0

@@ -1,0 +1,200 @@
+"""A model as a whole as a JSON document, described by model.schema.json beside this file: for `show` and the view in an editor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from shapelens.analysis.findings.findings import Finding
+from shapelens.analysis.structure.choose import Shown
+from shapelens.analysis.structure.graph import Graph, graph
+from shapelens.analysis.structure.training_memory import MemoryEstimate, inference_memory, training_memory
+from shapelens.analysis.structure.tree import Failure, Row, tree, walk
+from shapelens.profiles import ModelProfile
+from shapelens.source.positions import Lines
+from shapelens.traces import Span
+
+VERSION = 1  # of the document; it changes when a field changes its meaning or goes
+
+LinesOf = Callable[[str], Lines | None]  # the lines of a file by its absolute path; None where they cannot be had
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """A model as it is shown: what a profiling run saw of an example, from the module at `shown.path` on."""
+
+    file: str
+    class_name: str
+    shown: Shown
+    profile: ModelProfile
+    findings: Sequence[Finding]
+    lines_of: LinesOf
+    optimizer: str = "AdamW"
+    optimizer_from: str = "default"  # "program" | "option" | "default"
+    device: str = "cuda"
+    rows: list[Row] = field(default_factory=list)
+    """The module at the path and what is inside of it; further models behind it."""
+
+    @classmethod
+    def of(
+        cls,
+        file: str,
+        class_name: str,
+        shown: Shown,
+        profile: ModelProfile,
+        findings: Sequence[Finding],
+        lines_of: LinesOf,
+        optimizer: tuple[str, str] = ("AdamW", "default"),
+        device: str = "cuda",
+    ) -> ModelView:
+        """The view of a profile."""
+        rows = tree(profile, findings)
+        inside = [row for _, row in walk(rows) if row.path == shown.path] if shown.path else rows
+        return cls(file, class_name, shown, profile, findings, lines_of, *optimizer, device, inside or rows)
+
+    @property
+    def training(self) -> MemoryEstimate | None:
+        """The memory of a training step; None where it was not seen."""
+        memory = self.profile.training
+        return training_memory(memory, self.optimizer, self.device) if memory is not None else None
+
+    @property
+    def inference(self) -> MemoryEstimate | None:
+        """The memory of a forward without gradients; None where it was not seen."""
+        memory = self.profile.inference
+        return inference_memory(memory, self.device) if memory is not None else None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document."""
+    loaded: dict[str, Any] = json.loads(resources.files(__package__).joinpath("model.schema.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def model_document(view: ModelView) -> dict[str, Any]:
+    """The document of a model, ready for json.dump. Lines are 1-based, columns 0-based code points, ends exclusive."""
+    run, profile = view.shown.example, view.profile
+    first_path = view.rows[0].path if view.rows else ""
+    return {
+        "version": VERSION,
+        "file": view.file,
+        "class": view.class_name,
+        "path": first_path,
+        "example": {
+            "class": run.target,
+            "expression": run.expression,
+            "evidence": run.evidence or "directive",
+            "where": Path(run.file).name if run.file else run.where,
+            "dims": profile.dims,
+            "error": profile.error,
+        },
+        "others": [other.expression for other in view.shown.others],
+        "tree": [_row(view, row) for row in view.rows],
+        "graph": _graph(view, graph(profile, view.findings)),
+        "memory": {
+            "training": _memory(view, view.training),
+            "inference": _memory(view, view.inference),
+            "optimizer": view.optimizer,
+            "optimizer_from": view.optimizer_from,
+            "device": view.device,
+            "uncounted": profile.uncounted,
+        },
+    }
+
+
+def _row(view: ModelView, row: Row) -> dict[str, Any]:
+    return {
+        "path": row.path,
+        "name": row.name,
+        "class": row.class_name,
+        "description": row.description,
+        "outputs": row.outputs,
+        "sizes": row.sizes,
+        "calls": row.calls,
+        "parameters": row.parameters,
+        "trainable": row.trainable,
+        "parameter_bytes": row.parameter_bytes,
+        "buffer_bytes": row.buffer_bytes,
+        "flops": row.flops,
+        "backward_flops": row.backward_flops,
+        "kept_bytes": row.kept_bytes,
+        "constructor": _place(view, row.span),
+        "call": _place(view, row.call_span),
+        "signature": row.signature,
+        "failure": _failure(view, row.failure),
+        "rows": [_row(view, inner) for inner in row.rows],
+    }
+
+
+def _graph(view: ModelView, found: Graph) -> dict[str, Any]:
+    return {
+        "nodes": [
+            {
+                "id": node.number,
+                "kind": node.kind,
+                "label": node.label,
+                "path": node.path,
+                "parent": node.parent,
+                "shape": node.shape,
+                "sizes": node.sizes,
+                "dims": node.dims,
+                "call": _place(view, node.span),
+                "failure": _failure(view, node.failure),
+            }
+            for node in found.nodes
+        ],
+        "edges": [{"from": edge.source, "to": edge.target, "shape": edge.shape, "sizes": edge.sizes} for edge in found.edges],
+    }
+
+
+def _memory(view: ModelView, found: MemoryEstimate | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    step = view.profile.steps[found.peak_step] if found.peak_step is not None and found.peak_step < len(view.profile.steps) else None
+    return {
+        "parameters": found.parameters,
+        "buffers": found.buffers,
+        "gradients": found.gradients,
+        "optimizer_state": found.optimizer_state,
+        "inputs": found.inputs,
+        "activations": found.activations,
+        "temporaries": found.temporaries,
+        "after_forward": found.after_forward,
+        "peak": found.peak,
+        "peak_phase": found.peak_phase,
+        "peak_at": _place(view, step.span) if step is not None else None,
+        "error": found.error or None,
+    }
+
+
+def _failure(view: ModelView, failure: Failure | None) -> dict[str, Any] | None:
+    if failure is None:
+        return None
+    finding = failure.finding
+    place = (
+        {
+            "file": finding.file,
+            "line": finding.span.line,
+            "column": finding.span.column,
+            "end_line": finding.span.end_line,
+            "end_column": finding.span.end_column,
+        }
+        if finding is not None
+        else None
+    )
+    fix = finding.fix.title if finding is not None and finding.fix is not None else None
+    return {"code": failure.code, "message": failure.message, "place": place, "fix": fix}
+
+
+def _place(view: ModelView, span: Span | None) -> dict[str, Any] | None:
+    if span is None:
+        return None
+    lines = view.lines_of(span.file)
+    if lines is None:
+        return {"file": span.file, "line": span.line, "column": 0, "end_line": span.line, "end_column": 0}
+    found = lines.span_from_bytes(span)
+    return {"file": span.file, "line": found.line, "column": found.column, "end_line": found.end_line, "end_column": found.end_column}

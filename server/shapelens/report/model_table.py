@@ -1,0 +1,129 @@
+"""A model's tree as a table: in a terminal, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from shapelens.analysis.shapes import count_text, memory_text
+from shapelens.analysis.structure.training_memory import MemoryEstimate
+from shapelens.analysis.structure.tree import Row, repeats
+from shapelens.report.model_document import ModelView
+
+_PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
+HEADINGS = ("Layer", "Output", "Parameters", "FLOPs", "Kept for backward", "Line")
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of the table, with the indentation of its first cell in levels."""
+
+    depth: int
+    cells: tuple[str, ...]
+    error: str = ""
+
+
+def table_rows(view: ModelView, depth: int | None = None) -> Iterator[TableRow]:
+    """The rows of a model, with rows that differ in their name alone as one, `×12`; those deeper than `depth` left out."""
+    return _rows(view, view.rows, 0, depth)
+
+
+def _rows(view: ModelView, rows: list[Row], level: int, depth: int | None) -> Iterator[TableRow]:
+    for row, count in repeats(rows):
+        yield TableRow(level, _cells(view, row, count), row.failure.message if row.failure is not None else "")
+        if depth is None or level < depth:
+            yield from _rows(view, row.rows, level + 1, depth)
+
+
+def _cells(view: ModelView, row: Row, count: int) -> tuple[str, ...]:
+    name = row.class_name if row.name == row.class_name else f"{row.name} ({row.class_name})"
+    if count > 1:
+        name += f" ×{count}"
+    calls = f" ·{row.calls} calls" if row.calls > 1 else ""
+    shown = " · ".join(row.outputs) + calls if row.calls else "not called" if not row.rows else ""
+    amounts = (
+        count_text(row.parameters) if row.parameters else "",
+        flops_text(row.flops) if row.flops else "",
+        memory_text(row.kept_bytes) if row.kept_bytes else "",
+    )
+    return (name, shown, *amounts, _line(view, row))
+
+
+def _line(view: ModelView, row: Row) -> str:
+    if row.span is None:
+        return ""
+    return str(row.span.line) if row.span.file == view.file else f"{PurePath(row.span.file).name}:{row.span.line}"
+
+
+def flops_text(count: int) -> str:
+    """`3.65 G`"""
+    return next((f"{count / size:.2f} {unit}" for unit, size in _PREFIXES if count >= size), str(count))
+
+
+def totals(view: ModelView) -> list[tuple[str, str]]:
+    """What stands below the table, as pairs of a label and a text."""
+    rows = view.rows
+    parameters, trainable = sum(row.parameters for row in rows), sum(row.trainable for row in rows)
+    found = [("Parameters", count_text(parameters) + (f", {count_text(trainable)} of them trained" if trainable != parameters else ""))]
+    forward, backward = sum(row.flops for row in rows), sum(row.backward_flops for row in rows)
+    if forward:
+        both = f", {flops_text(backward)}FLOPs backward" if backward else ""
+        found.append(("Operations", f"{flops_text(forward)}FLOPs forward{both}"))
+    if view.rows and view.rows[0].path:
+        return found  # Memory is that of the whole example.
+    if view.inference is not None and not view.inference.error:
+        found.append(("Inference", f"{memory_text(view.inference.peak)} at its peak"))
+    if view.training is not None:
+        found += _of_training(view, view.training)
+    return found
+
+
+def _of_training(view: ModelView, found: MemoryEstimate) -> list[tuple[str, str]]:
+    if found.error:
+        return [("Training step", f"not known: {found.error}")]
+    device = "on a CUDA device" if found.device == "cuda" else "on a CPU"
+    parts = [
+        ("parameters and buffers", found.parameters + found.buffers),
+        ("gradients", found.gradients),
+        (f"state of {view.optimizer}", found.optimizer_state),
+        ("kept for backward", found.activations),
+    ]
+    text = ", ".join(f"{name} {memory_text(size)}" for name, size in parts if size)
+    return [
+        ("Training step", f"{memory_text(found.peak)} at its peak, in {found.peak_phase}{_peak_line(view, found)}, {device}"),
+        ("", text),
+    ]
+
+
+def _peak_line(view: ModelView, found: MemoryEstimate) -> str:
+    steps = view.profile.steps
+    step = steps[found.peak_step] if found.peak_step is not None and found.peak_step < len(steps) else None
+    while step is not None and step.span is None:
+        step = steps[step.parent] if step.parent is not None else None
+    if step is None or step.span is None:
+        return ""
+    line = str(step.span.line) if step.span.file == view.file else f"{PurePath(step.span.file).name}:{step.span.line}"
+    return f" of line {line}" if found.peak_phase == "backward" else f" at line {line}"
+
+
+def markdown(view: ModelView) -> str:
+    """The table in Markdown."""
+    lines = [f"### {view.class_name}", "", f"`{view.shown.example.expression}`", ""]
+    lines += ["| " + " | ".join(HEADINGS) + " |", "|" + "|".join([" --- ", " --- ", " ---: ", " ---: ", " ---: ", " ---: "]) + "|"]
+    for row in table_rows(view):
+        first = "&nbsp;" * 4 * row.depth + _escaped(row.cells[0])
+        lines.append(
+            "| " + " | ".join([first, *(f"`{cell}`" if cell.startswith("[") else _escaped(cell) for cell in row.cells[1:])]) + " |"
+        )
+        if row.error:
+            lines.append(f"| {'&nbsp;' * 4 * row.depth}✗ {_escaped(row.error)} | | | | | |")
+    lines.append("")
+    lines += [f"- {label + ': ' if label else ''}{text}" for label, text in totals(view)]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    for sign in "\\`*_|<>[]":
+        text = text.replace(sign, "\\" + sign)
+    return text

@@ -1,0 +1,157 @@
+"""Writes down the storages that an evaluation allocates and frees, and its floating-point operations, by step.
+
+On the meta device storages live exactly as long as they would elsewhere, as Python and autograd hold them; only what a kernel allocates
+inside of itself is not seen. Operations are counted by the rules of `torch.utils.flop_counter`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ...profiles import Allocation
+from . import kernels
+from .steps import StepRecorder
+
+Rule = Callable[..., Any]
+
+
+def _rules() -> Dict[Any, Rule]:
+    try:
+        from torch.utils import flop_counter
+    except ImportError:  # Before torch 2.1.
+        return {}
+    rules: Dict[Any, Rule] = dict(getattr(flop_counter, "flop_registry", {}))
+    attention = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+    gradient = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward", None)
+    forward, backward = getattr(flop_counter, "sdpa_flop_count", None), getattr(flop_counter, "sdpa_backward_flop_count", None)
+    if attention is not None and gradient is not None and forward is not None and backward is not None:
+        rules[attention] = lambda query, key, value, *args, **kwargs: forward(query.shape, key.shape, value.shape)
+        rules[gradient] = lambda grad, query, key, value, *args, **kwargs: backward(grad.shape, query.shape, key.shape, value.shape)
+    return rules
+
+
+_RULES = _rules()
+
+_plainly = torch._C.DisableTorchFunction
+
+
+class AllocationRecorder(TorchDispatchMode):
+    """Records while it is `on`."""
+
+    def __init__(self, steps: StepRecorder) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.steps = steps
+        self.on = False
+        self.time = 0
+        self.backward = False
+        self.allocations: List[Allocation] = []
+        self.unknown: Set[str] = set()  # operations of other packages, whose FLOPs no rule counts
+        self._known: Dict[int, Any] = {}  # storages that live, and those that are counted elsewhere
+        self._living: Dict[int, Allocation] = {}  # by storage
+
+    def exclude(self, tensor: Any) -> bool:
+        """Have the storage of this tensor counted elsewhere; whether it was not known yet."""
+        with _plainly():
+            storage = tensor.untyped_storage()
+            is_new = storage._cdata not in self._known
+            self._known.setdefault(storage._cdata, storage)
+        return is_new
+
+    def mark(self, storages: Set[int], kind: str) -> None:
+        """Say what kind of storages these are, of those that live."""
+        for key, made in self._living.items():
+            if key in storages:
+                made.kind = kind
+
+    def add(self, tensor: Any, kind: str) -> None:
+        """Count the storage of a tensor that is there already."""
+        with _plainly():
+            self._add(tensor, kind)
+
+    def add_flops(self, count: int, backward: bool) -> None:
+        """Count operations of the step under way that no rule counts."""
+        step = self.steps.current
+        if self.on and step >= 0:
+            if backward:
+                self.steps.steps[step].backward_flops += count
+            else:
+                self.steps.steps[step].flops += count
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        with _plainly():
+            result = kernels.call(func, args, kwargs)
+            if not self.on:
+                return result
+            step = self._step()
+            for tensor in result if isinstance(result, (tuple, list)) else (result,):
+                if isinstance(tensor, torch.Tensor):
+                    self._add(tensor, "activation", step)
+            self._count(func, args, kwargs, result, step)
+        return result
+
+    def _step(self) -> int:
+        if not self.backward:
+            return self.steps.current
+        node: Any = torch._C._current_autograd_node()
+        if node is None:
+            return -1
+        number = node._sequence_nr()
+        return self.steps.step_of_gradient(number) if number < 1 << 62 else -1
+
+    def _add(self, tensor: Any, kind: str, step: int = -1) -> None:
+        try:
+            storage = tensor.untyped_storage()
+            size = storage.nbytes()
+        except (RuntimeError, NotImplementedError):  # Sparse and nested tensors have several, or none.
+            return
+        key = storage._cdata
+        if not isinstance(size, int) or not size or key in self._known:
+            return
+        self.time += 1
+        made = Allocation(size, kind, step, self.time)
+        self.allocations.append(made)
+        self._living[key] = made
+        self._known[key] = weakref.ref(storage, self._freed(key, made))
+
+    def _freed(self, key: int, made: Allocation) -> Callable[[Any], None]:
+        def freed(reference: Any) -> None:
+            self._known.pop(key, None)
+            self._living.pop(key, None)
+            if self.on:
+                self.time += 1
+                made.died = self.time
+
+        return freed
+
+    def _count(self, func: Any, args: Any, kwargs: Any, result: Any, step: int) -> None:
+        rule = _RULES.get(func._overloadpacket)
+        if rule is None:
+            if func.namespace not in ("aten", "prims", "c10d", "prim"):
+                self.unknown.add(str(func._overloadpacket))
+            return
+        count = rule(*args, **kwargs, out_val=result)
+        if 0 <= step < len(self.steps.steps) and isinstance(count, int):
+            if self.backward:
+                self.steps.steps[step].backward_flops += count
+            else:
+                self.steps.steps[step].flops += count
+
+
+def storages(tensors: Any) -> List[Tuple[Any, int]]:
+    """The tensors that have a storage of their own, with the bytes of each: what is shared counts once."""
+    found: Dict[int, Tuple[Any, int]] = {}
+    with _plainly():
+        for tensor in tensors:
+            try:
+                storage = tensor.untyped_storage()
+                size: Optional[int] = storage.nbytes()
+            except (RuntimeError, NotImplementedError, ValueError):  # One that is not initialised has none.
+                continue
+            if isinstance(size, int):
+                found.setdefault(storage._cdata, (tensor, size))
+    return list(found.values())

@@ -1,0 +1,306 @@
+"""The profile of one example: evaluated as an inference, for its steps; with other sizes, for the names of its dims; as a training step.
+
+Nothing is taken from the op cache where memory is counted: the graph that autograd builds is what keeps activations.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import torch
+
+from ...profiles import MemoryProfile, ModelProfile, ProfiledModule, ProfileRequest
+from ..calls.mismatches import mismatch_of, one_line
+from ..evaluation.evaluated import Evaluated
+from ..evaluation.example_runner import MOST_NAMED_DIMS, ExampleRunner
+from ..evaluation.expression import compile_expression, evaluate
+from ..evaluation.probing import probes
+from ..meta import op_cache
+from ..shims import checkpointing
+from ..trace.dim_names import Sizes, name_key
+from ..trace.module_memory import Holdings, parts_of
+from ..trace.provenance import tensors_in
+from ..trace.value_summary import MODE, value_of
+from ..unknown import unknown_sizes
+from .allocations import AllocationRecorder, storages
+from .fused_kernels import FusedKernels, fused
+from .steps import StepRecorder
+
+_plainly = torch._C.DisableTorchFunction
+
+MOST_TENSORS = 10_000
+
+
+class _Evaluation:
+    """One evaluation of the example, and what it saw."""
+
+    def __init__(self, runner: ExampleRunner, sizes: Sizes, device: str, *, training: bool, counted: bool) -> None:
+        self._runner = runner
+        self._device = device
+        self.sizes, self.dims = sizes, {}  # type: Sizes, Sizes
+        self.training = training
+        self.steps = StepRecorder(runner.frames, lambda: runner.evaluation.calls)
+        self.allocations = AllocationRecorder(self.steps) if counted else None
+        self.steps.begun = self._begin
+        self.memory = MemoryProfile()
+        self.error: Optional[BaseException] = None
+        self._has_begun = False
+
+    def run(self, code: Any) -> None:
+        """Evaluate the example. Raises what ends a run."""
+        evaluation = self._runner.evaluation
+        names = self._runner.names
+
+        def follow() -> None:
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(torch.enable_grad() if self.training else torch.no_grad())
+                if self.allocations is not None:
+                    stack.enter_context(self.allocations)
+                    kernels = FusedKernels(self.allocations.add_flops, dropout=self._device == "cuda")
+                    stack.enter_context(fused(kernels))
+                stack.enter_context(self.steps.recording())
+                evaluate(code, names, self.sizes, self.dims)
+                if self.training:
+                    self._go_back()
+                self._end()
+
+        evaluation.watch_anew()
+        self.error = evaluation.run(lambda: evaluation.start(0), follow)
+        if not self.steps.is_over:
+            self._end()
+
+    def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
+        """The first call of the model: what is there already is no activation."""
+        if self.training:
+            module.__dict__.setdefault(MODE, True)
+        if self._has_begun or self.allocations is None:
+            self._count_more(module)
+            return
+        self._has_begun = True
+        with _plainly():
+            for tensor in tensors_in((args, kwargs), MOST_TENSORS):
+                self.allocations.add(tensor, "input")
+        self._count_more(module)
+        self.allocations.on = True
+
+    def _count_more(self, module: Any) -> None:
+        """Parameters and buffers of a model, unless they are counted already."""
+        if self.allocations is None:
+            return
+        memory = self.memory
+        parts = list(parts_of(module))
+        with _plainly():
+            parameters = [tensor for part in parts for tensor in part._parameters.values() if tensor is not None]
+            buffers = [tensor for part in parts for tensor in part._buffers.values() if tensor is not None]
+        for tensor, size in storages(parameters):
+            if self._is_new(tensor):
+                memory.parameter_storages.append(size)
+                if tensor.requires_grad:
+                    memory.trained_storages.append(size)
+                    memory.parameters.append(list(tensor.shape))
+        memory.buffer_storages += [size for tensor, size in storages(buffers) if self._is_new(tensor)]
+
+    def _is_new(self, tensor: Any) -> bool:
+        assert self.allocations is not None
+        return self.allocations.exclude(tensor)
+
+    def _go_back(self) -> None:
+        """Backward from all that the model gave, as if the loss were its sum."""
+        self.steps.is_over = True
+        recorder = self.allocations
+        assert recorder is not None
+        self.memory.forward_end = recorder.time
+        with _plainly():
+            results = [tensor for tensor in tensors_in(self.steps.results, MOST_TENSORS) if tensor.requires_grad and tensor.grad_fn]
+            if not results:
+                self.memory.error = "nothing that the model gives needs a gradient"
+                return
+            recorder.backward = True
+            loss = results[0] if len(results) == 1 and not results[0].dim() else _sum(results)
+            self.steps.results.clear()
+            del results
+            loss.backward()
+
+    def _end(self) -> None:
+        self.steps.is_over = True
+        recorder = self.allocations
+        if recorder is None:
+            return
+        recorder.on = False
+        self.memory.forward_end = self.memory.forward_end or recorder.time
+        self.memory.backward_end = recorder.time
+        self.memory.allocations = recorder.allocations
+        parameters = [tensor for model in self.steps.models for part in parts_of(model) for tensor in part._parameters.values()]
+        with _plainly():
+            trained = [tensor for tensor in parameters if tensor is not None and tensor.grad is not None]
+            recorder.mark({tensor.grad.untyped_storage()._cdata for tensor in trained}, "gradient")
+            if trained:  # What takes no part in the result has no gradient, and the optimizer leaves it alone.
+                owners = storages(trained)
+                self.memory.trained_storages = [size for _, size in owners]
+                self.memory.parameters = [list(tensor.shape) for tensor, _ in owners]
+
+
+def profile(runner: ExampleRunner, request: ProfileRequest) -> ModelProfile:
+    """The profile of the run's one example. Raises what ends a run."""
+    start, found = time.perf_counter(), ModelProfile()
+    example = runner.run.examples[0]
+    try:
+        code = compile_expression(example.expression)
+    except (SyntaxError, ValueError) as error:
+        found.error = getattr(error, "msg", None) or str(error)
+        return found
+    if not request.memory_only:
+        _add_steps(runner, code, request, found)
+    with _without_cache(), checkpointing.respected():
+        training = _Evaluation(runner, request.sizes, request.device, training=True, counted=True)
+        training.run(code)
+    found.dims = found.dims or training.dims
+    found.training = training.memory
+    if runner.evaluation.calls.mismatches:
+        training.memory.error = "an operation fails in it"  # What stands in for its result has no graph.
+    if training.error is not None:
+        training.memory.error = "%s: %s" % (type(training.error).__name__, one_line(training.error))
+    if unknown_sizes.state.met:
+        found.uncounted.append("sizes that depend on data")
+    if not request.memory_only:
+        _add_backward(found, training)
+    found.seconds = time.perf_counter() - start
+    return found
+
+
+def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> None:
+    """What an inference goes through, and the names of its dims."""
+    with _without_cache():
+        seen = _Evaluation(runner, request.sizes, request.device, training=False, counted=True)
+        seen.run(code)
+    calls, error = runner.evaluation.calls, seen.error
+    calls.ended = True
+    found.dims, found.inference = seen.dims, seen.memory
+    found.mismatches = list(calls.mismatches)
+    assert seen.allocations is not None
+    found.uncounted += ["the operations of %s" % name for name in sorted(seen.allocations.unknown)]
+    if error is not None:
+        last = mismatch_of(error, 0, runner.frames, runner.evaluation.meta, calls)
+        found.error = "%s: %s" % (last.exception, last.message)
+        found.mismatches.append(last)
+        _mark_failure(seen.steps, len(found.mismatches) - 1)
+    modules = seen.steps.models or list(calls.modules[-1:])
+    found.modules, numbers = _modules(modules, calls)
+    for step, module in zip(seen.steps.steps, seen.steps.called):
+        step.module = numbers.get(id(module)) if module is not None else None
+    found.steps = seen.steps.steps
+    if seen.dims and len(seen.dims) <= MOST_NAMED_DIMS and runner.run.named:
+        _name(runner, code, seen)
+
+
+def _mark_failure(steps: StepRecorder, mismatch: int) -> None:
+    """The example ended in a step: it is the innermost of those that gave nothing."""
+    ended = [number for number, key in enumerate(steps.keys) if key is None]
+    if ended and steps.steps[ended[-1]].mismatch is None:
+        steps.steps[ended[-1]].mismatch = mismatch
+
+
+def _modules(models: List[Any], calls: Any) -> Tuple[List[ProfiledModule], Dict[int, int]]:
+    """All modules of some models, and their numbers by the id of each. A further model has its class and number before its paths."""
+    found: List[ProfiledModule] = []
+    numbers: Dict[int, int] = {}
+    holdings = Holdings(calls.modules)
+    for place, model in enumerate(models):
+        prefix = "" if not place else "%s:%d" % (type(model).__name__, place)
+        for path, module in model.named_modules():
+            if id(module) in numbers:
+                continue
+            numbers[id(module)] = len(found)
+            found.append(_module(".".join(part for part in (prefix, path) if part), module, calls, holdings))
+    return found, numbers
+
+
+def _module(path: str, module: Any, calls: Any, holdings: Holdings) -> ProfiledModule:
+    index = module.__dict__.get("_shapelens_layer")
+    span = calls.spans[index] if isinstance(index, int) and index < len(calls.spans) else None
+    count, _ = holdings.of(module)
+    with _plainly():
+        parts = list(parts_of(module))
+        own = {id(tensor): tensor for part in parts for tensor in part._parameters.values() if _is_there(tensor)}
+        buffers = {id(tensor): tensor for part in parts for tensor in part._buffers.values() if _is_there(tensor)}
+        trainable = sum(tensor.numel() for tensor in own.values() if tensor.requires_grad)
+        sizes = [sum(tensor.numel() * tensor.element_size() for tensor in held.values()) for held in (own, buffers)]
+    cls = type(module)
+    try:
+        description = "%s(%s)" % (cls.__name__, " ".join(module.extra_repr().split()))
+    except Exception:  # User code, and torch's own for a half-built module.
+        description = cls.__name__
+    return ProfiledModule(path, cls.__name__, "%s.%s" % (cls.__module__, cls.__qualname__), description, span, count, trainable, *sizes)
+
+
+def _is_there(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and not torch.nn.parameter.is_lazy(tensor)
+
+
+def _add_backward(found: ModelProfile, training: _Evaluation) -> None:
+    """The operations of backward, where a training step went through the same steps."""
+    steps = training.steps.steps
+    if [(step.kind, step.name, step.parent) for step in steps] == [(step.kind, step.name, step.parent) for step in found.steps]:
+        for step, trained in zip(found.steps, steps):
+            step.backward_flops = trained.backward_flops
+        return
+    # Training goes another way than inference: what it allocates is told by the modules that both call.
+    places: Dict[str, int] = {}
+    paths = {number: module.path for number, module in enumerate(found.modules)}
+    for number, step in enumerate(found.steps):
+        if step.module is not None:
+            places.setdefault(paths[step.module], number)
+    names = {id(module): path for model in training.steps.models[:1] for path, module in model.named_modules()}
+    now: List[int] = []
+    for number, step in enumerate(steps):
+        module = training.steps.called[number]
+        place = places.get(names.get(id(module), "?"), -1) if module is not None else -1
+        now.append(place if place >= 0 else now[step.parent] if step.parent is not None else -1)
+        if now[-1] >= 0:
+            found.steps[now[-1]].backward_flops += step.backward_flops
+    for made in training.memory.allocations:
+        made.step = now[made.step] if 0 <= made.step < len(now) else -1
+
+
+def _name(runner: ExampleRunner, code: Any, seen: _Evaluation) -> None:
+    """Evaluate the example with other sizes, and name the dims of what its steps gave."""
+    shape = [(step.kind, step.name, step.parent) for step in seen.steps.steps]
+
+    def probe(sizes: Sizes) -> Optional[Evaluated]:
+        other = _Evaluation(runner, sizes, "", training=False, counted=False)
+        other.run(code)
+        if [(step.kind, step.name, step.parent) for step in other.steps.steps] != shape:
+            return None
+        found = Evaluated({}, runner.evaluation.calls, dict(sizes))
+        found.code = other.steps.keys
+        return found
+
+    own = Evaluated({}, runner.evaluation.calls, dict(seen.dims))
+    others = probes(own, probe, any_size=bool(runner.run.examples[0].target))
+    if not others:
+        return
+    sizes = [{name: seen.dims[name] for name in others[0].sizes}] + [other.sizes for other in others]
+    for number, step in enumerate(seen.steps.steps):
+        keys = [seen.steps.keys[number]] + [other.code[number] for other in others]
+        key = keys[0]
+        if key is not None and all(other is not None for other in keys):
+            step.output = value_of(key, name_key([other for other in keys if other is not None], sizes))
+
+
+def _sum(tensors: List[Any]) -> Any:
+    total: Any = None
+    for tensor in tensors:
+        part = tensor.sum() if not tensor.is_complex() else tensor.real.sum()
+        total = part if total is None else total + part
+    return total
+
+
+@contextlib.contextmanager
+def _without_cache() -> Iterator[None]:
+    before, op_cache.state.off = op_cache.state.off, True
+    try:
+        yield
+    finally:
+        op_cache.state.off = before

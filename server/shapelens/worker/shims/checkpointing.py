@@ -1,0 +1,39 @@
+"""Gradient checkpointing: a function is called as it is, unless memory is counted, which checkpointing is about."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator
+
+import torch
+import torch.utils.checkpoint
+
+_original = torch.utils.checkpoint.checkpoint
+_OPTIONS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
+
+
+class _State:
+    respected = False  # whether checkpoints are made
+
+
+_state = _State()
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """In the place of `torch.utils.checkpoint.checkpoint`."""
+    for name in _OPTIONS:
+        kwargs.pop(name, None)
+    if not _state.respected:
+        return function(*args, **kwargs)
+    # The way that does without a second evaluation under a graph of its own; values, and so random numbers, do not count.
+    return _original(function, *args, use_reentrant=False, preserve_rng_state=False, determinism_check="none", **kwargs)
+
+
+@contextlib.contextmanager
+def respected() -> Iterator[None]:
+    """Have checkpoints made meanwhile: what is inside of them is computed again by backward, rather than kept."""
+    before, _state.respected = _state.respected, True
+    try:
+        yield
+    finally:
+        _state.respected = before

@@ -1,0 +1,107 @@
+"""Compares the memory that a profile says with what a real training step on the CPU allocates.
+
+    python tests/benchmarks/training_memory.py FILE EXAMPLE ... [--python PYTHON] [--list LISTFILE]
+
+LISTFILE holds lines `FILE<tab>EXPRESSION`. Each model is built anew in a process of its own, on the CPU with real tensors, and takes a step
+under torch.profiler with memory: forward in training mode, backward from the sum of its results, an AdamW step (state allocated before).
+Printed for each: what is kept after forward and the peak, said and real, in MiB, the difference, parameters and FLOPs against torch's own
+counters (`model.parameters()`, `torch.utils.flop_counter`); at the end how many are within 5 % (kept) and 10 % (peak).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from shapelens.analysis.structure.training_memory import training_memory
+from shapelens.analysis.structure.tree import tree
+from shapelens.protocol import ExampleRequest, ModelProfile, ProfileRequest, Run
+from shapelens.runner import Worker
+
+MIB = 1 << 20
+REAL = Path(__file__).with_name("training_step.py")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*", metavar="FILE EXAMPLE")
+    parser.add_argument("--list", type=Path)
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the models (default: this one)")
+    options = parser.parse_args()
+    pairs = list(zip(options.pairs[::2], options.pairs[1::2], strict=True))
+    if options.list:
+        pairs += [tuple(line.split("\t", 1)) for line in options.list.read_text().splitlines() if "\t" in line]
+    asyncio.run(_compare(pairs, options.python))
+
+
+async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
+    worker = Worker(python, root="/")
+    within = {"kept": 0, "peak": 0, "parameters": 0, "gradients": 0, "state": 0, "flops": 0}
+    count = 0
+    for number, (path, expression) in enumerate(pairs):
+        real = _real(path, expression, python)
+        said: list[ModelProfile] = []
+        run = Run(
+            number + 1, path, Path(path).read_text(), str(Path(path).parent), [ExampleRequest("", expression)], named=False, deadline=60
+        )
+        run.profile = ProfileRequest(device="cpu")
+        finished = await worker.submit(run, lambda traced: None, said.append)
+        label = f"{Path(path).name}: {re.sub(r'[(].*', '', expression)}"
+        if isinstance(real, str) or not said or said[0].training is None or said[0].training.error or said[0].error:
+            why = said[0].error or (said[0].training.error if said[0].training else "") if said else finished.detail
+            print(f"{label:<44} not compared: {real if isinstance(real, str) else ''} | {why}"[:220], flush=True)
+            continue
+        count += 1
+        profile = said[0]
+        assert profile.training is not None
+        found = training_memory(profile.training, "AdamW", "cpu")
+        rows = tree(profile)
+        mine = {
+            "kept": found.after_forward,
+            "peak": found.peak,
+            "parameters": found.parameters,
+            "gradients": found.gradients,
+            "state": found.optimizer_state,
+            "flops": sum(row.flops for row in rows),
+        }
+        limits = {"kept": 0.05, "peak": 0.1}
+        off = {name: (mine[name] - real[name]) / max(real[name], 1) for name in mine}
+        for name in within:
+            within[name] += abs(off[name]) <= limits.get(name, 0.0)
+        exact = [name for name in ("parameters", "gradients", "state", "flops") if off[name]]
+        kept = real["activations"]
+        mine_kept = found.activations
+        print(
+            f"{label:<44} kept {mine['kept'] / MIB:9.2f} {real['kept'] / MIB:9.2f} {off['kept']:+7.2%} "
+            f"(activations {mine_kept / MIB:8.2f} {kept / MIB:8.2f} {(mine_kept - kept) / max(kept, 1):+7.2%})  "
+            f"peak {mine['peak'] / MIB:9.2f} {real['peak'] / MIB:9.2f} {off['peak']:+7.2%}  "
+            f"{'; '.join(f'{name} {mine[name]} != {real[name]}' for name in exact)}",
+            flush=True,
+        )
+    print(
+        f"{count} compared; kept within 5 %: {within['kept']}, peak within 10 %: {within['peak']}; exact: "
+        + ", ".join(f"{name} {within[name]}" for name in ("parameters", "gradients", "state", "flops"))
+    )
+    await worker.stop()
+
+
+def _real(path: str, expression: str, python: str) -> dict[str, int] | str:
+    try:
+        done = subprocess.run([python, str(REAL), path, expression], capture_output=True, text=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        return "it takes longer than 300 s"
+    line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT")), None)
+    if line is None:
+        return (done.stderr.strip().splitlines() or ["nothing"])[-1]
+    result: dict[str, int] = json.loads(line[6:])
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""A model as a whole: its steps, its floating-point operations, and the memory of a training step."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from shapelens.analysis.structure.choose import shown_for
+from shapelens.analysis.structure.graph import graph
+from shapelens.analysis.structure.training_memory import inference_memory, training_memory
+from shapelens.analysis.structure.tree import repeats, tree, walk
+from shapelens.batch import Analysed, Batch
+from shapelens.protocol import ModelProfile, ProfileRequest
+from shapelens.report.model_document import ModelView, model_document, schema
+
+MIB = 1 << 20
+
+RESIDUAL = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+        self.unused = nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + self.down(torch.relu(self.up(self.norm(x))))
+
+# shapelens: Net()(f32[B:4, 8])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(8) for _ in range(3)])
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+"""
+
+REPEATED = """
+from torch import nn
+
+class Repeated(nn.Module):
+    def __init__(self, times):
+        super().__init__()
+        self.linear = nn.Linear(1024, 1024)
+        self.times = times
+
+    def forward(self, x):
+        for _ in range(self.times):
+            x = self.linear(x)
+        return x
+"""
+
+
+async def _profiled(folder: Path, text: str, cls: str, *examples: str, **request: object) -> tuple[Analysed, ModelProfile]:
+    async with Batch(sys.executable, root=folder) as batch:
+        analysed = await batch.analyse(folder / "model.py", text, examples=list(examples), only=cls)
+        shown = shown_for(analysed.trace, cls)
+        assert shown is not None
+        return analysed, await batch.profile(analysed, shown.example, ProfileRequest(**request))  # type: ignore[arg-type]
+
+
+async def test_tree_and_graph_of_a_residual_network(tmp_path: Path) -> None:
+    """Modules come in the order of their calls, repeated ones are known as such, and a residual path is an edge of its own."""
+    analysed, profile = await _profiled(tmp_path, RESIDUAL, "Net")
+    rows = tree(profile, analysed.findings)
+    assert [row.path for _, row in walk(rows)][:7] == [
+        "", "blocks", "blocks.0", "blocks.0.norm", "blocks.0.up", "blocks.0.down", "blocks.0.unused",
+    ]  # fmt: skip
+    net, blocks = rows[0], rows[0].rows[0]
+    assert net.outputs == ["[B, 2]"]
+    assert [(row.name, count) for row, count in repeats(blocks.rows)] == [("0", 3)]
+    assert blocks.rows[0].rows[3].calls == 0
+    assert net.parameters == sum(row.parameters for row in net.rows) == 3 * (16 + 8 * 32 + 32 + 8 * 32 + 8 + 72) + 18
+    assert net.flops == 2 * 4 * (3 * 2 * 8 * 32 + 8 * 2)
+    found = graph(profile)
+    inside = {node.number: node for node in found.nodes}
+    additions = [node.number for node in found.nodes if node.label == "+"]
+    assert len(additions) == 3
+    for number in additions:
+        sources = [inside[edge.source].label for edge in found.edges if edge.target == number]
+        assert sources[1:] == ["Linear"]
+        assert sources[0] in ("x", "+")
+    assert [inside[edge.source].label for edge in found.edges if inside[edge.target].path == "head"] == ["+"]
+    view = ModelView.of(
+        analysed.path, "Net", shown_for(analysed.trace, "Net"), profile, analysed.findings, lambda file: analysed.module.lines
+    )  # type: ignore[arg-type]
+    jsonschema.validate(model_document(view), schema())
+
+
+async def test_a_failing_layer_is_marked_and_the_rest_is_there(tmp_path: Path) -> None:
+    """The row that fails has the words of the finding and its fix; what comes after it still has its shape."""
+    analysed, profile = await _profiled(tmp_path, RESIDUAL.replace("nn.Linear(4 * width, width)", "nn.Linear(3 * width, width)"), "Net")
+    rows = {row.path: row for _, row in walk(tree(profile, analysed.findings))}
+    failed = rows["blocks.0.down"].failure
+    assert failed is not None
+    assert failed.finding is not None
+    assert failed.finding.fix is not None
+    assert failed.message == failed.finding.message
+    assert rows["head"].outputs == ["[B, 2]"]
+    assert rows["head"].failure is None
+    assert profile.training is not None
+    assert profile.training.error
+
+
+@pytest.mark.parametrize("times", [1, 100])
+async def test_memory_of_a_layer_that_is_applied_again_and_again(tmp_path: Path, times: int) -> None:
+    """After forward there are the input, each result, the weight and the bias; AdamW and gradients add three times these."""
+    _, profile = await _profiled(tmp_path, REPEATED, "Repeated", f"Repeated({times})(f32[B:10240, 1024])", memory_only=True)
+    assert profile.training is not None
+    layer, picture = 4 * MIB + 4096, 40 * MIB
+    plain = training_memory(profile.training, "SGD", "cuda")
+    assert plain.after_forward == layer + picture * (1 + times)
+    assert plain.gradients == plain.parameters == layer
+    adam = training_memory(profile.training, "AdamW", "cuda")
+    assert (adam.optimizer_state, adam.peak - plain.peak) == (2 * layer, 2 * layer)
+    smaller = (await _profiled(tmp_path, REPEATED, "Repeated", f"Repeated({times})(f32[B:10240, 1024])", sizes={"B": 512}))[1]
+    assert smaller.training is not None
+    assert training_memory(smaller.training, "SGD", "cuda").after_forward == layer + 2 * MIB * (1 + times)
+    assert smaller.inference is not None
+    assert inference_memory(smaller.inference).peak <= layer + 3 * 2 * MIB
+
+
+async def test_checkpoints_keep_less(tmp_path: Path) -> None:
+    """What is inside of a checkpoint is not kept, but computed again."""
+    text = RESIDUAL.replace("x = block(x)", "x = checkpoint(block, x)").replace(
+        "import torch\n", "import torch\nfrom torch.utils.checkpoint import checkpoint\n", 1
+    )
+    _, plain = await _profiled(tmp_path, RESIDUAL, "Net", memory_only=True)
+    _, checkpointed = await _profiled(tmp_path, text, "Net", memory_only=True)
+    assert plain.training is not None
+    assert checkpointed.training is not None
+    assert not checkpointed.training.error
+    kept = training_memory(plain.training).activations, training_memory(checkpointed.training).activations
+    # Of each block its result stays, of 4·8 numbers.
+    assert kept[1] < kept[0] / 3
+
+
+async def test_operations_are_those_of_the_flop_counter(tmp_path: Path) -> None:
+    """Forward and backward, with attention and a recurrent layer."""
+    text = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+# shapelens: Mixed()(f32[B:2, 8, 12, 12])
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(8, 12, 3, stride=2, groups=4)
+        self.up = nn.ConvTranspose2d(12, 6, 2, stride=2)
+        self.lstm = nn.LSTM(60, 10, num_layers=2, bidirectional=True, batch_first=True)
+        self.attention = nn.MultiheadAttention(20, 4, batch_first=True)
+
+    def forward(self, x):
+        x = self.up(self.conv(x)).reshape(2, 10, 60)
+        x, _ = self.lstm(x)
+        x = F.scaled_dot_product_attention(x, x, x)
+        x, _ = self.attention(x, x, x)
+        return x @ x.transpose(1, 2)
+"""
+    _, profile = await _profiled(tmp_path, text, "Mixed")
+    names: dict[str, object] = {}
+    exec(text, names)
+    with torch.device("meta"):
+        model = names["Mixed"]()  # type: ignore[operator]
+        with FlopCounterMode(display=False) as forward:
+            result = model(torch.randn(2, 8, 12, 12))
+        with FlopCounterMode(display=False) as backward:
+            result.sum().backward()
+    assert sum(step.flops for step in profile.steps) == forward.get_total_flops()
+    # Attention as one kernel computes its scores once more on the way back.
+    again = 2 * 2 * 10 * 10 * 20
+    assert sum(step.backward_flops for step in profile.steps) in (backward.get_total_flops(), backward.get_total_flops() + again)
