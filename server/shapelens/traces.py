@@ -140,7 +140,6 @@ class Mismatch:
     dim: Optional[int] = None  # of the input, counted from the front
     inputs: List[Value] = field(default_factory=list)  # what the operation was given
     origins: List[Origin] = field(default_factory=list)  # where `got` came from, nearest first
-    went_on: bool = False  # a stand-in took the place of the result
     operation: str = ""  # the torch function that failed: "view"
     inside: List[int] = field(default_factory=list, compare=False)  # of Trace.layers: the user's modules that were running, innermost first
     suspects: List[Suspect] = field(default_factory=list, compare=False)  # what led to the failed operation's arguments, nearest first

@@ -17,9 +17,6 @@ from shapelens.protocol import Mismatch, Value
 # What eager says.
 _EXPAND = re.compile(r"expanded size of the tensor \((-?\d+)\) must match the existing size \((\d+)\) at non-singleton dimension (\d+)")
 _SUBSCRIPT = re.compile(r"subscript (\w) has size (\d+) for operand (\d+) which does not broadcast with previously seen size (\d+)")
-_SUBSCRIPTS = re.compile(
-    r"number of subscripts in the equation \((\d+)\) does not match the number of dimensions \((\d+)\) for operand (\d+)"
-)
 # The functions that compare an input with a target. A call of a loss as a layer is told as one of the function.
 LOSSES = (
     "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "smooth_l1_loss",

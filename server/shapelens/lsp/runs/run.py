@@ -17,13 +17,11 @@ from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.progress import tell_when_slow
-from shapelens.lsp.runs.stages import ImporterRun, OwnRun, ProgramRun
+from shapelens.lsp.runs.stages import ImporterRun, OwnRun, ProgramRun, RunResults
 from shapelens.lsp.runs.trial import try_run
 from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
-
-Results = OwnRun | ImporterRun | ProgramRun
 
 logger = logging.getLogger(__package__)
 
@@ -98,7 +96,7 @@ class Runner:
         run.overlays = {other.path: other.text for other in self._documents.values() if other is not document and not other.saved}
         return await try_run(run, worker)
 
-    def _to_send(self, document: Document, results: Results, search: protocol.Search | None) -> RepeatableRun:
+    def _to_send(self, document: Document, results: RunResults, search: protocol.Search | None) -> RepeatableRun:
         worker, root = self._workspace.only_worker(document), self._workspace.root(document)
         analysis = results.analysis
         worker.preload(third_party(analysis.module.imports, root, document.path))
@@ -120,7 +118,7 @@ class Runner:
         lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
         return RepeatableRun(run, worker, lasting=lasting)
 
-    async def _send(self, document: Document, results: Results, repeatable: RepeatableRun, on_behalf_of: Document) -> None:
+    async def _send(self, document: Document, results: RunResults, repeatable: RepeatableRun, on_behalf_of: Document) -> None:
         run, worker = repeatable.run, repeatable.worker
         wanted = [*(request.target for request in run.examples), *(run.search.classes if run.search is not None else ())]
         if run.program:

@@ -22,8 +22,8 @@ from shapelens.lsp.runs.show import Presenter
 NAMES_WITHIN = 0.3
 
 
-class ImporterRun:
-    """The run of a file that is not open: what it sees is shown in the open documents that it goes through."""
+class RunResults:
+    """What one run tells of, stage by stage."""
 
     def __init__(self, presenter: Presenter, analysis: Analysis, others: Others) -> None:
         self.analysis = analysis
@@ -31,7 +31,20 @@ class ImporterRun:
         self.run: RepeatableRun | None = None  # once it has been sent
         self.cancelled = False
         self._presenter = presenter
-        self._newest: protocol.Trace | None = None
+
+    def take(self, traced: protocol.Traced) -> None:
+        """The run has told of a stage."""
+        raise NotImplementedError
+
+    def finish(self, finished: protocol.Finished) -> None:
+        """The run has ended, by itself or otherwise."""
+        self.cancelled = finished.outcome == "cancelled"
+
+
+class ImporterRun(RunResults):
+    """The run of a file that is not open: what it sees is shown in the open documents that it goes through."""
+
+    _newest: protocol.Trace | None = None
 
     def take(self, traced: protocol.Traced) -> None:
         """The run has told of a stage."""
@@ -41,7 +54,7 @@ class ImporterRun:
 
     def finish(self, finished: protocol.Finished) -> None:
         """The run has ended."""
-        self.cancelled = finished.outcome == "cancelled"
+        super().finish(finished)
         if self._newest is not None and not self.cancelled:
             self._presenter.show_elsewhere(self._newest, self.others, self.run, hints=True)
 
@@ -50,15 +63,11 @@ class ImporterRun:
         return self._newest is not None and reaches(self._newest, document.path)
 
 
-class ProgramRun:
+class ProgramRun(RunResults):
     """An open document followed as a program: what that saw is shown when it has ended."""
 
     def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others) -> None:
-        self.analysis = analysis
-        self.others = others
-        self.run: RepeatableRun | None = None  # once it has been sent
-        self.cancelled = False
-        self._presenter = presenter
+        super().__init__(presenter, analysis, others)
         self._document = document
         self._newest: protocol.Trace | None = None
 
@@ -68,20 +77,16 @@ class ProgramRun:
 
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run. What it has seen until a limit ended it is shown as well."""
-        self.cancelled = finished.outcome == "cancelled"
+        super().finish(finished)
         if self.run is not None and not self.cancelled and self._presenter.is_current(self._document, self.analysis):
             self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
 
 
-class OwnRun:
+class OwnRun(RunResults):
     """The run of an open document: findings are shown at once, hints when the names of the dims are there or take too long."""
 
     def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others) -> None:
-        self.analysis = analysis
-        self.others = others
-        self.run: RepeatableRun | None = None  # once it has been sent
-        self.cancelled = False
-        self._presenter = presenter
+        super().__init__(presenter, analysis, others)
         self._document = document
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
@@ -107,8 +112,8 @@ class OwnRun:
 
     def finish(self, finished: protocol.Finished) -> None:
         """The run has ended, by itself or otherwise."""
+        super().finish(finished)
         document = self._document
-        self.cancelled = finished.outcome == "cancelled"
         if self.cancelled or not self._is_wanted():
             document.cancel_run()
             if self._timer is not None:

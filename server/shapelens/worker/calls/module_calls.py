@@ -165,7 +165,7 @@ class Calls:
             return self.recovery.layer(module, args, kwargs, error)
         if inner or self.depth <= 1:
             raise NotRecovered
-        return self.recovery.module(module, args, kwargs, error, self.seen.get(module.__dict__.get(LAYER, -1)))
+        return self.recovery.module(args, kwargs, error, self.seen.get(module.__dict__.get(LAYER, -1)))
 
     def _record(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
         index = module.__dict__.get(LAYER)
@@ -246,7 +246,7 @@ class Calls:
         span = trail[-1] if trail else None
         layer = module.__dict__.get(LAYER)
         suspects = suspects_of([tensor], self.recorder, layer)
-        found = Mismatch(code, message, "RuntimeError", span, trail, self.example, layer, inputs=inputs, went_on=True, suspects=suspects)
+        found = Mismatch(code, message, "RuntimeError", span, trail, self.example, layer, inputs=inputs, suspects=suspects)
         found.inside = modules_running(None, self.frames.is_user_frame)
         return found
 

@@ -97,7 +97,7 @@ class Recovery:
                 return output, (state, state) if isinstance(module, torch.nn.LSTM) else state
             return self._made(shapes, dtype, args, kwargs)
 
-    def module(self, module: Any, args: Args, kwargs: Kwargs, error: Exception, seen: Optional[Seen]) -> Any:
+    def module(self, args: Args, kwargs: Kwargs, error: Exception, seen: Optional[Seen]) -> Any:
         """The result of a user's module whose forward raised: as of an earlier call of it, or a vague one. Raises NotRecovered."""
         if isinstance(error, (MemoryError, RecursionError, NotImplementedError)):
             raise NotRecovered
@@ -164,7 +164,6 @@ class Recovery:
         return self.meta.vague and any(is_vague(tensor) for tensor in tensors_in((args, kwargs), 64))
 
     def _report(self, found: Mismatch) -> None:
-        found.went_on = True
         if found.code == "definition":  # Of something that failed there, which has been said.
             return
         if found.exception == "NotImplementedError":

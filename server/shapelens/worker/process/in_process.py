@@ -85,7 +85,7 @@ class InProcessWorker:
         self._forward_what_was_printed()
         self.send(finished)
         self._look_at_changes(run, state)
-        _forget(before, run)
+        _forget(before)
         for file in list(PREPARED.unprepared):
             PREPARED.prepare(file)
 
@@ -156,7 +156,7 @@ def _texts(run: Run, project: Dict[str, str]) -> Iterator[str]:
             yield text if text is not None else Path(file).read_text(encoding="utf-8")
 
 
-def _forget(before: Set[str], run: Run) -> None:
+def _forget(before: Set[str]) -> None:
     """Drop the workspace's modules, so that the next run loads them anew; libraries stay."""
     for name in set(sys.modules) - before:
         file = getattr(sys.modules[name], "__file__", None) or ""

@@ -19,7 +19,7 @@ from ..evidence import BuildPlan, places
 from .expression_edit import Draft, EditableArgument, called, prefixes_in
 from .preconditions import agreeing, spoken_of, unequal
 from .replacements import FailedConstruction
-from .smaller_models import lighter
+from .smaller_models import left_to_defaults, lighter
 from .type_errors import LISTS, WRONG_TYPES
 
 MOST = 8
@@ -100,13 +100,9 @@ class _Adjusting(FailedConstruction):
 
     def _unset(self) -> Iterator[Proposal]:
         """Sizes of a config object that have to be set, by their default of -1."""
-        for call in self.draft.calls():
-            cls = self.scope.class_of(call)
-            given = {keyword.arg for keyword in call.keywords}
-            names = [name for name in unset_sizes(cls) if name not in given] if cls is not None and not call.args else []
-            if names:
-                yield from self._together(call, names)
-                return
+        for call, names in left_to_defaults(self.draft, self.scope, unset_sizes):
+            yield from self._together(call, names)
+            return
 
     def _not_positive(self) -> Iterator[Proposal]:
         """A default of 0 or -1 that stands for a size to be given."""

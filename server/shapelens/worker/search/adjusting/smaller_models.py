@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from typing import List
+from typing import Callable, Iterator, List, Tuple
 
 from ..candidates.document_scope import DocumentScope
 from ..candidates.name_priors import words
@@ -25,27 +25,29 @@ def lighter(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
 
 def shallower(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
     """The construction with few layers, where a class or config in it has many of them by default; [] where none has."""
-    for call in draft.calls():
-        cls = scope.class_of(call)
-        given = {keyword.arg for keyword in call.keywords}
-        names = [name for name in depths(cls) if name not in given] if cls is not None and not call.args else []
-        if names:
-            for name in names[:-1]:
-                call.keywords.append(ast.keyword(name, draft.parse("⟨%s⟩" % name)))
-            last = names[-1]
-            return [EditableArgument(draft, call, last).changed("⟨%s⟩" % last, dict.fromkeys(names, FEW))]
+    for call, names in left_to_defaults(draft, scope, depths):
+        for name in names[:-1]:
+            call.keywords.append(ast.keyword(name, draft.parse("⟨%s⟩" % name)))
+        last = names[-1]
+        return [EditableArgument(draft, call, last).changed("⟨%s⟩" % last, dict.fromkeys(names, FEW))]
     return []
 
 
 def for_smaller_pictures(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
     """The construction for small pictures, where a class in it is built for large ones by default: tables of positions grow with them."""
+    for call, names in left_to_defaults(draft, scope, pictures):
+        return [EditableArgument(draft, call, names[0]).changed("⟨%s⟩" % names[0], {names[0]: size}) for size in SMALL_PICTURES]
+    return []
+
+
+def left_to_defaults(draft: Draft, scope: DocumentScope, parameters: Callable[[type], List[str]]) -> Iterator[Tuple[ast.Call, List[str]]]:
+    """The calls of classes that leave some of these parameters of the class to their defaults, and which."""
     for call in draft.calls():
         cls = scope.class_of(call)
         given = {keyword.arg for keyword in call.keywords}
-        names = [name for name in pictures(cls) if name not in given] if cls is not None and not call.args else []
+        names = [name for name in parameters(cls) if name not in given] if cls is not None and not call.args else []
         if names:
-            return [EditableArgument(draft, call, names[0]).changed("⟨%s⟩" % names[0], {names[0]: size}) for size in SMALL_PICTURES]
-    return []
+            yield call, names
 
 
 def pictures(cls: type) -> List[str]:
