@@ -120,7 +120,7 @@ def operation_message(places: Places, failed: Failed) -> str:
         return f"the run ends here: this needs the values of a tensor, which only real data has ({_shortened(message)})"
     said = python_words(places, mismatch) if mismatch.code == "exception" else words(failed)
     if not said and mismatch.code in ("layer-arguments", "attention-heads"):
-        said = _with_arguments(places, mismatch, message)
+        said = _constructor_message(places, mismatch, message)
     elif not said:
         said = message
         if mismatch.code in ("exception", "definition") and mismatch.exception and not message.startswith(mismatch.exception):
@@ -131,7 +131,7 @@ def operation_message(places: Places, failed: Failed) -> str:
     return f"{layer_name(layer)}: {said}" if layer is not None and layer.path else said
 
 
-def _with_arguments(places: Places, mismatch: Mismatch, message: str) -> str:
+def _constructor_message(places: Places, mismatch: Mismatch, message: str) -> str:
     """`in_channels (6) must be divisible by groups (4)`: what a constructor says of its arguments, with what they were given."""
     layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
     if layer is None:

@@ -141,7 +141,7 @@ def _squeeze_dims(place: Place, dims: list[int], rank: int) -> Fix | None:
 
 
 def _norm(places: Places, remark: Remark, place: Place) -> Lint | None:
-    name, shape = _called(places, remark), dims_text(remark.inputs[0])
+    name, shape = _name_of_layer(places, remark), dims_text(remark.inputs[0])
     if remark.operation == "batch_norm":
         message = f"{name} gets one value per channel ({shape}): in training mode this fails, as a batch norm needs more of them"
         return Lint("norm-single-value", "information", message, place.span)
@@ -150,7 +150,7 @@ def _norm(places: Places, remark: Remark, place: Place) -> Lint | None:
     return Lint("norm-single-value", "warning", message, place.span)
 
 
-def _called(places: Places, remark: Remark) -> str:
+def _name_of_layer(places: Places, remark: Remark) -> str:
     """A layer by its name in the user's code, a function by its own."""
     return layer_name(places.trace.layers[remark.layer]) if remark.layer is not None else remark.operation
 

@@ -43,7 +43,7 @@ def constructed(trace: Trace) -> set[str]:
     return {layer.class_name for layer in trace.layers}
 
 
-def called(trace: Trace) -> set[str]:
+def classes_called(trace: Trace) -> set[str]:
     """The names of the classes of which a run has called something."""
     return {layer.class_name for layer in trace.layers if layer.calls}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pygls import uris
 
-from shapelens.analysis.traces.views import called, see_all
+from shapelens.analysis.traces.views import classes_called, see_all
 from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.importing_files import ENOUGH
 from shapelens.examples.programs import is_program
@@ -93,7 +93,7 @@ class Pipeline:
             await self.run(document)
             return
         now = document.analysis.own if document.analysis is not None else None
-        if now is not None and called(now) != called(planned.before):
+        if now is not None and classes_called(now) != classes_called(planned.before):
             document.leave_unfinished()  # Which classes need an example of their own is another question now.
 
     async def _finish_what_was_left(self, document: Document) -> None:

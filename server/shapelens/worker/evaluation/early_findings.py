@@ -113,10 +113,10 @@ def _renumbered(found: Mismatch, number: Dict[int, int]) -> Mismatch:
 
 def says_the_same(said: Trace, found: Trace) -> bool:
     """Whether two traces say the same of what is wrong; their layers may have other numbers."""
-    return bool(_what(said) == _what(found))
+    return bool(_findings_key(said) == _findings_key(found))
 
 
-def _what(trace: Trace) -> Any:
+def _findings_key(trace: Trace) -> Any:
     paths = {layer.index: (layer.class_name, layer.path, layer.span) for layer in trace.layers}
     errors = [(example.error, example.error_kind, example.error_span) for example in trace.examples]
     mismatches = [

@@ -26,7 +26,7 @@ from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
 from .evaluation import NONE_TURNED, RUN_IS_OVER
 from .expression import compile_expression, evaluate
-from .probing import probes, what
+from .probing import invariant_part, probes
 from .workspace import Workspace
 
 MOST_NAMED_DIMS = 6  # each costs a probe
@@ -229,7 +229,7 @@ class ExampleRunner:
         for found in examples:
             if not found.sizes or len(found.sizes) > MOST_NAMED_DIMS:
                 continue
-            mismatches = [what(mismatch) for mismatch in found.calls.mismatches]
+            mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
             example, self.recorder.reached = self.trace.examples[found.example], set()
             others = probes(found, partial(self._probe, found, mismatches), any_size=bool(example.evidence))
             example.reached = self.recorder.functions(self.run.file, also=example.reached)
@@ -243,7 +243,7 @@ class ExampleRunner:
         error = evaluation.run(lambda: evaluation.start(0, found.turned), partial(evaluate, found.code, self.names, sizes, dims))
         met = evaluation.calls.mismatches
         # A size that the model cannot take ends the probe elsewhere than the run, or brings other mismatches.
-        if dims != sizes or self._end_of(error) != found.end or [what(mismatch) for mismatch in met] != mismatches:
+        if dims != sizes or self._end_of(error) != found.end or [invariant_part(mismatch) for mismatch in met] != mismatches:
             return None
         probe = Evaluated(self.recorder.seen, evaluation.calls, dict(sizes))
         failed = list(met)

@@ -46,6 +46,6 @@ def probes(evaluated: Evaluated, probe: Callable[[Sizes], Optional[Evaluated]], 
     return runs
 
 
-def what(mismatch: Mismatch) -> Any:
+def invariant_part(mismatch: Mismatch) -> Any:
     """What stays the same of a mismatch when free sizes change."""
     return mismatch.code, mismatch.span, mismatch.argument, mismatch.need

@@ -27,13 +27,13 @@ PROVEN_SECONDS = 10.0  # for which a zygote has to live until its failures are f
 ENDING_SECONDS = 0.5  # in which zygotes end their children when the worker ends
 
 
-def begin(order: Fork, numbers: List[int]) -> None:
+def begin_fork(order: Fork, numbers: List[int]) -> None:
     """What a process does that was forked by the main process or by the libraries' process. It never returns."""
     if order.role == "zygote":
         assert order.run is not None
         zygote.serve(order.run, numbers, awaited=order.awaited)
     elif order.role == "libraries":
-        library_process.serve(numbers[0], begin)
+        library_process.serve(numbers[0], begin_fork)
     else:
         child.serve(numbers, None, None)
 
@@ -47,7 +47,7 @@ class MainProcess:
         self._loop = EventLoop()
         self._loop.own(outgoing)
         self._loop.watch(incoming, self._read)
-        self._libraries = Libraries(self._loop, begin, self._libraries_settled)
+        self._libraries = Libraries(self._loop, begin_fork, self._libraries_settled)
         self._children = ChildPool(self._loop, self._libraries, outgoing, self._receive, is_ahead=False, rested=self.rested)
         self._zygotes = ZygoteSlot(self._loop, self._libraries, self)
         self._failed = FailedLoads()
