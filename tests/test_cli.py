@@ -19,6 +19,7 @@ import pytest_asyncio
 from real_tensors import Place, replay
 from shapelens import __version__
 from shapelens.batch import Batch, read
+from shapelens.examples.settings import Settings
 from shapelens.report.document import document, schema
 from shapelens.report.model_document import schema as model_schema
 
@@ -423,3 +424,17 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, "", "")
+
+
+def test_init_adds_settings_that_change_nothing_and_refuses_a_second_time(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"')
+    done = run("init", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = (tmp_path / "pyproject.toml").read_text()
+    assert text.startswith('[project]\nname = "x"\n\n[tool.shapelens]\n') and "# memory-limit = 4096\n" in text
+    commented = text.replace("\n# ignore", "\nignore").replace("\n# deadline", "\ndeadline").replace("\n# lints", "\nlints")
+    (tmp_path / "pyproject.toml").write_text(commented)
+    settings = Settings.from_pyproject(str(tmp_path), str(tmp_path))
+    assert settings.problems == [] and settings.deadline == Settings().deadline and settings.lints == Settings().lints
+    again = run("init", cwd=tmp_path)
+    assert again.returncode == 2 and "has a table tool.shapelens already" in again.stderr and len(again.stderr.splitlines()) == 1

@@ -167,7 +167,7 @@ class Batch:
             seen = {name for view in views for name in constructed(view)}
             lacking = [name for name in lacking if name.rpartition(".")[2] not in seen]
         own = protocol.Trace(file)
-        program = PROGRAM_SECONDS if settings.program and not brief and not examples and only is None and is_program(module) else 0.0
+        program = PROGRAM_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
         if choice.examples or lacking:
             wanted = protocol.Search([], self._importers(file, settings, module), lacking, SEARCH_SECONDS) if lacking else None
             own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shapelens.analysis.findings.findings import Finding
+from shapelens.analysis.repairs.fixes import Fix
 from shapelens.batch import Analysed, Batch, Unreadable, read
 from shapelens.cache.inputs import ResultInputs, digest, version
 from shapelens.cache.runs import RunCache, folders_of_missing
@@ -15,29 +17,72 @@ from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
 from shapelens.examples.importing_files import ImportingFiles
 from shapelens.project_scope import ProjectScope, project_root
+from shapelens.source.module import Module
+from shapelens.source.positions import Span
 
 MEMORY_OF_A_WORKER = 1 << 30  # bytes that torch and an ordinary run take
 
 
 @dataclass
-class PrintedFinding:
-    """A finding as it is printed: lines from 1, columns from 0."""
+class CheckedEdit:
+    """The text of a span gives way to another one."""
 
     line: int
     column: int
-    severity: str
-    code: str
+    end_line: int
+    end_column: int
+    new_text: str
+
+
+@dataclass
+class CheckedFix:
+    """Edits of one file, by its absolute path, that were run and found to mend a finding."""
+
+    title: str
+    file: str
+    edits: list[CheckedEdit] = field(default_factory=list)
+
+
+@dataclass
+class RelatedPlace:
+    """A place that has to do with a finding; file: its absolute path."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
     message: str
 
 
 @dataclass
-class CheckedFile:
-    """What `check` says of one file."""
+class CheckedFinding:
+    """A finding as it is reported. Lines count from 1, columns are code points from 0, ends are exclusive.
 
-    findings: list[PrintedFinding] = field(default_factory=list)
+    scope: the function around it by qualified name ("Net.forward"), else the class, else "".
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    severity: str
+    code: str
+    message: str
+    scope: str = ""
+    related: list[RelatedPlace] = field(default_factory=list)
+    fix: CheckedFix | None = None
+
+
+@dataclass
+class CheckedFile:
+    """What `check` says of one file. complete: each run came to an end that it will come to again."""
+
+    findings: list[CheckedFinding] = field(default_factory=list)
     ran: bool = False
     found: bool = False  # it ran to its end with an example that was found for it
     has_classes: bool = False
+    complete: bool = True
 
 
 def workers_at_once() -> int:
@@ -53,10 +98,14 @@ def workers_at_once() -> int:
 class Checker:
     """Goes through files in their order. What it says of one does not depend on how many are analysed side by side."""
 
-    def __init__(self, python: str | None, store: Store | None, scope: ProjectScope | None = None) -> None:
-        """`python`: the interpreter that has torch, None to find it for each project; `store`: None to analyse all files anew."""
+    def __init__(self, python: str | None, store: Store | None, scope: ProjectScope | None = None, *, fixes: bool = False) -> None:
+        """`python`: the interpreter that has torch, None to find it for each project; `store`: None to analyse all files anew.
+
+        `fixes`: findings come with the fix that mends them, which is run before; that takes some time for each finding.
+        """
         self.notices: list[str] = []  # on what stands in the way of the settings
         self._python = python
+        self._fixes = fixes
         self._scope = scope or ProjectScope()
         self._cache = RunCache(store) if store is not None else None
         self._inputs = self._cache.inputs if self._cache is not None else ResultInputs()
@@ -126,8 +175,8 @@ class Checker:
     async def _analysed(self, batch: Batch, path: Path, text: str, named: bool) -> CheckedFile:
         if self._cache is not None:
             self._cache.learn(batch.interpreter, await batch.start())
-        analysed = await batch.analyse(path, text, importers=named, brief=True)
-        checked = _checked(analysed)
+        analysed = await batch.analyse(path, text, importers=named, fixes=self._fixes, brief=not self._fixes)
+        checked = checked_file(analysed)
         if self._cache is not None and analysed.complete:
             await asyncio.to_thread(self._keep, batch.interpreter, path, text, named, analysed, checked)
         return checked
@@ -164,7 +213,7 @@ class Checker:
         if not settings.cache:
             return None
         importers = [each.path for each in self._importing_files.of(file, str(root), settings, {})]
-        return digest("check", version(), identity, file, text, str(root), plain(settings), importers, named)
+        return digest("check", version(), identity, file, text, str(root), plain(settings), importers, named, self._fixes)
 
     def _root(self, path: Path) -> Path:
         folder = path.absolute().parent
@@ -193,11 +242,30 @@ def _text_of(path: Path, named: bool) -> str | None:
     return text if named or "torch" in text or "shapelens:" in text else None
 
 
-def _checked(analysed: Analysed) -> CheckedFile:
-    findings = [
-        PrintedFinding(each.span.line, each.span.column, each.severity, each.code, " ".join(each.message.split()))
-        for each in analysed.findings
-    ]
+def checked_file(analysed: Analysed) -> CheckedFile:
+    """What there is to report of a file that was analysed."""
     ran = bool(analysed.choice.examples or analysed.trace.examples)
-    found = any(run.evidence and run.error is None for run in analysed.trace.examples)
-    return CheckedFile(findings, ran, found, bool(analysed.module.classes))
+    # What was followed as a program beside the examples has none of its own.
+    found = any(run.evidence and run.error is None and run.file != analysed.path for run in analysed.trace.examples)
+    findings = [_finding(analysed.module, each) for each in analysed.findings]
+    return CheckedFile(findings, ran, found, bool(analysed.module.classes), analysed.complete)
+
+
+def _finding(module: Module, finding: Finding) -> CheckedFinding:
+    return CheckedFinding(
+        *_place(finding.span),
+        finding.severity,
+        finding.code,
+        " ".join(finding.message.split()),
+        module.scope_at(finding.span.start),
+        [RelatedPlace(each.file or finding.file, *_place(each.span), each.message) for each in finding.related],
+        _fix(finding.fix) if finding.fix is not None else None,
+    )
+
+
+def _fix(fix: Fix) -> CheckedFix:
+    return CheckedFix(fix.title, fix.file, [CheckedEdit(*_place(edit.span), edit.new_text) for edit in fix.edits])
+
+
+def _place(span: Span) -> tuple[int, int, int, int]:
+    return span.line, span.column, span.end_line, span.end_column

@@ -1,4 +1,4 @@
-"""The command line: `shapelens show`, `summary`, `check`, `clean`, `doctor` and `lsp`.
+"""The command line: `shapelens show`, `check`, `init`, `clean`, `doctor` and `lsp`.
 
 Exit codes: 0 nothing is wrong; 1 errors were found, or, for `doctor`, ShapeLens cannot work; 2 the request or the environment is wrong.
 Heavy packages are imported by the commands that need them, so that `--help` and `--version` answer at once.
@@ -42,6 +42,17 @@ class Device(str, Enum):
 
     cuda = "cuda"
     cpu = "cpu"
+
+
+class CheckFormat(str, Enum):
+    """How `check` reports."""
+
+    text = "text"
+    json = "json"
+    github = "github"
+    gitlab = "gitlab"
+    sarif = "sarif"
+    junit = "junit"
 
 
 class LogLevel(str, Enum):
@@ -161,12 +172,55 @@ def summary(
 def check(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.", show_default=False)],
     interpreter: Interpreter = None,
+    output_format: Annotated[CheckFormat, typer.Option("--format", "-f", help="How findings are reported.")] = CheckFormat.text,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to a file.", show_default=False)
+    ] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only files that git says have changed, and those that import them.")] = False,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="REF", help="As --changed, compared with this commit rather than the last.", show_default=False),
+    ] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the fixes, which were tried before, and say which.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Print the fixes as a diff.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Check again what changes, until interrupted.")] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", metavar="FILE", help="Known findings, which are no failure. Default: the setting.", show_default=False),
+    ] = None,
+    update_baseline: Annotated[bool, typer.Option("--update-baseline", help="Write what is found to the baseline.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Take out of the baseline what is gone, in CI too.")] = False,
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Whether files that have not changed are left out.")] = True,
 ) -> None:
-    """Print what is wrong, a line each: `file:line:column: severity code: message`. Exits with 1 if there are errors."""
+    """Report what is wrong, a line each: `file:line:column: severity code: message`. Exits with 1 if there are errors."""
     from shapelens.commands import check as command
 
-    _run(lambda: command.check(paths, interpreter, use_cache=cache))
+    options = command.Options(
+        python=interpreter,
+        use_cache=cache,
+        format=output_format.value,
+        output=output,
+        since=since or ("HEAD" if changed else None),
+        fix=fix,
+        diff=diff,
+        watch=watch,
+        baseline=baseline,
+        update_baseline=update_baseline,
+        prune=prune,
+    )
+    _run(lambda: command.check(paths, options))
+
+
+@app.command()
+def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project.")] = Path()) -> None:
+    """Add `[tool.shapelens]` to the project's pyproject.toml, with the settings that a project may want to change."""
+    from shapelens.commands import RefusedRequest
+    from shapelens.commands import init as command
+
+    try:
+        command.init(folder)
+    except RefusedRequest as error:
+        _refuse(str(error))
 
 
 @app.command()

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 
 Writer = Callable[[Any, Optional["SharedObjects"]], Dict[str, Any]]
 Tables = Dict[type, List[Any]]
+_UNIONS = (typing.Union, getattr(types, "UnionType", typing.Union))  # Optional[X], and X | None since Python 3.10
 _WRITERS: Dict[type, Writer] = {}
 _BUILDERS: Dict[type, Callable[[Dict[str, Any], Tables], Any]] = {}
 
@@ -152,7 +153,7 @@ def _builder(hint: Any) -> Any:
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return _nested(hint)
     args = [arg for arg in typing.get_args(hint) if arg is not type(None)]
-    if typing.get_origin(hint) is typing.Union and len(args) == 1:
+    if typing.get_origin(hint) in _UNIONS and len(args) == 1:
         inner = _builder(args[0])
         return inner and (lambda value, shared: None if value is None else inner(value, shared))
     if typing.get_origin(hint) is list:

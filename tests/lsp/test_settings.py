@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import venv
 from pathlib import Path
@@ -65,3 +66,15 @@ async def test_other_editors_are_told_by_a_message(tmp_path: Path, recipe: str) 
     assert "does not exist" in finding.message
     assert len(editor.shown) == 1 and "does not exist" in editor.shown[0]
     assert await editor.stop() == 0
+
+
+async def test_findings_of_the_baseline_are_faint(editor: Editor, broken: str) -> None:
+    project = editor.root / "known" / "pyproject.toml"
+    project.parent.mkdir()
+    project.write_text('[tool.shapelens]\nbaseline = "known.json"\n')
+    key = {"code": "linear-in-features", "scope": "Net.__init__", "count": 1}
+    message = "fc1 gets # features (#, flattened on line #) but in_features is #"
+    (project.parent / "known.json").write_text(json.dumps({"version": 1, "findings": {"net.py": [{**key, "message": message}]}}))
+    uri = editor.open("known/net.py", broken)
+    (finding,) = await editor.diagnostics(uri)
+    assert finding.severity == types.DiagnosticSeverity.Hint and finding.code == "linear-in-features"

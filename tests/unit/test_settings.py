@@ -28,6 +28,7 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         interpreter = "env/bin/python"
         dims = "numbers"
         ignore = ["missing-import"]
+        baseline = "known.json"
         lints = { unused-layer = false }
         program = false
         deadline = 2.5
@@ -53,6 +54,7 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
     assert found.examples_for(str(tmp_path / "models" / "gpt.py")) == ["GPT(n=2)(i64[B:2, T:64])"]
     assert found.examples_for(str(tmp_path / "models" / ".." / "one.py")) == ["One()"]
     assert found.examples_for(str(tmp_path / "gpt.py")) == []
+    assert Path(found.baseline) == Path(folder, "known.json")
     assert found.memory_limit == 100 * 1024 * 1024 and found.deadline == 2.5
     # A folder below has the same, whether it exists or not.
     assert Settings.from_pyproject(str(tmp_path / "models" / "deeper"), str(tmp_path)) == found

@@ -4,96 +4,191 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from shapelens.cache.location import opened
-from shapelens.checking import CheckedFile, Checker, PrintedFinding
+from shapelens.checking import CheckedFile, Checker
 from shapelens.commands import RefusedRequest
+from shapelens.commands.changed_files import changed_since, with_importing
+from shapelens.commands.fixing import Fixes
+from shapelens.commands.known_findings import KnownFindings
 from shapelens.examples.importing_files import is_skipped
 from shapelens.project_scope import ProjectScope
-from shapelens.report.text import SEVERITY_STYLES, summary
+from shapelens.report.findings import github, gitlab, json_document, junit, sarif
+from shapelens.report.findings.report import Report, reported, shown_path
+from shapelens.report.findings.text import Tally, print_finding
+
+TEXT = "text"
+# What writes the formats for programs; each with the folder that relative paths start at.
+FORMATS: dict[str, Callable[[Report, Path], str]] = {
+    "json": json_document.text,
+    "github": lambda report, start: github.text(report),
+    "gitlab": lambda report, start: gitlab.text(report),
+    "sarif": sarif.text,
+    "junit": lambda report, start: junit.text(report),
+}
+WITH_FIXES = ("json", "sarif")
+MOST_ROUNDS = 5  # of fixes that build on fixes
 
 
-async def check(paths: list[Path], python: str | None, *, use_cache: bool) -> int:
-    """Print the findings of files and folders; 1 if any is an error. Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
-    if missing := [path for path in paths if not path.exists()]:
-        raise RefusedRequest(f"{missing[0]}: no such file or folder")
-    files = list(_files(paths))
-    console = Console(highlight=False)
-    tally = _Tally()
-    progress = Progress(
-        TextColumn("[dim]{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    checker = Checker(python, opened() if use_cache else None, ProjectScope(paths))
-    with progress:
-        task = progress.add_task("", total=len(files))
-        async with aclosing(checker.check(files, lambda path: progress.update(task, description=str(path)))) as results:
-            async for path, checked in results:
-                if checked is not None:
-                    tally.add(checked)
-                    for said in checked.findings:
-                        _print(console, path, said)
-                progress.advance(task)
-    for notice in checker.notices:
-        sys.stderr.write(f"shapelens: {notice}\n")
-    console.print(tally.closing(), soft_wrap=True, markup=False)
-    return 1 if tally.has_errors else 0
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for. since: only files that differ from this commit, and those that import them."""
 
-
-class _Tally:
-    """What the closing line says."""
-
-    def __init__(self) -> None:
-        self.run = self.found = self.without_example = 0
-        self.severities: list[str] = []
-
-    def add(self, checked: CheckedFile) -> None:
-        self.severities += [said.severity for said in checked.findings]
-        if checked.ran:
-            self.run += 1
-            self.found += checked.found
-        elif checked.has_classes:
-            self.without_example += 1
+    python: str | None = None
+    use_cache: bool = True
+    format: str = TEXT
+    output: Path | None = None
+    since: str | None = None
+    fix: bool = False
+    diff: bool = False
+    watch: bool = False
+    baseline: Path | None = None
+    update_baseline: bool = False
+    prune: bool = False
 
     @property
-    def has_errors(self) -> bool:
-        return "error" in self.severities
-
-    def closing(self) -> str:
-        nothing = "nothing is wrong" if self.run else "there was nothing to run"
-        parts = [f"{_files_text(self.run)} checked: {summary(self.severities) or nothing}"]
-        if self.found:
-            parts.append(
-                f"{_files_text(self.found)} {'was' if self.found == 1 else 'were'} run with examples that were found rather than given"
-            )
-        if self.without_example:
-            verbs = ("has", "was") if self.without_example == 1 else ("have", "were")
-            parts.append(f"{_files_text(self.without_example)} with module classes {verbs[0]} no example and {verbs[1]} not run")
-        return "; ".join(parts)
+    def wants_fixes(self) -> bool:
+        """Whether fixes are tried."""
+        return self.fix or self.diff or self.format in WITH_FIXES
 
 
-def _files_text(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}"
+async def check(paths: list[Path], options: Options) -> int:
+    """Report the findings of files and folders; 1 if any that is new is an error. Raises RefusedRequest, Unreadable and Unavailable."""
+    if missing := [path for path in paths if not path.exists()]:
+        raise RefusedRequest(f"{missing[0]}: no such file or folder")
+    if options.watch and (options.format != TEXT or options.fix or options.diff or options.update_baseline):
+        raise RefusedRequest("--watch goes with the text format only, and changes nothing")
+    scope = ProjectScope(paths)
+    known = KnownFindings.read(options.baseline, scope.settings(Path.cwd()), needed=options.update_baseline or options.prune)
+    files = list(files_of(paths))
+    if options.since is not None:
+        wanted = set(with_importing(changed_since(options.since, paths), [file for file, _ in files], scope))
+        files = [(file, named) for file, named in files if file in wanted]
+    if options.fix:
+        await _fix(files, options, known, scope)
+    code = await _Check(options, known, scope).go_through(files)
+    if not options.watch:
+        return code
+    from shapelens.commands.watching import changes_of
+
+    async for changed in changes_of(paths):
+        scope = ProjectScope(paths)
+        files = list(files_of([path for path in paths if path.exists()]))
+        wanted = set(with_importing(changed, [file for file, _ in files], scope))
+        if again := [(file, named) for file, named in files if file in wanted]:
+            known = KnownFindings.read(options.baseline, scope.settings(Path.cwd()))
+            code = await _Check(options, known, scope).go_through(again)
+    return code
 
 
-def _print(console: Console, path: Path, said: PrintedFinding) -> None:
-    style = SEVERITY_STYLES.get(said.severity, "bold")
-    console.print(f"{path}:{said.line}:{said.column + 1}: ", end="", soft_wrap=True, markup=False)
-    console.print(said.severity, style=style, end=" ", markup=False)
-    console.print(f"{said.code}: {said.message}", soft_wrap=True, markup=False)
+async def _fix(files: list[tuple[Path, bool]], options: Options, known: KnownFindings, scope: ProjectScope) -> None:
+    """Apply the fixes of files, again as long as there are some: one that touched what another one changed comes next."""
+    console = Console(highlight=False, stderr=options.format != TEXT)
+    for _ in range(MOST_ROUNDS):
+        attempt = _Check(options, known, scope)
+        await attempt.look_at(files, says_lines=False)
+        fixes = attempt.fixes()
+        if not fixes.applied:
+            return
+        fixes.write()
+        for finding, fix in fixes.applied:
+            place = f"{shown_path(Path(fix.file), attempt.start)}:{fix.edits[0].line}"
+            console.print(f"{place}: fixed {finding.code}: {fix.title}", soft_wrap=True, markup=False)
 
 
-def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
+class _Check:
+    """Goes through files once, and reports what it finds."""
+
+    def __init__(self, options: Options, known: KnownFindings, scope: ProjectScope) -> None:
+        self.options = options
+        self.known = known
+        self.start = Path.cwd()
+        self.report = Report()
+        self.tally = Tally()
+        store = opened() if options.use_cache else None
+        self.checker = Checker(options.python, store, scope, fixes=options.wants_fixes)
+        # Where a report for programs goes to stdout, what is for people goes to stderr.
+        self.console = Console(highlight=False, stderr=options.format != TEXT or options.diff)
+
+    async def go_through(self, files: list[tuple[Path, bool]]) -> int:
+        """Check the files and report; the exit code."""
+        await self.look_at(files, says_lines=self.options.format == TEXT and not self.options.diff and not self.options.update_baseline)
+        if self.options.diff:
+            shown = {Path(file).absolute(): file for file in (each.path for each in self.report.files)}
+            self._write(self.fixes().diff(shown))
+        elif self.options.format != TEXT:
+            self._write(FORMATS[self.options.format](self.report, self.start))
+        for notice in self.checker.notices:
+            sys.stderr.write(f"shapelens: {notice}\n")
+        self.console.print(self.tally.closing(), soft_wrap=True, markup=False)
+        return self._end_with_baseline()
+
+    async def look_at(self, files: list[tuple[Path, bool]], *, says_lines: bool) -> None:
+        """Check the files; `says_lines`: and print a line for each finding that is not known, as it comes."""
+        bar = Console(stderr=True)
+        progress = Progress(
+            TextColumn("[dim]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            console=bar,
+            transient=True,
+            disable=not bar.is_terminal,
+        )
+        with progress:
+            task = progress.add_task("", total=len(files))
+            began = partial(_show_path, progress, task)
+            async with aclosing(self.checker.check(files, began)) as results:
+                async for path, checked in results:
+                    if checked is not None:
+                        self._take(path, checked, says_lines=says_lines)
+                    progress.advance(task)
+
+    def fixes(self) -> Fixes:
+        """The fixes of what was found, but for what is known."""
+        fixes = Fixes()
+        fixes.add(each.finding for each in self.report.findings())
+        return fixes
+
+    def _take(self, path: Path, checked: CheckedFile, *, says_lines: bool) -> None:
+        known = self.known.of(path, checked)
+        self.report.files.append(reported(shown_path(path, self.start), checked, known))
+        self.tally.add(checked, known)
+        for finding, is_known in zip(checked.findings, known, strict=True):
+            if says_lines and not is_known:
+                print_finding(self.console, path, finding)
+
+    def _write(self, text: str) -> None:
+        output = self.options.output
+        if output is None:
+            sys.stdout.write(text)
+            return
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise RefusedRequest(f"{output}: {error.strerror or error}") from None
+
+    def _end_with_baseline(self) -> int:
+        if self.options.update_baseline:
+            self.console.print(f"{self.known.write()} written to {self.known.path}", soft_wrap=True, markup=False)
+            return 0
+        if said := self.known.shrink(prune=self.options.prune, in_ci=bool(os.environ.get("CI"))):
+            self.console.print(said, soft_wrap=True, markup=False)
+        return 1 if self.tally.has_errors else 0
+
+
+def _show_path(progress: Progress, task: TaskID, path: Path) -> None:
+    progress.update(task, description=str(path))
+
+
+def files_of(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
     """The Python files of the paths, each once, in order; with each whether it was named itself (rather than its folder)."""
     seen: set[Path] = set()
     for path in paths:

@@ -70,6 +70,9 @@ SETTINGS = (
     Setting("dims", "dims", "string", "names", "Whether dims that the example names are shown by name.", ("names", "numbers")),
     Setting("findings.severity", "findings_severity", "string-map", {}, "The severity of findings by code.", SEVERITIES),
     Setting("ignore", "ignore", "string[]", [], "Codes of findings that are never shown."),
+    Setting(
+        "baseline", "baseline", "string", "", "A file of known findings, which are faint: `shapelens check --update-baseline` writes it."
+    ),
     Setting("lints", "lints", "switches", LINTS, 'Which lints are on: `{"unused-layer": false}`.', tuple(LINTS)),
     Setting(
         "program",
@@ -114,6 +117,7 @@ class Settings:
     dims: str = "names"
     findings_severity: dict[str, str] = field(default_factory=dict)  # by code
     ignore: list[str] = field(default_factory=list)  # codes
+    baseline: str = ""  # an absolute path
     lints: dict[str, bool] = field(default_factory=lambda: dict(LINTS))  # by code
     program: bool = True
     deadline: float = 10.0  # seconds
@@ -191,6 +195,8 @@ class Settings:
         if "examples" in values:
             given = {_key(os.path.join(folder, os.path.expanduser(file))): texts for file, texts in values["examples"].items()}  # noqa: PTH111, PTH118
             values["examples"] = {**self.examples, **given}
+        if values.get("baseline"):
+            values["baseline"] = os.path.join(folder, os.path.expanduser(values["baseline"]))  # noqa: PTH111, PTH118
         if "findings_severity" in values:
             values["findings_severity"] = {**self.findings_severity, **values["findings_severity"]}
         if "lints" in values:

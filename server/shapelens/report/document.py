@@ -13,7 +13,7 @@ from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.shapes import has_tensor, shape_text
 from shapelens.batch import Analysed
-from shapelens.protocol import LayerSeen, Observation, Trace, Value
+from shapelens.protocol import ExampleRun, LayerSeen, Observation, Trace, Value
 from shapelens.source.positions import Span
 
 VERSION = 1  # of the document; it changes when a field changes its meaning or goes
@@ -42,8 +42,8 @@ def _examples(analysed: Analysed) -> list[dict[str, Any]]:
         {
             "class": run.target,
             "expression": run.expression,
-            "evidence": "importing file" if run.file else run.evidence or evidence.get((run.target, run.expression), ""),
-            "where": Path(run.file).name if run.file else run.where,
+            "evidence": _evidence(analysed, run) or evidence.get((run.target, run.expression), ""),
+            "where": Path(run.file).name if run.file not in ("", analysed.path) else run.where,
             "doubtful": run.doubtful,
             "others": [{"expression": each.expression, "evidence": each.evidence, "where": each.where} for each in run.others],
             "dims": run.dims,
@@ -51,6 +51,12 @@ def _examples(analysed: Analysed) -> list[dict[str, Any]]:
         }
         for run in analysed.trace.examples
     ]
+
+
+def _evidence(analysed: Analysed, run: ExampleRun) -> str:
+    if run.file == analysed.path:  # It was followed as a program, or a step of it was called beside the examples.
+        return run.evidence if run.target else "program"
+    return "importing file" if run.file else run.evidence
 
 
 # --- observations ---

@@ -171,6 +171,16 @@ class Module:
                 return _moved(item.statement.lines[index], shift)
         return None
 
+    def scope_at(self, position: Position) -> str:
+        """The outermost function around a position by its qualified name ("Net.forward"), else the class, else ""."""
+        offset = self.lines.offset(position)
+        for item in self._around(offset):
+            at = offset - item.start + item.statement.base
+            number = bisect_right(item.statement.lines, at, key=lambda line: line.line_start) - 1
+            if item.start <= offset < item.end and number >= 0:
+                return item.statement.function_around(number) or item.statement.class_around(number) or ""
+        return ""
+
     def _calls(self, position: Position) -> list[Call]:
         reader = self._reader(self.lines.offset(position))
         return reader.calls if reader else []

@@ -31,6 +31,11 @@ class TopLevelStatement:
         """The outermost function in whose body a logical line is, by qualified name; None where it is in none."""
         return next((name for first, last, name in self._functions if first < number <= last), None)
 
+    def class_around(self, number: int) -> str | None:
+        """The innermost class in which a logical line is, its head included, by qualified name; None where it is in none."""
+        around = [cls for cls in self.classes if cls.head.line <= number <= cls.last_line]
+        return max(around, key=lambda cls: cls.head.line).qualname if around else None
+
     @cached_property
     def _functions(self) -> list[tuple[int, int, str]]:
         """The functions that are in no other one: their first and last logical lines, and their qualified names."""

@@ -27,6 +27,7 @@ class Editor:
         self._server = server
         self.places = Places(documents if documents is not None else {})
         self._in_cells: dict[str, object] = {}  # by the URI of a cell: its version and what is shown in it
+        self.faint: Callable[[Document, Sequence[Finding]], Sequence[Finding]] = lambda document, findings: findings  # known ones as hints
         self.on_shown: Callable[[], None] | None = None  # called when something else is shown
         self.wants_status = False  # whether it has a place for `shapelens/status`
         self._status: tuple[str, str, str] | None = None
@@ -62,6 +63,7 @@ class Editor:
     # --- client.Client ---
 
     def publish(self, document: Document, findings: Sequence[Finding]) -> None:
+        findings = self.faint(document, findings)
         if isinstance(document, NotebookDocument):
             self._publish_cells(document, findings)
         else:

@@ -21,6 +21,7 @@ from shapelens.lsp.server.display_recorder import DisplayRecorder
 from shapelens.lsp.server.editor import Editor
 from shapelens.lsp.server.places import Places
 from shapelens.lsp.session import Session
+from shapelens.lsp.workspace.baselines import Baselines
 
 if TYPE_CHECKING:
     from pygls.io_ import AsyncWriter, Writer
@@ -136,6 +137,7 @@ class Server(LanguageServer):
         self.editor = Editor(self)
         self.session = Session(self.editor, interpreter, workers, location.opened())
         self.editor.places = Places(self.session.documents)
+        self.editor.faint = Baselines(self.session.workspace.configuration).faint
         self.display_recorder: DisplayRecorder | None = None
         if proxy is not None and proxy.display_cache is not None:
             self.display_recorder = DisplayRecorder(self.session, self.editor, self.protocol._converter, proxy.display_cache)
