@@ -2,6 +2,9 @@
 //
 //     node scripts/package.mjs            the package, unless it is up to date
 //     node scripts/package.mjs --unpacked only what a development host loads: out/ and bundled/
+//     node scripts/package.mjs --targets  one package more for each platform, without the native modules of the others
+//
+// The same files give the same bytes: times in the package are SOURCE_DATE_EPOCH, or those of the last commit.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
@@ -11,6 +14,14 @@ import * as esbuild from 'esbuild';
 
 const extension = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 process.chdir(extension);
+// The names of platforms in the marketplace, and what their native modules are called.
+const TARGETS = {
+    'linux-x64': 'x86_64-linux-gnu.so',
+    'linux-arm64': 'aarch64-linux-gnu.so',
+    'darwin-arm64': 'darwin.so',
+    'win32-x64': 'win_amd64.pyd',
+};
+process.env.SOURCE_DATE_EPOCH ??= lastCommit();
 const { name, version } = JSON.parse(fs.readFileSync('package.json', 'utf8'));
 const vsix = `${name}-${version}.vsix`;
 const unfinished = path.join('out', 'unfinished.vsix');
@@ -37,15 +48,37 @@ if (!process.argv.includes('--unpacked')) {
     if (fs.existsSync(vsix) && fs.existsSync(stamp) && fs.readFileSync(stamp, 'utf8') === state) {
         console.log(`${vsix} is up to date`);
     } else {
-        // The project has no public address yet, which vsce would otherwise want for the links of the README.
-        run(process.execPath, [path.join('node_modules', '@vscode', 'vsce', 'vsce'), 'package', '--no-dependencies', '--allow-missing-repository', '--no-rewrite-relative-links', '--out', unfinished]);
-        // In one step, so that nobody installs half a package.
-        fs.renameSync(unfinished, vsix);
-        for (const old of fs.readdirSync('.').filter((file) => file.endsWith('.vsix') && file !== vsix)) {
+        for (const old of fs.readdirSync('.').filter((file) => file.endsWith('.vsix'))) {
             fs.rmSync(old);
         }
+        makePackage(vsix, []);
         fs.writeFileSync(stamp, state);
-        console.log(`${vsix}: ${(fs.statSync(vsix).size / 1e6).toFixed(1)} MB`);
+    }
+}
+if (process.argv.includes('--targets')) {
+    for (const [target, suffix] of Object.entries(TARGETS)) {
+        const others = Object.values(TARGETS).filter((other) => other !== suffix);
+        const ignored = path.join('out', `${target}.vscodeignore`);
+        fs.writeFileSync(ignored, [fs.readFileSync('.vscodeignore', 'utf8').trimEnd(), ...others.map((other) => `bundled/libcst/**/native.*${other}`), ''].join('\n'));
+        makePackage(`${name}-${target}-${version}.vsix`, ['--target', target, '--ignoreFile', ignored]);
+    }
+}
+
+/** Make one package. */
+function makePackage(file, options) {
+    // The project has no public address yet, which vsce would otherwise want for the links of the README.
+    run(process.execPath, [path.join('node_modules', '@vscode', 'vsce', 'vsce'), 'package', '--no-dependencies', '--allow-missing-repository', '--no-rewrite-relative-links', ...options, '--out', unfinished]);
+    // In one step, so that nobody installs half a package.
+    fs.renameSync(unfinished, file);
+    console.log(`${file}: ${(fs.statSync(file).size / 1e6).toFixed(1)} MB`);
+}
+
+/** When the last commit was made, in seconds; a fixed time outside of a repository. */
+function lastCommit() {
+    try {
+        return execFileSync('git', ['log', '-1', '--format=%ct'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+    } catch {
+        return '1767225600';
     }
 }
 

@@ -1,0 +1,81 @@
+"""What is published: the wheel and the source distribution, installed as a user installs them, and one version everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from shapelens import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+RECIPE = ROOT / "fixtures" / "recipe" / "recipe.py"
+EPOCH = "1767225600"
+
+
+def build(folder: Path) -> list[Path]:
+    """The wheel, then the source distribution."""
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+def test_there_is_one_version() -> None:
+    spec = importlib.util.spec_from_file_location("set_version", ROOT / "tools" / "set_version.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert {place: {__version__} for place in module.versions()} == module.versions()
+
+
+def test_the_wheel_holds_the_server_and_nothing_else(built: list[Path]) -> None:
+    wheel, source = built
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    tracked = subprocess.run(
+        ["git", "ls-files", "server/shapelens"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert {name for name in names if ".dist-info/" not in name} == {name.removeprefix("server/") for name in tracked}
+    with tarfile.open(source) as archive:
+        tops = {name.split("/")[1] for name in archive.getnames() if name.count("/")}
+    assert {"server", "README.md", "LICENSE", "pyproject.toml"} <= tops and not tops & {"tests", "vscode-extension", "fixtures"}
+
+
+def test_the_same_commit_gives_the_same_bytes(built: list[Path], tmp_path: Path) -> None:
+    again = build(tmp_path)
+    assert [hashlib.sha256(file.read_bytes()).hexdigest() for file in built] == [
+        hashlib.sha256(file.read_bytes()).hexdigest() for file in again
+    ]
+
+
+def test_the_installed_wheel_shows_the_recipe(built: list[Path], tmp_path: Path) -> None:
+    """Its dependencies come from this environment; only what the wheel itself brings is new."""
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(tmp_path / "venv")], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--disable-pip-version-check", "--target"]
+    subprocess.run([*install, str(tmp_path / "site"), str(built[0])], check=True, capture_output=True)
+    # The packages that it needs, but not the editable ShapeLens of this environment.
+    needs = [path for path in sys.path if path.endswith("site-packages")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), *needs])}
+    code = "import sys, shapelens.cli as cli; sys.argv[0] = 'shapelens'; cli.main()"
+    command = [str(python), "-c", code, "show", str(RECIPE), "--interpreter", sys.executable]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", env=environment)
+    assert done.returncode == 0 and "→ [B, 6, 28, 28]" in done.stdout, done.stderr
+    where = subprocess.run(
+        [str(python), "-c", "import shapelens; print(shapelens.__file__)"], capture_output=True, text=True, env=environment
+    )
+    assert where.stdout.startswith(str(tmp_path / "site"))
