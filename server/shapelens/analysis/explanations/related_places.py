@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from shapelens.protocol import LayerSeen, Mismatch, Observation
 from shapelens.source.positions import Span
 
 MOST_CALLERS = 4  # of a mismatch deep in calls that are shown
+MOST_VARIABLES = 3  # of one expression, whose assignments are shown
 MOST_MAKERS = 3  # constructor calls that are shown for one call of a layer
 
 
@@ -114,6 +116,76 @@ def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
         place = places.locate(layer.span)
         if place is not None:
             yield related_place(places, place, f"{layer_name(layer)} is built here")
+
+
+def names_read(places: Places, mismatch: Mismatch, said: Iterable[Related]) -> Iterable[Related]:
+    """Where the variables got their values that the failed expression reads, and the calls that led to it; statements of which a part is
+    `said` already are left out."""
+    known = [(each.file, each.span) for each in said]
+    for span in _from_inside(mismatch)[: MOST_CALLERS + 1]:
+        place = places.locate(span)
+        if place is None:
+            continue
+        for name in _variables(place)[:MOST_VARIABLES]:
+            made = _last_assignment(places, name, span, mismatch.example)
+            where = places.locate(made.statement) if made is not None else None
+            if made is not None and where is not None and where.span != place.span:
+                shapes = ", ".join(dict.fromkeys(shape_text(value) for value in made.values if value.kind == "tensor"))
+                related = related_place(places, where, f"{name} is {shapes} here")
+                if not any(file == related.file and where.span.start <= part.start and part.end <= where.span.end for file, part in known):
+                    yield related
+
+
+def unreduced(places: Places, mismatch: Mismatch) -> Iterable[Related]:
+    """Where the layer was built without a reduction whose loss `backward()` starts from."""
+    argument = reduction(places, mismatch)
+    if argument is not None:
+        yield related_place(places, argument, "the loss is not reduced")
+
+
+def reduction(places: Places, mismatch: Mismatch) -> ArgumentPlace | None:
+    """The argument `reduction` of the layer that gave the loss which `backward()` starts from."""
+    given = mismatch.inputs[0].shape if mismatch.code == "backward-scalar" and mismatch.inputs else None
+    for layer in places.trace.layers if given is not None else ():
+        place = places.locate(layer.span) if layer.class_name.endswith("Loss") else None
+        call = place.module.call_at(place.span) if place is not None else None
+        if place is None or call is None or not any(seen.output.shape == given for seen in layer.calls):
+            continue
+        argument = next((each for each in call.arguments if each.keyword == "reduction"), None)
+        if argument is not None:
+            return ArgumentPlace(place.file, place.module, call, argument)
+    return None
+
+
+def _variables(place: Place) -> list[str]:
+    """The names that an expression reads, but for what it calls."""
+    try:
+        tree = ast.parse(f"({place.module.lines.text_of(place.span)})", mode="eval")
+    except (SyntaxError, ValueError):
+        return []
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return list(dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called))
+
+
+def _last_assignment(places: Places, name: str, before: protocol.Span, example: int) -> Observation | None:
+    """The last statement above a place of the same function that gave a variable a tensor."""
+    found = [
+        seen
+        for seen in places.trace.observations
+        if (seen.kind, seen.name, seen.example) == ("assign", name, example)
+        and seen.span.file == before.file
+        and seen.span.line < before.line
+        and seen.statement is not None
+        and any(value.kind == "tensor" for value in seen.values)
+    ]
+    inside = _function_at(places, before, example)
+    return max((seen for seen in found if inside in (seen.function, None)), key=lambda seen: seen.span.line, default=None)
+
+
+def _function_at(places: Places, span: protocol.Span, example: int) -> str | None:
+    """The function that an expression was seen in."""
+    near = (seen for seen in places.trace.observations if seen.span.line == span.line and seen.span.file == span.file)
+    return next((seen.function for seen in near if seen.example == example), None)
 
 
 def _called_at(places: Places, span: protocol.Span) -> list[LayerSeen]:

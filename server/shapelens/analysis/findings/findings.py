@@ -20,8 +20,10 @@ from shapelens.analysis.explanations.related_places import (
     distinct_places,
     example_call,
     makers,
+    names_read,
     origins,
     related_place,
+    unreduced,
 )
 from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lints import lints
@@ -164,6 +166,7 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         *suspected(places, first),
         *example_call(places, first),
     ]
+    related += names_read(places, first, related)
     message, severity = in_size_message(places, group), codes.severity(first.code)
 
     def candidates() -> list[Fix]:
@@ -214,9 +217,11 @@ def _operations(places: Places) -> list[Finding]:
             *calls(places, mismatch, span),
             *origins(places, mismatch),
             *makers(places, mismatch),
+            *unreduced(places, mismatch),
             *suspected(places, mismatch),
             *example_call(places, mismatch),
         ]
+        around += names_read(places, mismatch, around)
         related, severity = distinct_places(around, span), codes.severity(mismatch.code)
         candidates = partial(_of_operation, places, mismatch)
         finding = Finding(

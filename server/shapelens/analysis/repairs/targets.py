@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from shapelens.analysis.explanations.expression_parts import Part, parts_of
 from shapelens.analysis.explanations.operation_messages import LOSSES, failed_at
+from shapelens.analysis.explanations.related_places import reduction
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.protocol import Mismatch, Value
+from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
 
@@ -32,7 +34,7 @@ def target_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     if place is None or place != places.locate(mismatch.span):
         return []
     if mismatch.code == "backward-scalar":
-        return list(_reduced(place))
+        return [*_with_reduction(places, mismatch), *_reduced(place)]
     if mismatch.code == "detached-loss":
         return list(_attached(places, mismatch))
     name = mismatch.operation
@@ -118,6 +120,13 @@ def _with_equal_dims(place: Place, given: Span, target: Span, sizes: Shape, want
         dim = fitting[-1]
         yield appended(place, high, f"squeeze({dim})", "Take the dim of size 1 away")
         yield appended(place, low, f"unsqueeze({dim})", "Add the dim of size 1")
+
+
+def _with_reduction(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
+    argument = reduction(places, mismatch)
+    if argument is not None and argument.argument is not None:
+        edit = replace_argument(argument.module, argument.call, argument.argument, "reduction", '"mean"')
+        yield Fix('Change reduction to "mean"', [edit], argument.file)
 
 
 def _reduced(place: Place) -> Iterator[Fix]:
