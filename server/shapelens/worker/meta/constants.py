@@ -1,6 +1,8 @@
 """What stays real and what is data: tensors that follow from constants keep their values as long as they are small.
 
 All others are on the meta device, whatever device user code names, and it is told that they are on the CPU.
+An operation on real tensors alone gives a real one, and one that also gets a meta tensor gives a meta one (`together` in mode.py): only the
+functions that make tensors, or move them to a device, have rules here.
 """
 
 from __future__ import annotations
