@@ -140,7 +140,7 @@ class Run:
     brief: bool = False  # but only where something is to be said of the code
     search: Optional[Search] = None  # None: only `examples` are run
     findings_first: bool = False  # traces of stages "first" and "findings" are wanted as soon as it is known what is wrong
-    known: List[ExampleRequest] = field(default_factory=list)  # of classes, as they were run: their other methods are called like that
+    known: List[ExampleRequest] = field(default_factory=list)  # as they were run: of classes, whose methods are called so, and of functions
     program: float = 0.0  # seconds for which the document is followed as a program after its examples; 0: not at all
     background: bool = False  # nobody waits for it: what is ready for the next run stays ready
     profile: Optional[ProfileRequest] = None  # only the model of the one example is wanted, as a whole: answered by `Profiled`
@@ -219,7 +219,7 @@ class Traced:
     """The trace so far. stage: "partial" (still running), "first" (still running, of what is wrong the first mismatch, and nothing else),
     "findings" (what is wrong, and nothing else), "given" (the examples that were asked for are complete, others are being looked for),
     "run" (complete, findings final), "named" (dims named as well; there may be no "run" before it), "program" (with what
-    the program saw)."""
+    the program saw; more may follow, with what its functions saw)."""
 
     run_id: int
     stage: str

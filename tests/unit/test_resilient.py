@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shapelens.worker.rewrite.resilient import ERRORS, FAILED, GOES_ON, MISSING, STEPS, resilient
+from shapelens.worker.rewrite.resilient import ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, resilient
 from shapelens.worker.rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
 
 
@@ -26,6 +26,9 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         MISSING: lambda name: f"no {name}",
         STEPS: lambda iterable, line, pattern: iterable if iterable != "unknown" else [],
         GOES_ON: lambda line: True,
+        ITEMS: lambda iterable, pattern: iterable,
+        MARK: lambda: 0,
+        LISTED: lambda mark, made: made,
         VALUE: lambda number, value: value,
         SCALAR: lambda number, value: value,
         NAMES: lambda number, *values: True,

@@ -12,8 +12,8 @@ _LIBRARIES = re.compile(
 )
 # What a statement begins with that only defines: following it shows nothing.
 _DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
-# Methods of a module that are called after its example; the worker has the whole list (worker/program/steps.py).
-_STEPS = re.compile(r"def \w*(?:step|loss\w*|sample|generate|reconstruct|inference|encode|decode|predict)\(")
+# A function, or a method of a module that is called after its example; the worker has the whole list (worker/program/steps.py).
+_CALLED = re.compile(r"^def |def \w*(?:step|loss\w*|sample|generate|reconstruct|inference|encode|decode|predict)\(", re.MULTILINE)
 
 
 def is_program(module: Module) -> bool:
@@ -21,4 +21,4 @@ def is_program(module: Module) -> bool:
     if _LIBRARIES.search(module.text) is None:
         return False
     does_something = any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
-    return does_something or _STEPS.search(module.text) is not None
+    return does_something or _CALLED.search(module.text) is not None

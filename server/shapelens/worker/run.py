@@ -107,8 +107,7 @@ class Stages:
 
     def _follow_program(self) -> None:
         if self.run.program:
-            follow_program(self.runner)
-            self.send(Traced(self.run.run_id, "program", self.trace))
+            follow_program(self.runner, lambda: self.send(Traced(self.run.run_id, "program", self.trace)))
 
     def _load(self, load: Load) -> bool:
         """Load the document; whether that is possible."""

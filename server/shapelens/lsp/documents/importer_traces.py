@@ -52,6 +52,10 @@ class ImporterTraces:
         reached = [run.reached for run in self._program.trace.examples]
         return changed is not None and all(names is not None and changed.isdisjoint(names) for names in reached)
 
+    def functions_called(self) -> list[protocol.ExampleRun]:
+        """The examples with which functions were called when the document was last followed as a program."""
+        return [run for run in self._program.trace.examples if run.target] if self._program is not None else []
+
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through the document. Returns whether there was a trace of it."""
         return self._by_file.pop(file, None) is not None

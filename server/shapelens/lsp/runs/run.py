@@ -78,11 +78,8 @@ class Runner:
         """Follow an open document as a program, beside the process that is ready for its next run."""
         repeatable = self._to_send(document, results, None)
         own = results.analysis.own
-        known = (
-            [protocol.ExampleRequest(each.target, each.expression) for each in own.examples if each.error is None]
-            if own is not None
-            else []
-        )
+        ran = [*(own.examples if own is not None else []), *document.importer_traces.functions_called()]
+        known = [protocol.ExampleRequest(each.target, each.expression) for each in ran if each.error is None]
         run = replace(repeatable.run, examples=[], known=known, program=PROGRAM_SECONDS, background=True, findings_first=False)
         await self._send(document, results, replace(repeatable, run=run), on_behalf_of=document)
 

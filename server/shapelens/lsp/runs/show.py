@@ -135,7 +135,6 @@ class Presenter:
         document.end_program(seen)
         self.publish(document, seen.findings)
         self.show_hints(document, seen)
-        self.seek_fixes(document)
 
     def show_elsewhere(self, trace: protocol.Trace, others: Others, run: RepeatableRun | None, *, hints: bool) -> None:
         """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""

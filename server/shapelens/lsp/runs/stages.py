@@ -64,21 +64,31 @@ class ImporterRun(RunResults):
 
 
 class ProgramRun(RunResults):
-    """An open document followed as a program: what that saw is shown when it has ended."""
+    """An open document followed as a program: what that saw is shown at once, and again with what its functions saw."""
 
     def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others) -> None:
         super().__init__(presenter, analysis, others)
         self._document = document
         self._newest: protocol.Trace | None = None
+        self._shown: protocol.Trace | None = None
 
     def take(self, traced: protocol.Traced) -> None:
         """The run has told of a stage."""
         self._newest = traced.trace
+        if traced.stage == "program":
+            self._show()
 
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run. What it has seen until a limit ended it is shown as well."""
         super().finish(finished)
-        if self.run is not None and not self.cancelled and self._presenter.is_current(self._document, self.analysis):
+        if not self.cancelled:
+            if self._newest is None or self._newest is not self._shown:
+                self._show()
+            self._presenter.seek_fixes(self._document)
+
+    def _show(self) -> None:
+        self._shown = self._newest
+        if self.run is not None and self._presenter.is_current(self._document, self.analysis):
             self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
 
 

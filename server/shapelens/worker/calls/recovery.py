@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ...protocol import Mismatch
-from ..meta import expected_shapes
+from ..meta import expected_shapes, op_cache
 from ..meta.mode import NEEDS_DATA, FailedTorchCall, MetaMode, NotRecovered, made
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
@@ -20,6 +20,7 @@ from ..trace.provenance import follows_failure, tensors_in
 from ..trace.recorder import Seen
 from ..trace.value_summary import HALF_BUILT, LAYER, STAND_IN, VAGUE, key_of, value_of
 from ..unknown import unknown_sizes
+from ..unknown.stand_ins import holds_absent
 from .exception_handlers import would_be_caught
 from .mismatches import mismatch_of
 from .size_conflicts import known_sizes_clash
@@ -58,7 +59,8 @@ class Recovery:
         trail = self._trail(error)
         with _plainly():
             changed = _changed(function, args, kwargs)
-            shapes = None if self._is_vague(args, kwargs) else expected_shapes.shapes_of(function, args, kwargs)
+            is_told = not self._is_vague(args, kwargs) and (not _is_given_absent(args, kwargs) or expected_shapes.keeps_first(function))
+            shapes = expected_shapes.shapes_of(function, args, kwargs) if is_told else None
             # That there is no meta kernel says nothing about the code; it is said only where nothing is known of the result.
             if not (is_unable(error) and (changed is not None or shapes is not None)) and not self._follows(args, kwargs, function):
                 self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))
@@ -152,7 +154,7 @@ class Recovery:
 
     def _follows(self, args: Args, kwargs: Kwargs, function: Optional[Callable[..., Any]] = None) -> bool:
         """Whether a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
-        if self._is_vague(args, kwargs):
+        if self._is_vague(args, kwargs) or _is_given_absent(args, kwargs):
             return True
         if not unknown_sizes.state.met:
             return False
@@ -190,6 +192,11 @@ class Recovery:
             tensor.__dict__[STAND_IN] = True
             out.append(tensor)
         return out[0] if len(out) == 1 else tuple(out)
+
+
+def _is_given_absent(args: Args, kwargs: Kwargs) -> bool:
+    """Whether an operation of a program is given something of which nothing is known. An example that is, has not the right inputs."""
+    return op_cache.state.assumes_gradients and (holds_absent(args) or holds_absent(kwargs.values()))
 
 
 def is_unable(error: Exception) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from types import CodeType, SimpleNamespace
+from types import CodeType
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
@@ -12,6 +12,7 @@ import torch
 from ..trace.frames import EXAMPLE_FILE
 from ..trace.provenance import INPUT
 from ..trace.value_summary import ORIGIN
+from .offered_names import offered, unknown
 
 SHORTHANDS = {
     "f32": torch.float32,
@@ -28,7 +29,7 @@ SHORTHANDS = {
     "c128": torch.complex128,
 }
 MAKE = "__shapelens_make__"
-_OFFERED = {"torch": torch, "nn": torch.nn, "SimpleNamespace": SimpleNamespace}  # where the file itself has no such name
+_OFFERED = offered()
 
 # A dim of a tensor as it was made: its name, or the size itself.
 Dim = Tuple[Optional[str], int]
@@ -57,8 +58,8 @@ class _ShorthandRewriter(ast.NodeTransformer):
 
 
 class Namespace(Dict[str, Any]):
-    """The globals of an expression: the file's names, then torch, nn, SimpleNamespace and the package that the file is in, and the dims
-    that were named so far.
+    """The globals of an expression: the file's names, then those that are offered (offered_names.py) and the package that the file is in,
+    and the dims that were named so far.
     """
 
     def __init__(self, module_names: Mapping[str, Any]) -> None:
@@ -71,6 +72,8 @@ class Namespace(Dict[str, Any]):
         except KeyError:
             if name in _OFFERED:
                 return _OFFERED[name]
+            if name == "unknown":
+                return unknown()
             if name in sys.modules and name == package_of(self._module_names):
                 return sys.modules[name]
             raise

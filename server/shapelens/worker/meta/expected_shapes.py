@@ -79,6 +79,12 @@ def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optio
     return None
 
 
+def keeps_first(function: Callable[..., Any]) -> bool:
+    """Whether the shape of a result is that of the known operand, or follows from the function alone, also where others are unknown."""
+    name = getattr(function, "__name__", "")
+    return name in SAME | BINARY | COMPARE or name.endswith(("_loss", "entropy", "_logits")) or name in ("kl_div", "view", "reshape")
+
+
 def dtype_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> torch.dtype:
     """The dtype of a torch function's result."""
     name = getattr(function, "__name__", "")

@@ -20,6 +20,7 @@ from ..trace import provenance
 from ..trace.remarks import WATCHED, Remarks
 from ..trace.value_summary import STAND_IN, VAGUE
 from ..unknown import unknown_sizes
+from ..unknown.stand_ins import holds_absent
 from . import eager_checks, op_cache, second_opinion
 
 Tensor = torch.Tensor
@@ -90,6 +91,7 @@ class MetaMode(TorchFunctionMode):
         if func in ASKS and func not in SPECIAL:
             return func(*args, **kwargs) if kwargs else func(*args)
         kwargs = kwargs or {}
+        as_given = args
         if unknown_sizes.state.met and func not in OF_VALUES:  # Comparing one of them would be a condition of the user's.
             args = unknown_sizes.as_plain(args)
         if op_cache.only_fills(func, args, kwargs):
@@ -114,7 +116,7 @@ class MetaMode(TorchFunctionMode):
                 if numbers is not None:
                     return self.__torch_function__(func, types, numbers, kwargs)
             opinion = second_opinion.ask(func, *given) if func not in GRADIENTS else None
-            if opinion is not None and opinion.error is None:
+            if opinion is not None and opinion.error is None and opinion.result is not NotImplemented:
                 return self._accepted(func, args, kwargs, opinion.result)
             if (
                 opinion is not None
@@ -127,7 +129,7 @@ class MetaMode(TorchFunctionMode):
                 self.failure = FailedTorchCall(getattr(func, "__name__", ""), list(provenance.tensors_in([args, kwargs])), error)
             if self.recover is not None and not self.inside_layer:
                 try:
-                    result = self.recover(func, *given, error)
+                    result = self.recover(func, as_given if holds_absent(as_given) else given[0], given[1], error)
                 except NotRecovered:
                     pass
                 else:

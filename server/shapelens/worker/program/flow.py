@@ -17,7 +17,7 @@ import torch
 
 from ..calls.exception_handlers import handled_by_user
 from ..meta.gradients import training
-from ..rewrite.resilient import ERRORS, FAILED, GOES_ON, MISSING, STEPS, Pattern
+from ..rewrite.resilient import ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, Pattern
 from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent
@@ -33,11 +33,13 @@ class Flow:
     def __init__(self, missing: Callable[[str], Any], on_failure: Callable[[BaseException, FrameType, int], None]) -> None:
         self._missing = missing
         self._on_failure = on_failure
+        self._unknown_items = 0  # comprehensions that went through something unknown
         self._loops: Dict[Tuple[int, int], _Loop] = {}  # `while` loops under way, by frame and line
 
     def names(self) -> Dict[str, Any]:
         """The functions by the names that resilient code has for them."""
-        return {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
+        names = {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
+        return {**names, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
 
     def failed(self, error: BaseException, line: int) -> Any:
         """A statement has failed: what takes the place of its value. Raises the error where user code around it expects it to be raised."""
@@ -68,6 +70,19 @@ class Flow:
         if count == 0 and _is_unknown(iterable):
             yield _fitted(absent("an item", "definition"), pattern)
             unknown_sizes.cut_short(loop.gathered())
+
+    def items(self, iterable: Any, pattern: Pattern) -> Any:
+        """The items that a comprehension takes; a stand-in of the form that its targets have where nothing is known of the items."""
+        if not is_absent(iterable):
+            return iterable
+        self._unknown_items += 1
+        return (_fitted(absent("an item", "definition"), pattern),)
+
+    def listed(self, mark: int, made: List[Any]) -> List[Any]:
+        """The list that a comprehension has made: of unknown length where it went through something unknown since `mark`."""
+        if self._unknown_items != mark:
+            unknown_sizes.cut_short([made])
+        return made
 
     def goes_on(self, line: int) -> bool:
         """Whether a `while` takes another turn."""

@@ -37,6 +37,7 @@ class Program:
     def __init__(self, file: str, text: str, loaded: ModuleType, recorder: Recorder) -> None:
         self.file = file
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
+        self.names: Dict[str, Any] = {}  # of the program, once it was followed
         self._text = text
         self._loaded = loaded
         self._statements = _compiled(file, text, recorder)
@@ -44,7 +45,8 @@ class Program:
     def follow(self, seconds: float) -> bool:
         """Execute the statements for so many seconds at most; whether that was enough. Raises what ends a run."""
         flow = Flow(self._missing, self._failed)
-        with self._as_main() as names, _gradients_assumed():
+        with self._as_main() as names, gradients_assumed():
+            self.names = names
             names.update(flow.names())
             try:
                 with within(seconds):
@@ -89,7 +91,8 @@ def _says_nothing(*args: Any, **kwargs: Any) -> str:
 
 
 @contextlib.contextmanager
-def _gradients_assumed() -> Iterator[None]:
+def gradients_assumed() -> Iterator[None]:
+    """Meanwhile `backward` costs nothing, and what it would have done is known."""
     state = op_cache.state
     before, state.assumes_gradients, training.steps = state.assumes_gradients, True, 0
     try:

@@ -7,25 +7,33 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Callable
 
 from ...protocol import ExampleRun
 from ...traces import PROGRAM
 from ..evaluation.example_runner import ExampleRunner
 from ..meta.gradients import training
 from ..shims import file_access
+from .class_examples import class_examples
+from .functions import FunctionCalls, functions_shown
 from .optimizers import Optimizers
 from .program import Program
 from .steps import call_steps
+from .unknown_inputs import UnknownInputs
 
 
-def follow_program(runner: ExampleRunner) -> None:
-    """Follow the document for `run.program` seconds, and add what it saw to the trace. Raises what ends a run."""
+def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
+    """Follow the document for `run.program` seconds, and add what it saw to the trace; `tell` is called when the trace has more to show.
+
+    Raises what ends a run.
+    """
     run, trace, evaluation = runner.run, runner.trace, runner.evaluation
     start = time.perf_counter()
     program = Program(run.file, run.text, sys.modules[runner.names["__name__"]], runner.recorder)
     example = ExampleRun("", "", evidence=PROGRAM)
     trace.examples.append(example)
-    evaluation.watch_anew()
+    examples = class_examples(runner)
+    evaluation.watch_anew().of_unknown = UnknownInputs(runner, {each.target: each for each in examples}, run.program / 3).call
     runner.recorder.reached = set()
     evaluation.start(len(trace.examples) - 1)
     optimizers = Optimizers(evaluation.frames)
@@ -45,4 +53,10 @@ def follow_program(runner: ExampleRunner) -> None:
         found.remarks += optimizers.remarks(evaluation.calls, len(trace.examples) - 1) if training.steps else []
     runner.record(found)
     trace.remarks += found.remarks
+    tell()
+    shown = functions_shown(runner, set(found.sites))
     call_steps(runner, set(example.reached or ()), run.program - example.seconds)
+    left = run.program - (time.perf_counter() - start)
+    known = {request.target: request.expression for request in run.known}
+    FunctionCalls(runner, program, examples, known, left).call(shown)
+    tell()

@@ -6,17 +6,16 @@ ways to call it the first counts in which nothing is wrong; where there is none,
 
 from __future__ import annotations
 
-import ast
 import inspect
-import re
 import time
 from functools import partial
-from typing import Any, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, Iterator, Optional, Set
 
-from ...protocol import ExampleRequest, ExampleRun
+from ...protocol import ExampleRun
 from ..evaluation.example_runner import ExampleRunner
 from ..evaluation.expression import compile_expression, evaluate
 from ..sandbox.limits import TooLong, within
+from .class_examples import ClassExample, class_of, taken_apart, targets_of, with_names_once
 
 STEPS = (
     *("training_step", "validation_step", "test_step", "predict_step", "shared_step", "compute_loss", "loss_function", "loss"),
@@ -32,19 +31,11 @@ LONGEST_TRIAL = 0.5  # seconds
 MOST_TRIALS = 12  # of one step
 
 
-class _Given(NamedTuple):
-    """An example of a class, taken apart: the text that builds the model, and those of the arguments of `forward`."""
-
-    model: str
-    arguments: List[str]
-    output: Optional[str]  # a shorthand for a tensor like what `forward` gives
-
-
 def call_steps(runner: ExampleRunner, reached: Set[str], seconds: float) -> None:
     """Call the steps that are not among the functions which were `reached`, for so many seconds, and add what they saw to the trace."""
     end = time.perf_counter() + seconds
     for request in runner.run.known:
-        cls = _class_of(runner, request.target)
+        cls = class_of(runner, request.target)
         for name in STEPS:
             function = getattr(cls, name, None)
             if function is None or not _is_own(function, runner.run.file) or "%s.%s" % (request.target, name) in reached:
@@ -52,7 +43,7 @@ def call_steps(runner: ExampleRunner, reached: Set[str], seconds: float) -> None
             left = end - time.perf_counter()
             if left <= 0:
                 return
-            given = _taken_apart(runner, request)
+            given = taken_apart(runner, request)
             if given is None:
                 break
             try:
@@ -64,65 +55,17 @@ def call_steps(runner: ExampleRunner, reached: Set[str], seconds: float) -> None
                 return
 
 
-def _class_of(runner: ExampleRunner, target: str) -> Any:
-    """The class of the document that an example belongs to; None where it is not there."""
-    outer, *inner = target.split(".")
-    try:
-        found = runner.names[outer]
-    except KeyError:
-        return None
-    for name in inner:
-        found = getattr(found, name, None)
-    return found
-
-
 def _is_own(function: Any, file: str) -> bool:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code is not None and code.co_filename == file
 
 
-def _taken_apart(runner: ExampleRunner, request: ExampleRequest) -> Optional[_Given]:
-    try:
-        tree = ast.parse(request.expression.strip(), mode="eval").body
-    except SyntaxError:
-        return None
-    if not isinstance(tree, ast.Call) or tree.keywords or not isinstance(tree.func, (ast.Call, ast.Name)):
-        return None
-    output: List[Any] = []
-    with_output = compile_expression("__shapelens_output__(%s)" % request.expression)
-    names = _NamesAndMore(runner.names, {"__shapelens_output__": output.append})
-    runner.evaluation.run(runner.evaluation.start, partial(evaluate, with_output, names, {}, {}), tried=True)
-    first = output[0][0] if output and isinstance(output[0], (tuple, list)) and output[0] else output[0] if output else None
-    shape = None if first is None or not hasattr(first, "shape") else _shorthand(first, ast.unparse(tree))
-    return _Given(ast.unparse(tree.func), [ast.unparse(argument) for argument in tree.args], shape)
-
-
-class _NamesAndMore(dict):  # type: ignore[type-arg]
-    """The names of a document, and some more."""
-
-    def __init__(self, names: Any, more: Any) -> None:
-        super().__init__(more)
-        self._names = names
-
-    def __missing__(self, name: str) -> Any:
-        return self._names[name]
-
-
-def _shorthand(tensor: Any, expression: str) -> str:
-    """`f32[B, 10]`: a tensor like this one, of the same batch as the example's."""
-    dtype = {"torch.float32": "f32", "torch.float16": "f16", "torch.bfloat16": "bf16", "torch.int64": "i64"}.get(str(tensor.dtype), "f32")
-    sizes = [str(int(size)) for size in tensor.shape]
-    if sizes and "B:%s" % sizes[0] in expression:
-        sizes[0] = "B:%s" % sizes[0]
-    return "%s[%s]" % (dtype, ", ".join(sizes) or "()")
-
-
-def _one_that_fits(runner: ExampleRunner, function: Any, name: str, given: _Given) -> Optional[str]:
+def _one_that_fits(runner: ExampleRunner, function: Any, name: str, given: ClassExample) -> Optional[str]:
     """The expression of the first call in which nothing is wrong."""
     for number, arguments in enumerate(_ways(function, given)):
         if number >= MOST_TRIALS:
             return None
-        expression = _with_names_once("%s.%s(%s)" % (given.model, name, arguments))
+        expression = with_names_once("%s.%s(%s)" % (given.model, name, arguments))
         try:
             code = compile_expression(expression)
             with within(LONGEST_TRIAL):
@@ -135,7 +78,7 @@ def _one_that_fits(runner: ExampleRunner, function: Any, name: str, given: _Give
     return None
 
 
-def _ways(function: Any, given: _Given) -> Iterator[str]:
+def _ways(function: Any, given: ClassExample) -> Iterator[str]:
     """The arguments to try: where a step takes a batch, `forward`'s own with each form of targets; else `forward`'s own as they stand."""
     try:
         parameters = list(inspect.signature(function).parameters.values())[1:]
@@ -145,7 +88,7 @@ def _ways(function: Any, given: _Given) -> Iterator[str]:
     numbers = [str(NUMBERS[each.name]) for each in wanted if each.name in NUMBERS]
     others = [each.name for each in wanted if each.name not in NUMBERS]
     own = ", ".join(given.arguments)
-    targets = list(_targets(given))
+    targets = list(targets_of(given))
     if others and (others[0] in BATCHES or (len(others) == 1 and numbers)):
         for target in targets:
             yield ", ".join(["(%s, %s)" % (own, target), *numbers])
@@ -161,28 +104,6 @@ def _ways(function: Any, given: _Given) -> Iterator[str]:
         yield from (", ".join([given.output, target, *numbers]) for target in targets if given.output and len(others) == 2)
     elif not others:
         yield ", ".join(numbers)
-
-
-def _targets(given: _Given) -> Iterator[str]:
-    """The forms that targets have: a class for each example or each place of it, a tensor like the output, a number for each example."""
-    named = [found.group() for argument in given.arguments for found in [re.search(r"B:\d+", argument)] if found is not None]
-    batch = named[0] if named else "2"
-    yield "i64[%s]" % batch
-    if given.output is not None:
-        sizes = given.output[given.output.index("[") + 1 : -1].split(", ")
-        if len(sizes) > 2:
-            yield "i64[%s]" % ", ".join([sizes[0], *sizes[2:]])
-            yield "i64[%s]" % ", ".join(sizes[:-1])
-        yield given.output
-    yield "f32[%s]" % batch
-    yield "f32[%s, 1]" % batch
-    yield from given.arguments[:1]
-
-
-def _with_names_once(expression: str) -> str:
-    """The expression with the size of the batch at the first of its names only: `f(f32[B:2, 8], i64[B])`."""
-    first = expression.find("B:") + 2
-    return expression[:first] + re.sub(r"\bB:\d+", "B", expression[first:]) if first > 1 else expression
 
 
 def _show(runner: ExampleRunner, target: str, expression: str) -> None:

@@ -28,6 +28,9 @@ ERRORS = "__shapelens_errors__"  # the classes of exceptions that end a statemen
 FAILED = "__shapelens_failed__"  # (error, line) -> what takes the place of the value; raises where the code expects the error
 MISSING = "__shapelens_missing__"  # (name) -> what takes the place of a value that was not made
 STEPS = "__shapelens_steps__"  # (iterable, line, pattern) -> the items that a `for` takes
+ITEMS = "__shapelens_items__"  # (iterable, pattern) -> the items that a comprehension takes
+MARK = "__shapelens_mark__"  # () -> how many comprehensions went through something unknown until now
+LISTED = "__shapelens_listed__"  # (mark, list) -> the list, of unknown length if it was made of something unknown
 GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn
 
 _ERROR = "__shapelens_error__"
@@ -104,6 +107,19 @@ class ResilientRewriter(Rewriter):
         self._fragile = outer
         node = super()._compound(node)
         node.body = body
+        return node
+
+    def _observed(self, node: Any) -> Any:
+        """A comprehension whose items are stand-ins, once, where nothing is known of what it goes through."""
+        patterns = [_pattern(generator.target) for generator in node.generators]
+        node = super()._observed(node)
+        if self._endless and self._fragile:
+            return node
+        for generator, pattern in zip(node.generators, patterns):
+            generator.iter = ast.Call(ast.Name(ITEMS, ast.Load()), [generator.iter, _constant(pattern)], [])
+        if isinstance(node, ast.ListComp):
+            mark = ast.Call(ast.Name(MARK, ast.Load()), [], [])
+            return ast.copy_location(ast.Call(ast.Name(LISTED, ast.Load()), [mark, node], []), node)
         return node
 
     def _with(self, node: ast.With) -> List[ast.stmt]:

@@ -22,6 +22,10 @@ called: List[Any] = []  # the stand-ins that were used since this list was clear
 STAND_IN_TYPE = "_StandInMetaclass"  # as messages of torch call what a stand-in is
 
 
+# Of torch, which takes a TypeError of theirs for "ask the other operand", so that Python says that the two are not equal.
+_COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
+
+
 class _StandInMetaclass(type):
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -98,7 +102,8 @@ class _StandInMetaclass(type):
         called.extend(given)
         if args and isinstance(args[0], torch.Tensor) and (is_in_place(func) or getattr(func, "__name__", "") == "__set__"):
             return args[0]
-        raise TypeError("%s is not known" % (given[0].__name__ if given else "an argument"))
+        said = "%s is not known" % (given[0].__name__ if given else "an argument")
+        raise RuntimeError(said) if getattr(func, "__name__", "") in _COMPARISONS else TypeError(said)
 
 
 unknown_sizes.STAND_INS.add(_StandInMetaclass)
@@ -111,6 +116,18 @@ def _is_absent(cls: Any) -> bool:
 def is_absent(value: Any) -> bool:
     """Whether a value is a stand-in itself, and no class of the file that derives from one."""
     return isinstance(value, _StandInMetaclass) and _is_absent(value)
+
+
+def holds_absent(values: Any, depth: int = 0) -> bool:
+    """Whether one of some values, or of the lists, tuples and dicts among them, is a stand-in."""
+    for value in values:
+        kind = type(value)
+        if kind is _StandInMetaclass:
+            if _is_absent(value):
+                return True
+        elif depth < 3 and (kind is list or kind is tuple) and holds_absent(value[:64], depth + 1):
+            return True
+    return False
 
 
 class _Absent(metaclass=_StandInMetaclass):

@@ -25,7 +25,7 @@ class Container(NamedTuple):
 
 
 def container_of(model: Any, name: str) -> Optional[Container]:
-    """The container that a parameter of a model's `forward` is; None where it is a tensor, or where the text does not tell."""
+    """The container that a parameter of a model's `forward`, or of a function, is; None for a tensor, and where the text does not tell."""
     forward = getattr(model, "forward", model)
     function = function_node(forward)
     if function is None:
@@ -75,7 +75,8 @@ def _items(model: Any, index: Index, name: str) -> Optional[Container]:
     if unpacked >= 2:
         return Container("(", _numbered(unpacked), [])
     if along is None and (gone_through or len(numbers) > 1):
-        along = next((each for each in model.children() if _is_list(each)), None)
+        parts = model.children() if isinstance(model, nn.Module) else ()
+        along = next((each for each in parts if isinstance(each, nn.ModuleList) and _is_list(each)), None)
     if along is not None and gone_through and len(along) <= MOST_PARTS:
         return Container("[", _numbered(len(along)), list(along))
     if gone_through or len([number for number in numbers if number >= 0]) > 1:

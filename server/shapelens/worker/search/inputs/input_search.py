@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -42,8 +42,11 @@ class InputSearch:
         shapes: Mapping[str, InputShape],
         most: int,
         adjusted: Adjusted,
+        given: Callable[[inspect.Parameter], List[Form]] = lambda parameter: [],
     ) -> None:
+        """given: the forms of a parameter that is no tensor, where more is known of it than its annotation says."""
         self.runner = runner
+        self._given = given
         self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
         self.most = most  # attempts
         self.best: Optional[ChoiceNode] = None  # that came furthest, without coming to its end
@@ -65,9 +68,11 @@ class InputSearch:
         self._ran = []
         self.too_long = self._hopeless = False
         self._parameters = _called_with(model)
-        self._model, self._layer = model, forms.first_layer(model)
+        self._model, self._is_module = model, isinstance(model, torch.nn.Module)  # or else a function
+        self._layer = forms.first_layer(model) if self._is_module else None
         self._built_for = built_for(model, plan.sizes)
-        found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and not forms.scalars(each)}
+        plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
+        found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
         self._containers = {name: container for name, container in found.items() if container is not None}
         keys = [key for container in self._containers.values() for key in container.keys]
         self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
@@ -170,12 +175,12 @@ class InputSearch:
         name = parameter.name
         said = self.shapes.get(name)
         of_text = forms.of_shape(name, said) if said is not None else []
-        plain = forms.scalars(parameter)
+        plain = forms.scalars(parameter) or self._given(parameter)
         if plain:
             return plain
         if words_of(name) == "device":
             return [Form('"cpu"')]
-        named = (forms.of_state(self._model, name) if is_state(name) else []) + forms.by_name(name)
+        named = (forms.of_state(self._model, name) if is_state(name) and self._is_module else []) + forms.by_name(name)
         first = self._is_first(parameter)
         layer = forms.of_layer(self._layer, name) if self._layer is not None else []
         rest = forms.general(name)
@@ -226,7 +231,7 @@ class InputSearch:
     def _starts(self, plan: BuildPlan) -> Iterator[ChoiceNode]:
         required = [parameter for parameter in self._parameters if _is_required(parameter)]
         if not required and self._parameters:
-            tensors = [each for each in self._parameters if not forms.scalars(each)]
+            tensors = [each for each in self._parameters if not forms.scalars(each) and not self._given(each)]
             # Everything is optional, as in transformers: the first one is what it is about.
             required = tensors[:1]
         chosen: List[Tuple[ArgumentChoice, ...]] = [self._arguments({each.name: self.forms_of(each)[0] for each in required})]
@@ -345,6 +350,14 @@ def with_one_batch(shapes: Mapping[str, InputShape]) -> Dict[str, InputShape]:
         return replace(shape, dims=tuple("B" if dim in batches and type(dim) is str else dim for dim in shape.dims))
 
     return {name: renamed(shape) for name, shape in shapes.items()}
+
+
+def last_of(search: Iterator[ChoiceNode]) -> Optional[ChoiceNode]:
+    """The last choice of a whole search: it ran to its end, or came furthest. None where nothing could be tried."""
+    last: Optional[ChoiceNode] = None
+    for choice in search:
+        last = choice
+    return last
 
 
 def _words_of(trial: Trial) -> Tuple[Any, str]:

@@ -57,6 +57,18 @@ freqs?_cis rope rotary_emb freqs? -> f32 T D
 x_num x_cont x_numer numerical dense dense_features? x_dense continuous -> f32 B D
 """
 
+# What a loss or metric is given.
+_MEASURED = re.compile(
+    r"(\w+_)?(logits?|preds?|predictions?|outputs?|outs?|pred\w*|y_?hats?|scores?|probs?|probabilities)|(z_?)?(mus?|means?|log_?vars?|log_?stds?)"
+)
+MEASURED = "f32 B D, f32 B T D, f32 B C P P, f32 B, f32 B 1"
+
+
+def is_measured(name: str) -> bool:
+    """Whether a parameter of a function that is no `forward` has the name of what a model gives: `logits`, `y_hat`, `mu`."""
+    return _MEASURED.fullmatch(words_of(name)) is not None
+
+
 # What any argument may be, and what the values of a dict mostly are: columns of a table, a batch of texts.
 GENERAL = """
 f32 B C P P, f32 B T D, f32 B D, i64 B T, f32 B C L, f32 B C V V V, i64 B, f32 N D, f32 B, f32 B T C P P, f32 T B D, f32 B K T D, bool B T,

@@ -1,0 +1,106 @@
+"""The examples of the document's classes, taken apart: how a model is built, what `forward` is given, and what it gives."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import partial
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+import torch
+
+from ...protocol import ExampleRequest
+from ..evaluation.example_runner import ExampleRunner
+from ..evaluation.expression import compile_expression, evaluate
+
+_OUTPUT = "__shapelens_output__"
+DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64", "int64": "i64", "int32": "i32", "bool": "bool"}
+
+
+class ClassExample(NamedTuple):
+    """An example of a class, taken apart: the text that builds the model, and those of the arguments of `forward`."""
+
+    target: str  # the qualified name of the class
+    model: str
+    arguments: List[str]
+    output: Optional[str]  # a shorthand for a tensor like the first that `forward` gives; None where that is no tensor
+    outputs: List[str]  # of each of the tensors in the tuple that it gives
+
+
+def class_examples(runner: ExampleRunner) -> List[ClassExample]:
+    """The examples of the document's classes that are known, as far as they can be taken apart."""
+    found = [taken_apart(runner, request) for request in runner.run.known if isinstance(class_of(runner, request.target), type)]
+    return [each for each in found if each is not None]
+
+
+def class_of(runner: ExampleRunner, target: str) -> Any:
+    """What an example belongs to, by its qualified name; None where that is not there."""
+    outer, *inner = target.split(".")
+    try:
+        found = runner.names[outer]
+    except KeyError:
+        return None
+    for name in inner:
+        found = getattr(found, name, None)
+    return found
+
+
+def taken_apart(runner: ExampleRunner, request: ExampleRequest) -> Optional[ClassExample]:
+    """The parts of an example; None where it is not the call of a model with arguments by position."""
+    try:
+        tree = ast.parse(request.expression.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+    if not isinstance(tree, ast.Call) or tree.keywords or not isinstance(tree.func, (ast.Call, ast.Name)):
+        return None
+    output: List[Any] = []
+    with_output = compile_expression("%s(%s)" % (_OUTPUT, request.expression))
+    names = NamesAndMore(runner.names, {_OUTPUT: output.append})
+    runner.evaluation.run(runner.evaluation.start, partial(evaluate, with_output, names, {}, {}), tried=True)
+    given = list(output[0]) if output and isinstance(output[0], (tuple, list)) else output
+    text = ast.unparse(tree)
+    shapes = [_shorthand(each, text) if isinstance(each, torch.Tensor) else None for each in given]
+    tensors = [shape for shape in shapes if shape is not None]
+    first = shapes[0] if shapes else None
+    return ClassExample(request.target, ast.unparse(tree.func), [ast.unparse(argument) for argument in tree.args], first, tensors)
+
+
+class NamesAndMore(Dict[str, Any]):
+    """The names of a document, and some more."""
+
+    def __init__(self, names: Any, more: Any) -> None:
+        super().__init__(more)
+        self._names = names
+
+    def __missing__(self, name: str) -> Any:
+        return self._names[name]
+
+
+def _shorthand(tensor: Any, expression: str) -> str:
+    """`f32[B, 10]`: a tensor like this one, of the same batch as the example's."""
+    sizes = [str(int(size)) for size in tensor.shape]
+    if sizes and "B:%s" % sizes[0] in expression:
+        sizes[0] = "B:%s" % sizes[0]
+    return "%s[%s]" % (DTYPES.get(str(tensor.dtype)[6:], "f32"), ", ".join(sizes) or "()")
+
+
+def targets_of(example: ClassExample) -> Iterator[str]:
+    """The forms that targets have: a class for each example or each place of it, a tensor like the output, a number for each example."""
+    named = [found.group() for argument in example.arguments for found in [re.search(r"B:\d+", argument)] if found is not None]
+    batch = named[0] if named else "2"
+    yield "i64[%s]" % batch
+    if example.output is not None:
+        sizes = example.output[example.output.index("[") + 1 : -1].split(", ")
+        if len(sizes) > 2:
+            yield "i64[%s]" % ", ".join([sizes[0], *sizes[2:]])
+            yield "i64[%s]" % ", ".join(sizes[:-1])
+        yield example.output
+    yield "f32[%s]" % batch
+    yield "f32[%s, 1]" % batch
+    yield from example.arguments[:1]
+
+
+def with_names_once(expression: str) -> str:
+    """The expression with the size of the batch at the first of its names only: `f(f32[B:2, 8], i64[B])`."""
+    first = expression.find("B:") + 2
+    return expression[:first] + re.sub(r"\bB:\d+", "B", expression[first:]) if first > 1 else expression

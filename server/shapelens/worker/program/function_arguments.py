@@ -1,0 +1,384 @@
+"""What a function is given for a parameter that is no tensor: a model, a loader, a loss, or what only steers and reports.
+
+What the function does with a parameter tells what it is, its name where that says nothing. A model is built as the example of its class
+says, and a loader gives batches of what that example gives to `forward`, with targets of the forms that fit its output.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import re
+from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+
+from ...protocol import Value
+from ..search.candidates.name_priors import BOOLEAN, prior_of
+from ..search.code.data_flow import Follower
+from ..search.code.sources import Index, function_node, index_of
+from ..search.code.uses import MODULE_METHODS, Uses
+from ..search.inputs import forms
+from ..search.inputs.forms import FIRST, Form
+from ..search.inputs.name_priors import MEASURED, is_measured, number_for, read, tensors_by_name, words_of
+from .class_examples import DTYPES, ClassExample, targets_of
+
+UNKNOWN = Form("unknown")
+MOST_FORMS = 8
+MOST_PARTS = 6  # of a batch
+
+_STEERS = re.compile(
+    r"(.*_)?(optim|optimi[sz]ers?|opt|scheduler|lr_sched\w*|schedule|scaler|grad_scaler|writer|logger|log|pbar|bar|progress|tokeni[sz]er|vocab|vocabulary|word2id?x|word2index|stoi|itos|word_to_idx|word_to_ix|lang|input_lang|output_lang"
+    r"|args|opts|hparams|params|cfg|config|conf|settings|callbacks?|accelerator|fabric|trainer|wandb|run|path|paths|dir|folder|file|filename"
+    r"|filepath|fname|name|title|save_\w+|output_dir|ckpt|checkpoint|meter|metrics?|early_stopp\w+|timer|history|print_\w+|env|ax|fig|plot"
+    r"|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target))?"
+)
+_LOADER = re.compile(r"(.*_)?(loaders?|dataloaders?|data_loaders?|iterator|iter|dl|batches|dataset|data_iter|generator|ds|set)")
+_LOSS = re.compile(r"(.*_)?(criterion|criterions|loss|loss_fn|loss_func|loss_function|objective|criteria|lossfn)(_\w+)?")
+_MODEL = re.compile(
+    r"(.*_)?(model|net|network|module|encoder|decoder|generator|discriminator|critic|backbone|classifier|student|teacher|policy|actor|agent|vae"
+    r"|autoencoder|unet|transformer|gpt|diffusion|ema|learner|nn|net_?g|net_?d|ddp_model|lm)"
+)
+_LOSSES = ("torch.nn.CrossEntropyLoss()", "torch.nn.MSELoss()", "torch.nn.BCEWithLogitsLoss()", "torch.nn.BCELoss()", "torch.nn.NLLLoss()")
+_AROUND_LOADERS = {"enumerate", "tqdm", "iter", "zip", "trange", "track", "list", "islice", "cycle", "log_every", "prepare"}
+_FLOAT = re.compile(
+    r"(.*_)?(eps|epsilon|alpha|beta\d?|gamma|lambda\w*|lam|lamda|lambd|temperature|temp|tau|margin|smoothing|lr|learning_rate|momentum|prob|p|rate"
+    r"|threshold|thresh|thr|decay|ratio|factor|coeff?|coefficient|scale|sigma|std|delta|guidance_scale|cfg_scale|eta|clip|max_norm|dropout)"
+)
+_INT = re.compile(
+    r"(num|n|max|min)_\w+|(.*_)?(size|len|length|num|n|k|idx|id|dim|axis|epochs?|steps?|iters?|iterations?|count|height|width|level|depth|layers|heads"
+    r"|classes|seed|rank|every|interval|freq|start|end|h|w|c|b|bs|bsz|hidden|channels|features|dims|position|pos|offset|stride|padding|ks|radius|index"
+    r"|time|bins|batch_idx|padding_idx|ignore_index|block_size)"
+)
+_SURELY_INT = re.compile(r"(max|min|num|n)_\w+|.*_(size|idx|id|step|epoch)")
+_TEXT_METHODS = {"lower", "upper", "split", "startswith", "endswith", "strip", "replace", "encode", "splitlines", "rstrip", "lstrip"}
+_AXES = ("dim", "axis", "ignore_index")
+_MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|recall|f1|psnr|entropy|kl|bce|mse|mae|criterion|elbo")
+
+
+class Batch(NamedTuple):
+    """What the text takes out of a batch, and the names: `[` items by position, `{` values by key, `.` attributes, "" it as it is."""
+
+    opening: str
+    parts: Tuple[str, ...]
+
+
+class FunctionArguments:
+    """The forms of the parameters of one function that are no tensors."""
+
+    def __init__(self, function: Any, examples: Sequence[ClassExample], known: Mapping[str, Form], said: Collection[str]) -> None:
+        """known: what the program has given to it, by the names of its parameters; said: the parameters of which the text says a shape."""
+        self._function = function
+        self._examples = examples
+        self._node = function_node(function)
+        self._given = known
+        self._said = said
+        self._known: Dict[str, List[Form]] = {name: [form] for name, form in known.items()}
+
+    def forms(self, parameter: inspect.Parameter) -> List[Form]:
+        """The forms that a parameter may have, the likelier first; [] where it is a tensor, or its annotation says what it is."""
+        if parameter.name not in self._known:
+            self._known[parameter.name] = self._forms(parameter)[:MOST_FORMS]
+        return self._known[parameter.name]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the program has given a tensor to the function."""
+        return bool(self._given)
+
+    @property
+    def model(self) -> Optional[ClassExample]:
+        """The class whose example the first model of the function is built by; None where it takes none."""
+        for parameter in self._parameters():
+            if self._is_model(parameter, self._uses(parameter.name)):
+                return next(iter(self._fitting(parameter.name)), None)
+        return None
+
+    def _parameters(self) -> List[inspect.Parameter]:
+        try:
+            return list(inspect.signature(self._function).parameters.values())
+        except (TypeError, ValueError):
+            return []
+
+    def _forms(self, parameter: inspect.Parameter) -> List[Form]:
+        name, words = parameter.name, words_of(parameter.name)
+        uses = self._uses(name)
+        batch = self._batch(name)
+        annotation = _text(parameter.annotation)
+        if words in ("device", "dev"):
+            return [Form('"cpu"')]
+        samples = self._samples(name)
+        if samples is not None:
+            return list(_lists_of(samples))
+        if batch is not None and (_LOADER.fullmatch(words) or "Loader" in annotation) and not tensors_by_name(name):
+            return [*self._loaders(batch), UNKNOWN]
+        if _LOSS.fullmatch(words) and uses.kinds.get("called"):
+            return [*map(Form, _LOSSES), UNKNOWN]
+        if self._is_model(parameter, uses):
+            return [*[Form(example.model) for example in self._fitting(name)], UNKNOWN]
+        if _STEERS.fullmatch(words) or _LOADER.fullmatch(words) or uses.kinds.get("called"):
+            return [UNKNOWN]
+        if _MODEL.fullmatch(words) and (uses.kinds.get("called") or any(not _is_of_tensors(part) for part in uses.parts)):
+            return [UNKNOWN]
+        if self._is_text(name):
+            return [Form('"a few words of text"'), UNKNOWN]
+        if annotation and _is_no_tensor(annotation):
+            return [UNKNOWN]
+        if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
+            return _numbers(name)
+        if is_measured(name) and not annotation and name not in self._said:
+            return forms.distinct([*(forms.shape_of(dtype, dims, name) for dtype, dims in read(MEASURED)), *forms.general(name)], name)
+        return []
+
+    def calls(self) -> Iterator[str]:
+        """The arguments of a loss or metric of two tensors or more, as what an example of a class gives and is given."""
+        required = [each for each in self._parameters() if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+        tensors = [each.name for each in required if all(form.rank >= 0 for form in self.forms(each)) and not forms.scalars(each)]
+        if not _MEASURES.search(self._function.__name__.lower()) or len(tensors) < 2:
+            return
+        for example in self._examples:
+            if example.output is None:
+                continue
+            outputs, inputs = example.outputs, example.arguments
+            if len(outputs) > 1 and len(tensors) == len(outputs) + len(inputs):
+                yield self._with(required, tensors, [*outputs[:1], *inputs, *outputs[1:]])
+                yield self._with(required, tensors, [*outputs, *inputs])
+            if len(tensors) == 2:
+                for target in targets_of(example):
+                    yield self._with(required, tensors, [example.output, target])
+
+    def _with(self, required: List[inspect.Parameter], tensors: List[str], texts: List[str]) -> str:
+        given = dict(zip(tensors, texts))
+        return ", ".join(given.get(each.name) or [*self.forms(each), *forms.scalars(each)][0].template for each in required)
+
+    def _samples(self, name: str) -> Optional[Batch]:
+        """What a function that makes a batch takes out of each sample in the list that it is given; None for any other function."""
+        if self._node is None or "collate" not in self._function.__name__ or name != self._parameters()[-1].name:
+            return None
+        index = index_of(self._node)
+        for node in index.loads.get(name, ()):
+            star = index.parents.get(node)
+            call = index.parents.get(star) if isinstance(star, ast.Starred) else None
+            if isinstance(call, ast.Call) and _called(call) == "zip":
+                assigned = call
+                while isinstance(index.parents.get(assigned), ast.Call):
+                    assigned = index.parents[assigned]  # type: ignore[assignment]
+                statement = index.parents.get(assigned)
+                if isinstance(statement, ast.Assign):
+                    return _batch_of(statement.targets[0], index)
+        return self._batch(name)
+
+    def _is_model(self, parameter: inspect.Parameter, uses: Uses) -> bool:
+        annotation = _text(parameter.annotation)
+        if annotation:
+            return annotation.rpartition(".")[2] in {"Module", *[example.target for example in self._examples]}
+        asked = set(uses.parts) & MODULE_METHODS
+        called = uses.kinds.get("called") or uses.kinds.get("module")
+        return bool(asked) or (bool(called) and _MODEL.fullmatch(words_of(parameter.name)) is not None)
+
+    def _fitting(self, name: str) -> List[ClassExample]:
+        """The classes that a model of that name may be of: those first that are called like it."""
+        words = words_of(name)
+        own = {word for word in words.split("_") if len(word) > 1}
+
+        def likeness(example: ClassExample) -> int:
+            theirs = words_of(example.target.rpartition(".")[2])
+            return -len(own & set(theirs.split("_"))) - 2 * (words == theirs)
+
+        return sorted(self._examples, key=likeness)[:3]
+
+    def _uses(self, name: str) -> Uses:
+        uses = Uses()
+        Follower().parameter(self._function, name, uses, building=False)
+        return uses
+
+    def _is_text(self, name: str) -> bool:
+        """Whether methods of texts are called on a parameter: `sentence.split()`, and not `logits.split(64)`."""
+        index = index_of(self._node) if self._node is not None else None
+        for node in index.loads.get(name, ()) if index is not None else ():
+            method = index.parents.get(node) if index is not None else None
+            call = index.parents.get(method) if index is not None and isinstance(method, ast.Attribute) else None
+            if isinstance(method, ast.Attribute) and isinstance(call, ast.Call) and call.func is method:
+                of_text = all(isinstance(argument, ast.Constant) and isinstance(argument.value, str) for argument in call.args)
+                if of_text and method.attr in _TEXT_METHODS:
+                    return True
+        return False
+
+    # --- loaders ---
+
+    def _batch(self, name: str) -> Optional[Batch]:
+        """What a loop over a parameter takes out of each item; None where there is no such loop."""
+        if self._node is None:
+            return None
+        index = index_of(self._node)
+        for node in index.loads.get(name, ()):
+            inner: ast.AST = node
+            parent = index.parents.get(inner)
+            counted = False
+            while isinstance(parent, ast.Call) and _called(parent) in _AROUND_LOADERS and inner in parent.args:
+                counted = counted or _called(parent) == "enumerate"
+                inner, parent = parent, index.parents.get(parent)
+            if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is inner:
+                target = parent.target
+                if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+                    target = target.elts[1]
+                return _batch_of(target, index)
+            if isinstance(parent, ast.Call) and _called(parent) == "next" and isinstance(index.parents.get(parent), ast.Assign):
+                assigned = index.parents[parent]
+                assert isinstance(assigned, ast.Assign)
+                return _batch_of(assigned.targets[0], index)
+        return None
+
+    def _loaders(self, batch: Batch) -> Iterator[Form]:
+        """Loaders of batches of that form, the likelier first."""
+        model = self.model
+        for parts in itertools.islice(self._parts(batch, model), MOST_FORMS):
+            texts = [part.template for part in parts]
+            if batch.opening == "[":
+                text = "(%s)" % ", ".join(texts) if len(texts) > 1 else "(%s,)" % texts[0]
+            elif batch.opening == "{":
+                text = "{%s}" % ", ".join("%r: %s" % pair for pair in zip(batch.parts, texts))
+            elif batch.opening == ".":
+                text = "SimpleNamespace(%s)" % ", ".join("%s=%s" % pair for pair in zip(batch.parts, texts))
+            else:
+                text = texts[0]
+            yield Form("batches(%s)" % text, {name: size for part in parts for name, size in part.sizes.items()})
+
+    def _parts(self, batch: Batch, model: Optional[ClassExample]) -> Iterator[List[Form]]:
+        names = batch.parts or ("",)
+        own = [Form(text) for text in model.arguments] if model is not None else []
+        targets = [Form(text) for text in targets_of(model)] if model is not None else []
+        if model is not None and len(names) > len(own):
+            for target in targets:
+                yield [*own, *[target] * (len(names) - len(own))]
+        elif model is not None and names == ("",):
+            yield own[:1]
+            for target in targets[:4]:  # `model(*batch)`, or a batch that is handed on.
+                yield [Form("(%s, %s)" % (", ".join(form.template for form in own), target.template))]
+        elif model is not None:
+            yield own[: len(names)]
+        options = [_by_name(name) for name in names]
+        first = [each[0] for each in options]
+        yield first
+        for place in range(len(names) - 1, -1, -1):
+            for form in options[place][1:4]:
+                yield [*first[:place], form, *first[place + 1 :]]
+
+
+def _numbers(name: str) -> List[Form]:
+    """What a parameter is given that is a number by its name."""
+    words = words_of(name)
+    number, prior = number_for(name), prior_of(name)
+    if words in _AXES:
+        return [Form("-1")]
+    if number is not None:
+        return [Form(str(number)), *([Form("(%d, %d)" % (number, number))] if words == "size" else [])]
+    if _FLOAT.fullmatch(words):
+        return [Form(repr(float(prior.value) if prior is not None and prior.kind in ("int", "float") else 0.5))]
+    if _INT.fullmatch(words):
+        return [Form(repr(min(prior.value, 16) if prior is not None and prior.kind in ("int", "image") else 4))]
+    if prior is not None and prior.kind in ("bool", "text") and BOOLEAN.search(name.lower()):
+        return [Form(repr(prior.value))]
+    return []
+
+
+def _lists_of(samples: Batch) -> Iterator[Form]:
+    """Lists of two samples of that form, the likelier first."""
+    options = [_of_one(name) for name in samples.parts or ("x",)]
+    first = [each[0] for each in options]
+    variants = [first]
+    for place in range(len(options) - 1, -1, -1):
+        variants += [[*first[:place], form, *first[place + 1 :]] for form in options[place][1:4]]
+    for parts in variants[:MOST_FORMS]:
+        if samples.opening == "[":
+            text = "(%s)" % ", ".join(parts) if len(parts) > 1 else "(%s,)" % parts[0]
+        elif samples.opening == "{":
+            text = "{%s}" % ", ".join("%r: %s" % pair for pair in zip(samples.parts, parts))
+        elif samples.opening == ".":
+            text = "SimpleNamespace(%s)" % ", ".join("%s=%s" % pair for pair in zip(samples.parts, parts))
+        else:
+            text = parts[0]
+        yield Form("[%s, %s]" % (text, text))
+
+
+_LABEL = re.compile(r"(.*_)?(labels?|targets?|y|ys|class\w*|gt|answers?|idx|ids?)")
+
+
+def _of_one(name: str) -> List[str]:
+    """What one sample has under a name: its form in a batch without the batch."""
+    texts = []
+    for dtype, dims in tensors_by_name(name) or [("f32", "B C P P"), ("i64", "B T"), ("f32", "B D"), ("f32", "B T D")]:
+        inner = dims.split()[1:] if dims.startswith("B") else dims.split()
+        sizes = [part.partition("=")[2] or (part if part.isdigit() else str(FIRST.get(part, 64))) for part in inner]
+        texts.append("%s[%s]" % (dtype, ", ".join(sizes) or "()"))
+    if _LABEL.fullmatch(words_of(name)):
+        texts[:0] = ["1"]
+    return list(dict.fromkeys(texts))
+
+
+def _by_name(name: str) -> List[Form]:
+    path = name or "x"
+    return forms.distinct([*forms.by_name(path), *forms.general(path)], path)
+
+
+def _batch_of(target: ast.expr, index: Index) -> Optional[Batch]:
+    """What is taken out of what a loop binds to a target."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        names = tuple([part.id if isinstance(part, ast.Name) else "x" for part in target.elts])
+        return Batch("[", names) if 0 < len(names) <= MOST_PARTS else None
+    if not isinstance(target, ast.Name):
+        return None
+    keys: List[str] = []
+    attributes: List[str] = []
+    numbers: List[int] = []
+    for node in index.loads.get(target.id, ()):
+        parent = index.parents.get(node)
+        if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
+            return _batch_of(parent.targets[0], index)
+        if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.slice, ast.Constant):
+            value = parent.slice.value
+            if isinstance(value, str):
+                keys.append(value)
+            elif isinstance(value, int) and value >= 0:
+                numbers.append(value)
+        elif isinstance(parent, ast.Attribute) and not _is_of_tensors(parent.attr):
+            attributes.append(parent.attr)
+    for opening, found in (("{", keys), (".", attributes)):
+        parts = tuple(dict.fromkeys(found))
+        if parts and len(parts) <= MOST_PARTS:
+            return Batch(opening, parts)
+    if numbers and max(numbers) < MOST_PARTS:
+        return Batch("[", tuple(["x"] * (max(numbers) + 1)))
+    return Batch("", ())
+
+
+def _is_of_tensors(name: str) -> bool:
+    return hasattr(torch.Tensor, name) or name in ("items", "keys", "values")
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _text(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty:
+        return ""
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None) or str(annotation)
+
+
+_TENSORS = re.compile(r"Tensor|Float|Int\b|Long|Bool|Shaped|ndarray|Any\b|object\b|ist\b|uple\b|ict\b|Sequence|Iterable|Optional|Union")
+_NUMBERS = re.compile(r"(typing\.)?(Optional\[)?(int|float|bool|str)\b")
+
+
+def _is_no_tensor(annotation: str) -> bool:
+    return not _TENSORS.search(annotation) and not _NUMBERS.match(annotation)
+
+
+def form_of(value: Value) -> Optional[Form]:
+    """A tensor like one that was seen; sizes that were not known are a batch and steps. None for what is no tensor."""
+    if value.kind != "tensor" or value.shape is None:
+        return None
+    names = iter(("B:2", "T:16", "S:12"))
+    sizes = ["%d" % size if size is not None else next(names, "8") for size in value.shape]
+    return Form("%s[%s]" % (DTYPES.get(value.dtype, "f32"), ", ".join(sizes) or "()"), {}, len(sizes), DTYPES.get(value.dtype, "f32"))

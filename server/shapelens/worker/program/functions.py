@@ -1,0 +1,184 @@
+"""Functions that no program comes to are called: with what their annotations and docstrings say, and what the search finds that fits.
+
+What tensors a function is given the search of examples finds out (worker/search); what else it is given `function_arguments` knows. A
+function is followed as the program is, so that a statement that fails ends alone. What is shown of it is no ground for an error.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import itertools
+import re
+import time
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, Optional, Set
+
+from ...protocol import ExampleRun, Trace
+from ..evaluation.example_runner import ExampleRunner
+from ..sandbox.limits import TooLong, within
+from ..search.evidence import BuildPlan, InputShape
+from ..search.inputs.forms import Form
+from ..search.inputs.input_search import InputSearch, last_of
+from ..search.text.annotations import input_shapes
+from ..search.trials.doubts import is_mismatch
+from ..search.trials.trial import TrialRunner
+from .class_examples import ClassExample, with_names_once
+from .function_arguments import FunctionArguments, form_of
+from .program import Program, gradients_assumed
+
+MOST_TRIES = 60  # of one function
+MOST_CALLS = 10  # of one function that the examples of classes speak for
+MOST_SECONDS = 0.6  # for one function
+LONGEST_RUN = 1.0  # seconds that an example which was found may run
+# What a program is begun with, or what only builds: nothing of it is worth a search.
+_SKIPPED = ("parse_args", "get_args", "get_parser", "setup", "cleanup", "set_seed", "seed_everything")
+
+_LARGE = re.compile(r"(?<![\w.])\d{4,}\b")
+
+_COUNTS = ("n", "N", "num", "m", "M")
+
+Definition = ast.FunctionDef
+
+
+class FunctionCalls:
+    """The functions of a document that show nothing yet, each called once with what fits."""
+
+    def __init__(
+        self, runner: ExampleRunner, program: Program, examples: List[ClassExample], known: Mapping[str, str], seconds: float
+    ) -> None:
+        """known: the examples that were found for functions before, by their names; examples: of the document's classes."""
+        self._runner = runner
+        self._program = program
+        self._examples = examples
+        self._known = known
+        self._end = time.perf_counter() + seconds
+        self._given = _given(runner.trace, runner.run.file)
+        self._lines = runner.run.text.splitlines()
+        self._tree = ast.parse(runner.run.text.lstrip("\ufeff"))
+
+    def call(self, shown: Set[str]) -> None:
+        """Call the functions that are not `shown`, or in which a statement has failed. What each saw, and nothing else has shown, is
+        added to the trace. Raises what ends a run.
+        """
+        failed = [line for line, _ in self._program.failures]
+        for node in _definitions(self._tree.body):
+            function = self._function(node.name)
+            left = self._end - time.perf_counter()
+            is_whole = node.name in shown and not any(node.lineno < line <= (node.end_lineno or 0) for line in failed)
+            if function is None or is_whole or node.name in _SKIPPED or node.name.startswith("test_"):
+                continue
+            if left <= 0:
+                return
+            with contextlib.suppress(TooLong), gradients_assumed():
+                with within(min(left, MOST_SECONDS)):
+                    expression = self._found(node, function, min(left, MOST_SECONDS))
+                if expression is not None:
+                    shown |= self._show(node.name, expression)
+
+    def _function(self, name: str) -> Any:
+        try:
+            function = self._runner.names[name]
+        except KeyError:
+            return None
+        code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) and not isinstance(function, type) else None
+        return function if code is not None and code.co_filename == self._runner.run.file else None
+
+    def _found(self, node: Definition, function: Any, seconds: float) -> Optional[str]:
+        """The expression that calls a function; None where nothing fits."""
+        trials = TrialRunner(self._runner, self._runner.names, seconds)
+        known = self._known.get(node.name)
+        if known is not None and trials.whole(known).error is None:
+            return known
+        shapes = self._input_shapes(node)
+        arguments = FunctionArguments(function, self._examples, self._given.get(node.name, {}), shapes)
+        is_said = any(shape.source != "body" for shape in shapes.values())
+        for given in itertools.islice(() if is_said or arguments.is_known else arguments.calls(), MOST_CALLS):
+            usual = "%s(%s)" % (node.name, given)
+            if trials.whole(usual).error is None and not self._runner.evaluation.remarks.found:
+                return with_names_once(usual)
+        inputs = InputSearch(trials, shapes, MOST_TRIES, lambda made, error: [], arguments.forms)
+        best = last_of(inputs.search(BuildPlan(node.name), function))
+        if best is None or best.trial is None:
+            return None
+        if (best.trial.error is not None and is_mismatch(best.trial)) or self._is_strange(best.expression):
+            return None
+        return with_names_once(best.expression)
+
+    def _is_strange(self, expression: str) -> bool:
+        """Whether an example has large sizes that no text speaks of: they fit by chance."""
+        return any(number not in self._runner.run.text for number in _LARGE.findall(expression))
+
+    def _input_shapes(self, node: Definition) -> Dict[str, InputShape]:
+        """What the text says of the parameters; `n = x.size(0)` is a batch in a function of several tensors."""
+        shapes = input_shapes(node, self._lines, None, self._tree)
+        return {name: _with_batch(shape) for name, shape in shapes.items()} if len(shapes) > 1 else shapes
+
+    def _show(self, name: str, expression: str) -> Set[str]:
+        """Evaluate the example of a function, with names for its dims, and add it to the trace; the functions that showed a tensor."""
+        runner = self._runner
+        example = ExampleRun(name, expression, evidence="inferred")
+        names, runner.names = runner.names, self._program.names
+        try:
+            with within(LONGEST_RUN):
+                found = runner.evaluate(example)
+                runner.evaluation.watch_anew()
+                example.doubtful = True  # What it shows is no ground for an error.
+                example.error = None
+                if found is None:
+                    return set()
+                before = {seen.span for seen in runner.trace.observations}
+                runner.record(found)
+                runner.name_dims([found])
+                number = found.example
+                runner.trace.observations = [
+                    seen for seen in runner.trace.observations if seen.example != number or seen.span not in before
+                ]
+                self._forget_made(found.first_layer)
+                return functions_shown(runner, set(found.sites))
+        finally:
+            runner.names = names
+
+    def _forget_made(self, first: int) -> None:
+        """The models that the example built were made by no statement: `model.train()` only hands one back."""
+        layers = self._runner.trace.layers
+        for number, layer in enumerate(layers[first:], start=first):
+            line = self._lines[layer.span.line - 1] if layer.span is not None and layer.span.line <= len(self._lines) else ""
+            if layer.path == "" and layer.class_name + "(" not in line:
+                layers[number] = replace(layer, span=None)
+
+
+def _given(trace: Trace, file: str) -> Dict[str, Dict[str, Form]]:
+    """What functions of a file were given until now: by their names, and those of their parameters."""
+    found: Dict[str, Dict[str, Form]] = {}
+    for seen in trace.observations:
+        form = form_of(seen.values[0]) if seen.kind == "parameter" and seen.span.file == file and seen.values else None
+        if form is not None:
+            found.setdefault(seen.function, {}).setdefault(seen.name, form)
+    return found
+
+
+def functions_shown(runner: ExampleRunner, sites: Set[int]) -> Set[str]:
+    """The functions of the document in which one of these sites has held a tensor."""
+    recorder = runner.recorder
+    own = [recorder.sites[number] for number in sites if recorder.file_of(number) == runner.run.file]
+    return {site.function for site in own if site.function}
+
+
+def _definitions(body: List[ast.stmt]) -> List[Definition]:
+    """The functions at module level, in their order."""
+    found: List[Definition] = []
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            found.append(node)
+        elif isinstance(node, (ast.If, ast.Try)):
+            found += _definitions(node.body + node.orelse)
+    return found
+
+
+def _with_batch(shape: InputShape) -> InputShape:
+    dims, pattern = shape.dims, shape.pattern
+    if dims and len(dims) > 1 and dims[0] in _COUNTS:
+        return replace(shape, dims=("B", *dims[1:]))
+    return replace(shape, pattern=("B", *pattern[1:])) if pattern and pattern[0] in _COUNTS else shape
