@@ -219,3 +219,30 @@ async def test_a_directive_does_not_wait_for_the_search_for_other_classes(editor
     (finding,) = await editor.diagnostics(uri)
     assert finding.code == "linear-in-features"
     await editor.until(lambda: any(each.code == "no-example" for each in editor.published[uri].diagnostics))
+
+
+FUNCTIONS = """\
+import torch
+import torch.nn.functional as F
+
+
+def accuracy(logits, labels):
+    hits = logits.argmax(dim=1) == labels
+    return hits.float().mean()
+
+
+def cosine(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    first = F.normalize(first, dim=-1)
+    return first @ second.T
+"""
+
+
+async def test_a_file_of_functions_shows_what_they_are_called_with_and_one_click_writes_that_down(editor: Editor) -> None:
+    uri = editor.open("found/metrics.py", FUNCTIONS)
+    assert "logits: [B, 64], labels: [B]" in (await editor.hints_when(uri)).values()
+    lenses = await lenses_when(editor, uri, "accuracy(f32[B:2, 64], i64[B]) · inferred")
+    assert await editor.diagnostics(uri) == []
+    write = next(lens.command for lens in lenses if lens.command and lens.command.title.startswith("Write as"))
+    assert await editor.execute(write.command, *(write.arguments or [])) is None
+    assert "# shapelens: accuracy(f32[B:2, 64], i64[B])\ndef accuracy(" in editor.texts[uri]
+    await lenses_when(editor, uri, "from the directive")

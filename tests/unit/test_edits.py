@@ -93,6 +93,13 @@ def test_a_directive_is_added_or_replaced(before: str, name: str, after: str) ->
     assert apply(after, [set_directive(again, name, "Net()(f32[2])")]) == after
 
 
+def test_a_function_gets_a_directive_too() -> None:
+    before = "import torch\n\n\n@torch.no_grad()\ndef f(x):\n    return x\n"
+    after = "import torch\n\n\n# shapelens: f(f32[2])\n@torch.no_grad()\ndef f(x):\n    return x\n"
+    assert apply(before, [set_directive(parse(before), "f", "f(f32[2])")]) == after
+    assert apply(after, [set_directive(parse(after), "f", "f(f32[3])")]) == after.replace("f32[2]", "f32[3]")
+
+
 def test_an_expression_over_lines_becomes_one_line() -> None:
     module = parse(CLASS)
     assert apply(CLASS, [set_directive(module, "Net", "Net(\r\n    1)(\n    f32[2],\n3)\n")]) == "# shapelens: Net(1)(f32[2], 3)\n" + CLASS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shapelens.examples import expression as expressions
-from shapelens.examples.choose import choose
+from shapelens.examples.choose import choose, without_example
 from shapelens.examples.settings import Settings
 from shapelens.source.module import parse
 
@@ -120,6 +120,20 @@ def test_an_example_that_is_there_twice_runs_once() -> None:
     assert len(choice.examples) == 1
 
 
+def test_a_directive_above_a_function_that_it_calls_is_the_functions() -> None:
+    text = "# shapelens: f(f32[2])\n# shapelens: f(f32[3])\n@torch.no_grad()\ndef f(x): return x\n\nclass Net(nn.Module): pass\n"
+    module = parse(text)
+    choice = choose(module, "a.py", Settings())
+    assert [item.target for item in choice.examples] == ["f", "f"]
+    assert without_example(module, choice) == ["Net"]
+
+
+@pytest.mark.parametrize("example", ["make()(f32[2])", "other(f32[2])"])
+def test_another_directive_above_a_function_is_the_first_classs(example: str) -> None:
+    choice = choose(parse(f"# shapelens: {example}\ndef make(): return Net()\n\nclass Net(nn.Module): pass\n"), "a.py", Settings())
+    assert [item.target for item in choice.examples] == ["Net"]
+
+
 def test_a_file_without_classes_has_examples_too() -> None:
-    choice = choose(parse("# shapelens: f(f32[2])\ndef f(x): return x\n"), "a.py", Settings())
+    choice = choose(parse("# shapelens: f(f32[2])\nimport torch\n\ndef f(x): return x\n"), "a.py", Settings())
     assert [item.target for item in choice.examples] == [""]

@@ -94,8 +94,8 @@ class Places:
             if run is not None and directive.expression == run.expression:
                 return Place(self.trace.file, self.module, directive.expression_span)
         if run is not None and run.evidence and not run.file:
-            cls = self.module.class_named(run.target)
-            return Place(self.trace.file, self.module, cls.name_span if cls is not None else self.top())
+            owner = self.module.class_named(run.target) or self.module.function_named(run.target)
+            return Place(self.trace.file, self.module, owner.name_span if owner is not None else self.top())
         return Place(self.trace.file, self.module, self.top())
 
     def top(self) -> Span:

@@ -19,7 +19,7 @@ _TOP = Span(1, 0, 1, 0)
 class Example:
     """An expression to run. evidence: "directive", "settings" or "command line"; where says it more closely ("line 12")."""
 
-    target: str  # the qualified name of the class that it belongs to; "" if the file has none
+    target: str  # the qualified name of the class or function that it belongs to; "" if the file has none
     expression: str
     evidence: str
     where: str
@@ -93,10 +93,8 @@ def _with_forward(classes: Sequence[ModuleClass]) -> list[ModuleClass]:
 def _add_directive(choice: Choice, module: Module, directive: Directive) -> None:
     problem = expressions.problem(directive.expression)
     if problem is None:
-        example = Example(
-            directive.target or _target(module, directive.expression), directive.expression, "directive", f"line {directive.span.line}"
-        )
-        _append(choice, example)
+        target = directive.target or _function(module, directive) or _target(module, directive.expression)
+        _append(choice, Example(target, directive.expression, "directive", f"line {directive.span.line}"))
         return
     span = directive.span
     if directive.expression.strip():
@@ -116,6 +114,12 @@ def _add(choice: Choice, module: Module, text: str, evidence: str, where: str) -
 def _append(choice: Choice, example: Example) -> None:
     if not any(known.target == example.target and known.expression == example.expression for known in choice.examples):
         choice.examples.append(example)
+
+
+def _function(module: Module, directive: Directive) -> str | None:
+    """The function that a directive calls which stands directly above it; the call of what a function gives is an example of a class."""
+    function = module.function_below(directive.span.end_line)
+    return function.name if function is not None and expressions.called(directive.expression) == function.name else None
 
 
 def _target(module: Module, expression: str) -> str:

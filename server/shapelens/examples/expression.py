@@ -95,6 +95,15 @@ def names(expression: str) -> list[str]:
     return [node.id for node in nodes]
 
 
+def called(expression: str) -> str | None:
+    """The name of the function that an expression calls: "loss" for `loss(f32[2])`; None for the call of what another call gives."""
+    try:
+        tree = _tree(expression).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return tree.func.id if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) else None
+
+
 def _tree(expression: str) -> ast.Expression:
     with warnings.catch_warnings():
         # `f32[2](x)` and the like warn at once, as CPython sees that they cannot work; the run says it better.

@@ -24,28 +24,30 @@ def replace_argument(module: Module, call: Call, argument: Argument | None, keyw
     return edit
 
 
-def set_directive(module: Module, class_name: str, expression: str) -> TextEdit:
-    """The edit that makes an expression the example of a class: its first directive is replaced, or one is added above the class.
+def set_directive(module: Module, name: str, expression: str) -> TextEdit:
+    """The edit that makes an expression the example of a class or function: its first directive is replaced, or one is added above it.
 
-    A class without a directive of its own, but with one at the top of the file that begins with its name, has that one replaced.
-    Raises ValueError if there is no such class.
+    One without a directive of its own, but with one at the top of the file that begins with its name, has that one replaced.
+    Raises ValueError if there is no such class or function.
     """
-    cls = module.class_named(class_name)
-    if cls is None:
-        raise ValueError(f"there is no class {class_name} in the file")
+    cls = module.class_named(name)
+    owner = cls or module.function_named(name)
+    if owner is None:
+        raise ValueError(f"there is no class {name} in the file")
     one_line = ""
     for line in LINE_END.split(expression):
         one_line += between(one_line, line.strip()) + line.strip() if line.strip() else ""
-    own = [item for item in module.directives if item.target == cls.qualname]
-    loose = [item for item in module.directives if item.target is None and item.expression.startswith((f"{cls.name}(", f"{cls.qualname}("))]
+    qualname = cls.qualname if cls is not None else owner.name
+    own = [item for item in module.directives if item.target == qualname]
+    loose = [item for item in module.directives if item.target is None and item.expression.startswith((f"{owner.name}(", f"{qualname}("))]
     for directive in own or loose:
         blank = "" if module.lines.text_of(Span.of(directive.span.start, directive.expression_span.start))[-1:] in " \t" else " "
         return TextEdit(directive.expression_span, blank + one_line)
-    text = module.lines.line(cls.first_line)
-    mark = len(text) - len(text.removeprefix(BYTE_ORDER_MARK)) if cls.first_line == 1 else 0
+    text = module.lines.line(owner.first_line)
+    mark = len(text) - len(text.removeprefix(BYTE_ORDER_MARK)) if owner.first_line == 1 else 0
     indent = text[mark : len(text) - len(text[mark:].lstrip(" \t")) if text[mark:].strip() else mark]
-    at = Position(cls.first_line, mark)
-    return TextEdit(Span.of(at, at), f"{indent}# shapelens: {one_line}{_line_end(module.lines, cls.first_line)}")
+    at = Position(owner.first_line, mark)
+    return TextEdit(Span.of(at, at), f"{indent}# shapelens: {one_line}{_line_end(module.lines, owner.first_line)}")
 
 
 def _added(lines: Lines, call: Call, argument: str) -> TextEdit:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from shapelens.notebooks import Notebook
 from shapelens.source.calls import Argument, Call, Expression, StatementReader
-from shapelens.source.classes import ClassStatement, Head, Parameter
+from shapelens.source.classes import ClassStatement, Head, Parameter, heads
 from shapelens.source.comments import Directive, read_comments
 from shapelens.source.names import NameTable
 from shapelens.source.positions import Lines, Position, Span
@@ -38,6 +38,15 @@ class ModuleClass:
     methods: dict[str, Span]  # the span of each method's name
     init_parameters: list[Parameter]  # empty where the class itself has no __init__
     forward_parameters: list[Parameter]
+
+
+@dataclass(frozen=True)
+class ModuleFunction:
+    """A function at module level."""
+
+    name: str
+    name_span: Span
+    first_line: int  # of its first decorator, or its own
 
 
 def warm_up() -> None:
@@ -91,6 +100,11 @@ class Module:
         """Classes with a base of which this file does not say what it is (`class Net(BaseModel)`, imported from elsewhere)."""
         return [cls for cls, kind in self._all_classes if kind == "maybe"]
 
+    @cached_property
+    def functions(self) -> list[ModuleFunction]:
+        """The functions at module level, in order."""
+        return [function for item in self.statements.placed if (function := self._function(item)) is not None]
+
     @property
     def imports(self) -> list[str]:
         """The absolute top-level modules that the file imports ("torch", "einops"), each once."""
@@ -114,6 +128,17 @@ class Module:
         """The class (module class or perhaps one) with this qualified name, else the first one with this name."""
         known = self.classes + self.maybe_modules
         return next((cls for cls in known if cls.qualname == name), None) or next((cls for cls in known if cls.name == name), None)
+
+    def function_named(self, name: str) -> ModuleFunction | None:
+        """The last function at module level with this name: the one that counts."""
+        return next((each for each in reversed(self.functions) if each.name == name), None)
+
+    def function_below(self, line: int) -> ModuleFunction | None:
+        """The function at module level that a comment which ends on a line stands directly above."""
+        line += 1
+        while self.lines.line(line).startswith("#"):
+            line += 1
+        return next((each for each in self.functions if each.first_line <= line <= each.name_span.line), None)
 
     def call_at(self, span: Span) -> Call | None:
         """The call whose span is exactly this, or else the innermost call that starts there; None if its line does not parse."""
@@ -215,6 +240,17 @@ class Module:
             init_parameters=cls.init_parameters,
             forward_parameters=cls.forward_parameters,
         )
+
+    def _function(self, item: Placed) -> ModuleFunction | None:
+        """The function that a top-level statement defines."""
+        lines = item.statement.lines
+        head = next(iter(heads(item.statement.text, lines, item.statement.base)), None)
+        if head is None or head.is_class:
+            return None
+        starts = [line.start + item.start - item.statement.base for line in lines[: head.line + 1]]
+        if any(self.text[start] != "@" for start in starts[:-1]):
+            return None
+        return ModuleFunction(head.name, self._name_span(item, head), self.lines.position(starts[0]).line)
 
     def _name_span(self, item: Placed, head: Head) -> Span:
         return self.lines.span(item.start + head.name_start, item.start + head.name_start + len(head.name))

@@ -1,4 +1,4 @@
-"""Code lenses: on each module class its example, where that comes from, and the size of the model."""
+"""Code lenses: on each module class its example, where that comes from, and the size of the model; on functions what they are given."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def lenses(module: Module, examples: Sequence[Example], trace: Trace | None) -> 
         elif not given and cls in module.classes:
             title = " · ".join([*_used_by(trace, cls.name), "Set example input…"])
             lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
+    lines += _of_functions(module, examples, trace)
     lines += _of_program(module, trace)
     return sorted(lines, key=lambda lens: lens.span.start)
 
@@ -65,6 +66,26 @@ def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
         return []
     parts = ["as a program", "the first turns of its loops", *([runs[number].error or ""] if runs[number].error else [])]
     return [Lens(min(spans), " · ".join(parts), "", "", PROGRAM, action="")]
+
+
+def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | None) -> list[Lens]:
+    """What functions, and methods beside `forward`, were called with."""
+    places = {function.name: function.name_span for function in module.functions}
+    methods = {f"{cls.qualname}.{name}": span for cls in module.classes for name, span in cls.methods.items()}
+    found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file} if trace is not None else {}
+    lines = []
+    for name, span in {**places, **methods}.items():
+        given = [example for example in examples if example.target == name]
+        for example in given:
+            parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example))]
+            lines.append(Lens(span, " · ".join(parts), name, example.expression, example.evidence))
+        run = found.get(name)
+        if run is not None and not given:
+            title = f"{run.expression} · {evidence_text(run.evidence, run.where)}"
+            lines.append(Lens(span, title, name, run.expression, run.evidence, "set" if name in places else ""))
+            if name in places:
+                lines.append(Lens(span, "Write as directive", name, run.expression, run.evidence, "write"))
+    return lines
 
 
 def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:
