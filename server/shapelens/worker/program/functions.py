@@ -22,7 +22,7 @@ from ..search.evidence import BuildPlan, InputShape
 from ..search.inputs.forms import Form
 from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
-from ..search.trials.doubts import is_mismatch
+from ..search.trials.doubtful_examples import is_mismatch
 from ..search.trials.trial import TrialRunner
 from .class_examples import ClassExample, with_names_once
 from .function_arguments import FunctionArguments, form_of
