@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from shapelens import protocol
-from shapelens.runner import Failure, Worker, WorkerState, interpreter
+from shapelens.runner import StartFailure, Worker, WorkerState, interpreter
 from shapelens.runner import worker as worker_module
 
 NET = """\
@@ -139,7 +139,7 @@ async def test_bad_interpreters_are_called_what_they_are(tmp_path: Path) -> None
     for path, words in expected.items():
         worker = Worker(path)
         failure = await worker.start()
-        assert isinstance(failure, Failure) and failure.name == "failed"
+        assert isinstance(failure, StartFailure) and failure.name == "failed"
         assert words in failure.message and path in failure.message and "\n" not in failure.message
         assert failure.action and worker.state.name == "failed"
         await worker.stop()
@@ -149,7 +149,7 @@ async def test_another_version_of_the_protocol_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(protocol, "VERSION", 99)
     worker = Worker(sys.executable)
     failure = await worker.start()
-    assert isinstance(failure, Failure) and "protocol version 1, the server 99" in failure.message
+    assert isinstance(failure, StartFailure) and "protocol version 1, the server 99" in failure.message
     await worker.stop()
 
 

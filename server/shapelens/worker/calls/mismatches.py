@@ -11,6 +11,7 @@ import torch
 
 from ...protocol import Mismatch, Span, Trace
 from ..meta.mode import NEEDS_DATA, FailedTorchCall, MetaMode
+from ..sandbox.exceptions import message_of, traceback_of
 from ..trace import gradient_paths, provenance
 from ..trace.frames import Frames
 from ..trace.suspects import modules_running, suspects_of, tensors_of
@@ -77,13 +78,13 @@ def is_set_elsewhere(error: BaseException) -> bool:
 
 def one_line(error: BaseException, limit: int = 500) -> str:
     """The message of an exception, on one line."""
-    text = " ".join(str(error).split())
+    text = " ".join(message_of(error).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def code_of(error: BaseException, failure: Optional[FailedTorchCall]) -> str:
     """The finding's code; "exception" for anything that is not torch's complaint."""
-    text = str(error)
+    text = message_of(error)
     if NEEDS_DATA.search(text):
         return "data-dependent"
     ours = failure is not None and failure.error is error
@@ -102,7 +103,7 @@ def code_of(error: BaseException, failure: Optional[FailedTorchCall]) -> str:
 
 def _raised_by_torch(error: BaseException) -> bool:
     """Whether torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
-    traceback = error.__traceback__
+    traceback = traceback_of(error)
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     return traceback is not None and str(traceback.tb_frame.f_globals.get("__name__", "")).startswith("torch.")
@@ -112,7 +113,7 @@ def mismatch_of(
     error: BaseException, example: int, frames: Frames, meta: MetaMode, calls: Any, trail: Optional[List[Span]] = None
 ) -> Mismatch:
     """What an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
-    trail = frames.trail_of(error.__traceback__) if trail is None else trail
+    trail = frames.trail_of(traceback_of(error)) if trail is None else trail
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
     code, message = code_of(error, failure), one_line(error) or type(error).__name__
     cause = cause_of(error)
@@ -131,9 +132,9 @@ def mismatch_of(
             else:
                 for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
                     found.origins += provenance.trace_back(tensor, dim, calls.recorder)
-    arguments = failure.arguments if failure is not None else tensors_of(error.__traceback__, frames.is_user_frame)
+    arguments = failure.arguments if failure is not None else tensors_of(traceback_of(error), frames.is_user_frame)
     found.suspects = suspects_of(arguments, calls.recorder, found.layer)
-    found.inside = modules_running(error.__traceback__, frames.is_user_frame)
+    found.inside = modules_running(traceback_of(error), frames.is_user_frame)
     return found
 
 
@@ -153,7 +154,7 @@ def _dims_to_blame(code: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.T
 
 def _layer_in(error: BaseException) -> Any:
     """The torch layer in whose forward an exception was raised, if it was."""
-    traceback, layer = error.__traceback__, None
+    traceback, layer = traceback_of(error), None
     while traceback is not None:
         frame = traceback.tb_frame
         owner = frame.f_locals.get("self")

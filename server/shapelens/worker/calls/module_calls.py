@@ -10,7 +10,7 @@ import torch
 from ...protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark, Span
 from ..meta.mode import MetaMode, NotRecovered, made, spread
 from ..rewrite.instrument import Site
-from ..trace import provenance
+from ..trace import module_tree, provenance
 from ..trace.frames import Frames
 from ..trace.layer_inputs import Expectation, is_torch_layer, unmet, wrong_dtype
 from ..trace.module_memory import Holdings, own_tensors, parts_of
@@ -275,7 +275,7 @@ class Calls:
         """All modules that user code made or that were called, or `only` some, as protocol records; `first` is added to their indices."""
         paths: Dict[Optional[int], str] = {}
         for model in self.models:
-            for path, module in model.named_modules(remove_duplicate=False):
+            for path, module in module_tree.named_modules(model):
                 paths.setdefault(module.__dict__.get(LAYER), path)
         out = []
         said_early = self.replay is not None or (only is not None and not self.ended)  # What is wrong can be said without what they hold.

@@ -14,6 +14,7 @@ import torch
 from ...protocol import Mismatch
 from ..meta import expected_shapes, op_cache
 from ..meta.mode import NEEDS_DATA, FailedTorchCall, MetaMode, NotRecovered, made
+from ..sandbox.exceptions import message_of, traceback_of
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in
@@ -108,7 +109,7 @@ class Recovery:
         if not tensors:
             raise NotRecovered
         with _plainly():
-            trail = upper + self.frames.trail_of(error.__traceback__)
+            trail = upper + self.frames.trail_of(traceback_of(error))
             found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
             if not (found.code == "exception" and self.meta.vague and isinstance(error, FOLLOWS)) and not self._follows(args, kwargs):
                 self._report(found)
@@ -201,7 +202,7 @@ def _is_given_absent(args: Args, kwargs: Kwargs) -> bool:
 
 def is_unable(error: Exception) -> bool:
     """Whether an operation failed only as there are no data."""
-    return isinstance(error, NotImplementedError) or NEEDS_DATA.search(str(error)) is not None
+    return isinstance(error, NotImplementedError) or NEEDS_DATA.search(message_of(error)) is not None
 
 
 def is_vague(tensor: Tensor) -> bool:

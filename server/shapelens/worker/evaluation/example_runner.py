@@ -13,7 +13,9 @@ import torch
 from ...protocol import ExampleRun, LayerSeen, Observation, Run, Trace, Traced, Value
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
+from ..sandbox.exceptions import traceback_of
 from ..sandbox.limits import Interrupted
+from ..trace import module_tree
 from ..trace.dim_names import Sizes, distinct, name_shape
 from ..trace.progress import EVERY, SOON
 from ..trace.recorder import Seen
@@ -169,7 +171,7 @@ class ExampleRunner:
         """Where an exception ended an example; None where it ran to its end."""
         if error is None:
             return None
-        trail = self.frames.trail_of(error.__traceback__)
+        trail = self.frames.trail_of(traceback_of(error))
         return type(error).__name__, trail[-1] if trail else None
 
     # --- what it saw ---
@@ -259,8 +261,8 @@ class ExampleRunner:
 def _measure(model: Any, example: ExampleRun) -> None:
     """Note how many parameters a model has, and how large it is."""
     with torch._C.DisableTorchFunction():  # Tensors answer without the mode of the run.
-        example.parameter_count = sum(parameter.numel() for parameter in model.parameters())
-        tensors = list(model.parameters()) + list(model.buffers())
+        example.parameter_count = sum(parameter.numel() for parameter in module_tree.parameters(model))
+        tensors = [*module_tree.parameters(model), *module_tree.buffers(model)]
         example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 

@@ -21,6 +21,7 @@ from ..loading.importer import UserFinder, load, once
 from ..loading.missing_packages import MissingFinder
 from ..meta import op_cache
 from ..meta.mode import MetaMode
+from ..sandbox.exceptions import traceback_of
 from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
 from ..shims.replacements import harmless
@@ -109,7 +110,7 @@ class Workspace:
                 self.trace.notes.append(Note(code, message, span))
             stand_ins.called.clear()
         elif not may_follow(self.trace, file, node) and not is_set_elsewhere(error):
-            trail = self.frames.trail_of(error.__traceback__)
+            trail = self.frames.trail_of(traceback_of(error))
             place = trail[-1] if trail else span
             found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)
             self.trace.mismatches.append(found)

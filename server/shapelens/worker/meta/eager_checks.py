@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 import torch
 
+from ..sandbox.exceptions import message_of
 from ..trace.autocast import autocast_is_on
 from ..trace.provenance import tensors_in
 from . import second_opinion
@@ -38,7 +39,7 @@ _accepted: Set[Any] = set()  # what eager was asked and takes: (function, dtypes
 
 def about_values(error: BaseException) -> bool:
     """Whether eager complains about values, which are made up where it is asked."""
-    return type(error).__name__.endswith("LinAlgError") or bool(ABOUT_VALUES.search(str(error)))
+    return type(error).__name__.endswith("LinAlgError") or bool(ABOUT_VALUES.search(message_of(error)))
 
 
 # --- dtypes ---

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 
+from ..sandbox.exceptions import message_of, traceback_of
 from ..trace.provenance import tensors_in
 from . import op_cache
 
@@ -59,7 +60,7 @@ class Opinion:
 
     def may_be_kept(self) -> bool:
         """Whether there can be another one like it: of what torch's Python code raises it also counts where that was."""
-        error, traceback = self.error, self.error.__traceback__ if self.error is not None else None
+        error, traceback = self.error, traceback_of(self.error) if self.error is not None else None
         return error is None or (type(error).__module__ == "builtins" and (traceback is None or traceback.tb_next is None))
 
 
@@ -101,8 +102,8 @@ def _formed(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, A
     try:
         result = func(*_moved(args, real), **_moved(kwargs, real))
     except Exception as error:
-        if isinstance(error, NotImplementedError) and "not implemented for '" in str(error):
-            error = RuntimeError(str(error))  # It refuses a dtype; of no kernel at all it says something else.
+        if isinstance(error, NotImplementedError) and "not implemented for '" in message_of(error):
+            error = RuntimeError(message_of(error))  # It refuses a dtype; of no kernel at all it says something else.
         return Opinion(None, error)
     return Opinion(_moved(result, lambda tensor: tensor.to(META)), None)
 

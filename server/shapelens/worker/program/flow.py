@@ -18,6 +18,7 @@ import torch
 from ..calls.exception_handlers import handled_by_user
 from ..meta.gradients import training
 from ..rewrite.resilient import ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, Pattern
+from ..sandbox.exceptions import traceback_of
 from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent
@@ -152,7 +153,7 @@ def _fitted(item: Any, pattern: Pattern) -> Any:
 
 def _is_raised_here(error: BaseException, frame: FrameType) -> bool:
     """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed."""
-    traceback = error.__traceback__
+    traceback = traceback_of(error)
     if traceback is None or traceback.tb_next is not None or frame.f_code.co_name == "<module>":
         return False
     return _raises(frame.f_code.co_filename, traceback.tb_lineno)

@@ -9,6 +9,7 @@ import torch
 
 from ...protocol import Mismatch, Remark, Span
 from ..calls.module_calls import Calls
+from ..sandbox.exceptions import message_of
 from ..trace.frames import Frames
 
 _EMPTY = "optimizer got an empty parameter list"
@@ -39,7 +40,7 @@ class Optimizers:
             try:
                 initialise(optimizer, params, *args, **kwargs)
             except ValueError as error:
-                if _EMPTY in str(error) and trail:
+                if _EMPTY in message_of(error) and trail:
                     self._refused.append((error, trail))
                 raise
             if trail:

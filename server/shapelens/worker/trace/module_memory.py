@@ -8,6 +8,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ...protocol import ParameterSeen
+from . import module_tree
 from .value_summary import dtype_name
 
 Amount = Tuple[int, int]  # the number of parameters, and the bytes of parameters and buffers
@@ -52,6 +53,7 @@ class Holdings:
     def _sum(self, module: Any) -> Amount:
         known = self._known.get(id(module))
         if known is None:
+            self._known[id(module)] = 0, 0  # It may be a part of itself.
             count, size = _own(module)
             for child in module._modules.values():
                 if child is not None:
@@ -99,7 +101,7 @@ def _shares_nothing(modules: Sequence[Any]) -> bool:
 def _counted(module: Any) -> Amount:
     count = size = 0
     done = set()
-    for tensors in (module.parameters(), module.buffers()):
+    for tensors in (module_tree.parameters(module), module_tree.buffers(module)):
         for tensor in tensors:
             if id(tensor) not in done and _counts(tensor):
                 done.add(id(tensor))

@@ -14,6 +14,7 @@ import torch
 
 from ...protocol import Mismatch, Note, Span
 from ..locations import TORCH, WORKER
+from ..sandbox.exceptions import traceback_of
 from . import unknown_sizes
 
 Tensor = torch.Tensor
@@ -77,7 +78,7 @@ def gave_up(error: Optional[BaseException], mismatches: List[Mismatch], is_user_
         return True
     if error is None or isinstance(error, UnboundLocalError):
         return error is not None
-    traceback = error.__traceback__
+    traceback = traceback_of(error)
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     file = traceback.tb_frame.f_code.co_filename if traceback is not None else ""

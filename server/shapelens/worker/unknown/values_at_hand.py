@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Iterator, List, Optional
 
+from ..sandbox.exceptions import traceback_of
 from . import unknown_sizes
 
 MOST_FRAMES = 8  # the innermost ones
@@ -19,7 +20,7 @@ def values_at_hand(error: BaseException) -> Iterator[Any]:
     At module level those of the statement alone.
     """
     frames: List[TracebackType] = []
-    traceback: Optional[TracebackType] = error.__traceback__
+    traceback: Optional[TracebackType] = traceback_of(error)
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next

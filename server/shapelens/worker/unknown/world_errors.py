@@ -11,6 +11,8 @@ import sys
 from types import ModuleType, TracebackType
 from typing import Iterator, List, Optional, Tuple
 
+from ..sandbox.exceptions import message_of, traceback_of
+
 # Packages whose errors are of the world, whatever they are: they open data sets, environments, networks, services and devices.
 PACKAGES = (
     "gym", "gymnasium", "ale_py", "atari_py", "dm_control", "mujoco", "mujoco_py", "pettingzoo", "pybullet_envs", "procgen",
@@ -60,11 +62,11 @@ def _code_of(error: BaseException) -> Optional[str]:
         return "unavailable"
     if isinstance(error, ImportError):
         return "missing-import"
-    if _is_of_package(type(error).__module__) or _is_of_package(_raised_in(error.__traceback__)):
+    if _is_of_package(type(error).__module__) or _is_of_package(_raised_in(traceback_of(error))):
         return "unavailable"
-    if isinstance(error, KeyError) and _asked_environment(error.__traceback__):
+    if isinstance(error, KeyError) and _asked_environment(traceback_of(error)):
         return "unavailable"
-    if type(error) in (RuntimeError, ValueError, Exception, AssertionError) and SAYS.search(str(error)):
+    if type(error) in (RuntimeError, ValueError, Exception, AssertionError) and SAYS.search(message_of(error)):
         return "unavailable"
     return "unavailable" if _is_of_another_version(error) else None
 
@@ -74,12 +76,12 @@ def _is_of_another_version(error: BaseException) -> bool:
     if isinstance(error, AttributeError):
         owner = getattr(error, "obj", None)
         return isinstance(owner, (ModuleType, type)) and _is_installed(getattr(owner, "__module__", None) or owner.__name__)
-    said = _NO_PARAMETER.search(str(error)) if isinstance(error, TypeError) else None
-    last = _last(error.__traceback__)
+    said = _NO_PARAMETER.search(message_of(error)) if isinstance(error, TypeError) else None
+    last = _last(traceback_of(error))
     if said is None or last is None:
         return False
-    named = _named(said[1], error.__traceback__)
-    return _is_installed(named if named is not None else _raised_in(error.__traceback__))
+    named = _named(said[1], traceback_of(error))
+    return _is_installed(named if named is not None else _raised_in(traceback_of(error)))
 
 
 def _named(name: str, traceback: Optional[TracebackType]) -> Optional[str]:
@@ -125,7 +127,7 @@ def _asked_environment(traceback: Optional[TracebackType]) -> bool:
 def _message(error: BaseException, code: str) -> str:
     if code == "missing-file":
         return "%s is not there, or cannot be read while a model is looked at" % (getattr(error, "filename", None) or "a file")
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(message_of(error).split()) or type(error).__name__
     text = text if len(text) <= 120 else text[:119] + "…"
     if text.startswith("ShapeLens: "):  # Our own guard says it best.
         return text

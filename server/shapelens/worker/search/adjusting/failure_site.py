@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 import torch
 
 from ...locations import WORKER
+from ...sandbox.exceptions import traceback_of
 from ..code.callees import parameters_of
 from ..code.sources import dotted, function_at, function_node, index_of, initialiser
 from .expression_edit import Draft, EditableArgument, called
@@ -49,7 +50,7 @@ class FailureSite:
         self.draft = draft
         self.levels: List[Level] = []
         self.innermost: Dict[str, Any] = {}
-        place = error.__traceback__
+        place = traceback_of(error)
         while place is not None:
             code = place.tb_frame.f_code
             if not code.co_filename.startswith((WORKER, "<")):
@@ -58,7 +59,7 @@ class FailureSite:
                     self.levels.append(Level(place.tb_frame, place.tb_lineno, node))
             self.innermost = place.tb_frame.f_locals  # be it torch's own
             place = place.tb_next
-        place = error.__cause__.__traceback__ if error.__cause__ is not None else None
+        place = traceback_of(error.__cause__) if error.__cause__ is not None else None
         while place is not None:  # An attempt that a layer's constructor ended: what raised there is the cause.
             self.innermost = place.tb_frame.f_locals
             place = place.tb_next

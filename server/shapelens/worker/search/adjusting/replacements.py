@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any, List, Optional
 
+from ...sandbox.exceptions import message_of
 from ..candidates.annotated_kinds import NOTHING, Wanted
 from ..candidates.build_plans import Building, is_whole, parameter_of, required_parameters
 from ..candidates.document_scope import DocumentScope
@@ -23,7 +24,7 @@ class FailedConstruction:
         self.draft = draft
         # What ends an attempt is no Exception; what raised is its cause.
         self.error = error.__cause__ if error.__cause__ is not None and not isinstance(error, Exception) else error
-        self.message = str(error)
+        self.message = message_of(error)
         self.cls = cls
         self.scope = scope
         self.failure = FailureSite(draft, error)

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from typing import Callable, Iterator, List, Optional, Sequence
 
+from ...sandbox.exceptions import message_of
 from ..evidence import BuildPlan
 from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
@@ -57,7 +58,7 @@ class Neighbours:
         error = node.trial.error if node.trial is not None else None
         if not isinstance(error, (ValueError, AssertionError)):
             return
-        named = re.findall(r"[a-z]+(?:_[a-z]+)+", str(error))
+        named = re.findall(r"[a-z]+(?:_[a-z]+)+", message_of(error))
         for argument in node.arguments:
             if argument.form is None and any(argument.name == name or argument.name.endswith("_" + name) for name in named):
                 yield self._with(node, argument, self._options(argument)[0])

@@ -12,6 +12,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 import torch
 
 from ....protocol import Value
+from ...sandbox.exceptions import traceback_of
 from .trial import RefusedInput, Trial
 
 MOST = 12
@@ -66,7 +67,7 @@ def _demands(trial: Trial) -> Iterator[Demand]:
     if found.code == "dtype" or "dtype" in message or "scalar type" in message:
         yield from _of_dtype(message, found.inputs)
     if not isinstance(error, RefusedInput):
-        yield from _of_frame(error.__traceback__)
+        yield from _of_frame(traceback_of(error))
 
 
 # --- messages ---

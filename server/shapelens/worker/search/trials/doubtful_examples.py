@@ -9,6 +9,7 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 import torch
 
 from ....protocol import Mismatch, Span
+from ...sandbox.exceptions import traceback_of
 from ..evidence import filled
 from .demands import demands
 from .solving import Sizes, are_even, difference_to, is_met_by_some_size, sizes_for, sizes_that_matter, step_of
@@ -32,7 +33,7 @@ def is_mismatch(trial: Trial) -> bool:
 
 def cannot_be_built(trial: Trial) -> bool:
     """Whether an attempt to build a model failed as tensors or the arguments of one of torch's layers did not fit."""
-    traceback = trial.error.__traceback__ if trial.error is not None else None
+    traceback = traceback_of(trial.error) if trial.error is not None else None
     if traceback is None or trial.found is None or not trial.found.trail:
         return False
     while traceback.tb_next is not None:

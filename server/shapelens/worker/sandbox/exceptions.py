@@ -1,0 +1,35 @@
+"""What exceptions of user code say, read without trusting the code of their classes: `__str__` may fail or never end."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Optional, Set
+
+from .limits import TooLong, within
+
+LONGEST = 0.25  # seconds that a message may take to be made
+
+_TRACEBACK = BaseException.__dict__["__traceback__"]
+_speechless: Set[type] = set()  # classes whose message cannot be made
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an exception; "" where its class cannot say it."""
+    cls = type(error)
+    if cls in _speechless:
+        return ""
+    if cls.__module__ == "builtins" and all(type(part) in (str, int) for part in BaseException.args.__get__(error)):  # type: ignore[attr-defined]
+        return str(error)
+    try:
+        with within(LONGEST):
+            said = str(error)
+        return str.__str__(said)
+    except (Exception, TooLong):
+        _speechless.add(cls)
+        return ""
+
+
+def traceback_of(error: BaseException) -> Optional[TracebackType]:
+    """Where an exception was raised, whatever its class calls its traceback."""
+    found: Optional[TracebackType] = _TRACEBACK.__get__(error)
+    return found
