@@ -61,6 +61,7 @@ class _Planter(ast.NodeVisitor):
     def __init__(self, text: str) -> None:
         self.text = text
         self.found: list[Mistake] = []
+        self.compared: dict[str, str] = {}  # `predicted` of `predicted == labels`, with the other name
         self._starts = [0]
         for line in text.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
@@ -93,8 +94,6 @@ class _Planter(ast.NodeVisitor):
                     self._replace("size of a view", argument, self._source(argument) + " + 1")
         if name in FORGOTTEN and isinstance(node.func, ast.Attribute) and self._is_tensor(node.func.value):
             self._replace(f"{name} forgotten", node, self._source(node.func.value))
-        if name == "argmax" and not any(keyword.arg == "keepdim" for keyword in node.keywords) and (node.args or node.keywords):
-            self._replace(BROADCASTS, node, self._source(node)[:-1] + ", keepdim=True)")
         if (name in LOSSES or name.endswith(("loss", "criterion", "cost_fn"))) and len(node.args) == 2:
             given, target = map(self._source, node.args)
             if not isinstance(node.args[1], ast.Starred):
@@ -110,11 +109,15 @@ class _Planter(ast.NodeVisitor):
         if name == "backward" and isinstance(node.func, ast.Attribute) and not node.args:
             self._replace("loss detached", node, f"{self._source(node.func.value)}.detach().backward()")
 
-    def visit_Compare(self, node: ast.Compare) -> None:
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """`_, predicted = torch.max(outputs, 1)` with keepdim, where `predicted == labels` follows: each is compared with each."""
         self.generic_visit(node)
-        right = node.comparators[0]
-        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq) and isinstance(node.left, ast.Name) and isinstance(right, ast.Name):
-            self._replace(BROADCASTS, node.left, f"{node.left.id}.unsqueeze(1)", (node.left.id, right.id))
+        call, target = node.value, node.targets[0]
+        name = target.elts[-1] if isinstance(target, ast.Tuple) else target
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not isinstance(name, ast.Name):
+            return
+        if call.func.attr in ("argmax", "max") and self.compared.get(name.id) and not any(each.arg == "keepdim" for each in call.keywords):
+            self._replace(BROADCASTS, call, self._source(call)[:-1] + ", keepdim=True)", (name.id, self.compared[name.id]))
 
     def _is_tensor(self, node: ast.expr) -> bool:
         return not (isinstance(node, ast.Name) and node.id in ("torch", "np", "F", "nn", "pd", "plt"))
@@ -135,8 +138,11 @@ class _Planter(ast.NodeVisitor):
 
 def mistakes(text: str) -> list[Mistake]:
     """The mistakes to try in a text, those of each kind in turn."""
-    planter = _Planter(text)
-    planter.visit(ast.parse(text))
+    planter, tree = _Planter(text), ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and isinstance(node.comparators[0], ast.Name):
+            planter.compared[node.left.id] = node.comparators[0].id
+    planter.visit(tree)
     by_kind: dict[str, list[Mistake]] = {}
     for mistake in planter.found:
         by_kind.setdefault(mistake.kind, []).append(mistake)

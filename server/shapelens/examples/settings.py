@@ -30,6 +30,7 @@ LINTS = {
     "softmax-single-value": True,
     "softmax-dim": True,
     "loss-input": True,
+    "loss-broadcast": True,
     "class-index": True,
     "optimizer-parameters": True,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shapelens import protocol
@@ -32,7 +32,7 @@ class Related:
 def calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
     """The call that the size arrived in, then its callers, from the inside out."""
     arrived = ", ".join(shape_text(value) for value in mismatch.inputs[:3] if value.kind == "tensor")
-    for number, span in enumerate(_from_inside(mismatch)):
+    for number, span in enumerate(from_inside(mismatch)):
         place = places.locate(span)
         if place is None or number > MOST_CALLERS:
             continue
@@ -42,7 +42,8 @@ def calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related
             yield related
 
 
-def _from_inside(mismatch: Mismatch) -> list[protocol.Span]:
+def from_inside(mismatch: Mismatch) -> list[protocol.Span]:
+    """The expressions that a mismatch happened in, the innermost first."""
     spans = [mismatch.span] if mismatch.span is not None else []
     return spans + [span for span in reversed(mismatch.trail) if span not in spans]
 
@@ -110,7 +111,7 @@ def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
     if mismatch.span is not None:
         yield from _parameters_read(places, mismatch.span)
     called = [places.trace.layers[index] for index in mismatch.inside[:MOST_MAKERS]]
-    for span in _from_inside(mismatch)[: MOST_CALLERS + 1]:
+    for span in from_inside(mismatch)[: MOST_CALLERS + 1]:
         called += _called_at(places, span)
     for layer in {str(layer.span): layer for layer in called}.values():
         place = places.locate(layer.span)
@@ -118,16 +119,16 @@ def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
             yield related_place(places, place, f"{layer_name(layer)} is built here")
 
 
-def names_read(places: Places, mismatch: Mismatch, said: Iterable[Related]) -> Iterable[Related]:
-    """Where the variables got their values that the failed expression reads, and the calls that led to it; statements of which a part is
-    `said` already are left out."""
+def names_read(places: Places, spans: Sequence[protocol.Span], example: int, said: Iterable[Related]) -> Iterable[Related]:
+    """Where the variables got their values that expressions read, from the inside out; statements of which a part is `said` already are
+    left out."""
     known = [(each.file, each.span) for each in said]
-    for span in _from_inside(mismatch)[: MOST_CALLERS + 1]:
+    for span in spans[: MOST_CALLERS + 1]:
         place = places.locate(span)
         if place is None:
             continue
         for name in _variables(place)[:MOST_VARIABLES]:
-            made = _last_assignment(places, name, span, mismatch.example)
+            made = _last_assignment(places, name, span, example)
             where = places.locate(made.statement) if made is not None else None
             if made is not None and where is not None and where.span != place.span:
                 shapes = ", ".join(dict.fromkeys(shape_text(value) for value in made.values if value.kind == "tensor"))
@@ -137,15 +138,16 @@ def names_read(places: Places, mismatch: Mismatch, said: Iterable[Related]) -> I
 
 
 def unreduced(places: Places, mismatch: Mismatch) -> Iterable[Related]:
-    """Where the layer was built without a reduction whose loss `backward()` starts from."""
+    """Where the layer was built without a reduction whose loss is to be a single number."""
     argument = reduction(places, mismatch)
     if argument is not None:
         yield related_place(places, argument, "the loss is not reduced")
 
 
 def reduction(places: Places, mismatch: Mismatch) -> ArgumentPlace | None:
-    """The argument `reduction` of the layer that gave the loss which `backward()` starts from."""
-    given = mismatch.inputs[0].shape if mismatch.code == "backward-scalar" and mismatch.inputs else None
+    """The argument `reduction` of the layer that gave what is to be a single number."""
+    one_number = mismatch.code == "backward-scalar" or "converted to Scalar" in mismatch.message
+    given = mismatch.inputs[0].shape if one_number and mismatch.inputs else None
     for layer in places.trace.layers if given is not None else ():
         place = places.locate(layer.span) if layer.class_name.endswith("Loss") else None
         call = place.module.call_at(place.span) if place is not None else None

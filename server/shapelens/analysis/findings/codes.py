@@ -254,6 +254,13 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "loss-broadcast",
+        "A loss gets an input and a target of different shapes, of which one is stretched to the other's: torch warns when it runs.",
+        "`F.mse_loss(x, y)` of `[B, 4]` and `[B, 1]`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "class-index",
         "A target that is made of random classes has more of them than there are scores.",
         "`F.cross_entropy(x, torch.randint(0, 10, (64,)))` of `[64, 5]`",

@@ -19,6 +19,7 @@ from shapelens.analysis.explanations.related_places import (
     constructor,
     distinct_places,
     example_call,
+    from_inside,
     makers,
     names_read,
     origins,
@@ -166,7 +167,7 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         *suspected(places, first),
         *example_call(places, first),
     ]
-    related += names_read(places, first, related)
+    related += names_read(places, from_inside(first), first.example, related)
     message, severity = in_size_message(places, group), codes.severity(first.code)
 
     def candidates() -> list[Fix]:
@@ -221,7 +222,7 @@ def _operations(places: Places) -> list[Finding]:
             *suspected(places, mismatch),
             *example_call(places, mismatch),
         ]
-        around += names_read(places, mismatch, around)
+        around += names_read(places, from_inside(mismatch), mismatch.example, around)
         related, severity = distinct_places(around, span), codes.severity(mismatch.code)
         candidates = partial(_of_operation, places, mismatch)
         finding = Finding(

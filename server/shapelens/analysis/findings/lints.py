@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from shapelens.analysis.explanations.operands import operands
-from shapelens.analysis.explanations.related_places import Related, related_place
+from shapelens.analysis.explanations.related_places import Related, names_read, related_place
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix
@@ -25,6 +25,8 @@ _LOSSES = {
     "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits takes logits and applies sigmoid itself",
     "nll_loss": "nll_loss takes log-probabilities, as log_softmax gives them",
 }
+# Of these it matters where the tensors were made.
+_OF_TWO_TENSORS = ("outer-product", "loss-broadcast", "class-index")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
             if lint is not None and not (run is not None and run.doubtful):
                 # What a found example makes of the code need not be what its author does with it.
                 found = run is not None and run.evidence != "" and lint.severity == "error"
+                if remark.code in _OF_TWO_TENSORS and remark.span is not None:
+                    lint = replace(lint, related=[*lint.related, *names_read(places, [remark.span], remark.example, lint.related)])
                 yield replace(lint, severity="information") if found else lint
     if wanted.get("unused-layer", False):
         for layer, place in unused_layers(places):
@@ -192,6 +196,12 @@ def _loss_input(places: Places, remark: Remark, place: Place) -> Lint | None:
     return Lint("loss-input", "warning", f"{_LOSSES[remark.operation]}, but gets the result of {given}", place.span)
 
 
+def _loss_broadcast(places: Places, remark: Remark, place: Place) -> Lint | None:
+    first, second = remark.inputs
+    message = f"{remark.operation} of {dims_text(first)} and {dims_text(second)} stretches one to the other's shape: torch warns of this"
+    return Lint("loss-broadcast", "warning", message, place.span)
+
+
 def _class_index(places: Places, remark: Remark, place: Place) -> Lint | None:
     scores, target = remark.inputs
     classes = (scores.shape or [])[1 if len(scores.shape or []) > 1 else 0]
@@ -215,5 +225,6 @@ _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "softmax-dim": _softmax_dim,
     "loss-input": _loss_input,
     "class-index": _class_index,
+    "loss-broadcast": _loss_broadcast,
     "optimizer-parameters": _optimizer_parameters,
 }

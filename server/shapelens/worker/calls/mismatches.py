@@ -127,6 +127,8 @@ def mismatch_of(
         found.operation = failure.operation
         with torch._C.DisableTorchFunction():
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
+            if code == "backward-scalar" and failure.arguments:
+                found.origins = provenance.made_by(failure.arguments[0], calls.recorder)
             if code == "detached-loss":
                 found.origins = gradient_paths.cut(failure.arguments[0], calls.recorder) if failure.arguments else []
             else:

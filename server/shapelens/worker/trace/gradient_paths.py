@@ -18,7 +18,26 @@ from .value_summary import ORIGIN
 Tensor = torch.Tensor
 
 MOST_NODES = 400
-CUTS = {"detach", "argmax", "argmin", "eq", "ne", "gt", "lt", "ge", "le", "__eq__", "__ne__", "__gt__", "__lt__", "__ge__", "__le__"}
+CUTS = {
+    "detach",
+    "long",
+    "int",
+    "bool",
+    "argmax",
+    "argmin",
+    "eq",
+    "ne",
+    "gt",
+    "lt",
+    "ge",
+    "le",
+    "__eq__",
+    "__ne__",
+    "__gt__",
+    "__lt__",
+    "__ge__",
+    "__le__",
+}
 HANDS_ON = {
     "add", "sub", "mul", "div", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
     "__pow__", "__neg__", "__matmul__", "true_divide", "pow", "matmul", "mm", "bmm", "exp", "log", "sqrt", "square", "abs", "neg",

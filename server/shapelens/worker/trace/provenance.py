@@ -142,6 +142,12 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
     return found
 
 
+def made_by(tensor: Tensor, recorder: Recorder) -> List[Origin]:
+    """The operation that gave a tensor, in a list; [] where it has no place in user code."""
+    node = tensor.__dict__.get(ORIGIN)
+    return [origin(node, "", recorder)] if node is not None and node.site > 0 else []
+
+
 def numbers(shape: Sequence[Any]) -> List[Optional[int]]:
     """A shape's sizes; None for one that is no number, as a nested tensor has."""
     return [size if isinstance(size, int) else None for size in shape]

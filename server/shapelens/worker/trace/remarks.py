@@ -6,6 +6,7 @@ is odd. What is found goes to the server as a `Remark`, with shapes and places; 
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 from types import FrameType
@@ -181,6 +182,32 @@ def _outer_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
         return Odd("outer-product", (first, second), 0 if high is first else 1) if odd else None
 
 
+def _stretched_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    """A loss whose input and target broadcast: torch itself warns of it. A constant number is a target that is meant for all."""
+    first, second = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return None
+    with _plainly():
+        if first.shape == second.shape or unknown_sizes.any_unknown([*first.shape, *second.shape]):
+            return None
+        sizes = first.numel(), second.numel()
+        if max(sizes) == 1 or sizes[0] == sizes[1] == math.prod(torch.broadcast_shapes(first.shape, second.shape)):  # type: ignore[no-untyped-call]
+            return None  # The same numbers each against its own, as `[1, 8]` and `[8]`.
+        if min(sizes) == 1 and not _is_computed(first if sizes[0] == 1 else second):
+            return None
+        return Odd("loss-broadcast", (first, second))
+
+
+def _is_computed(tensor: Tensor) -> bool:
+    """Whether a single number is the sum or mean of others."""
+    node = _maker(tensor)
+    return node is not None and node.operation in ("sum", "mean", "prod", "max", "min")
+
+
+def _odd_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+    return _outer_loss(args, kwargs, result) or _stretched_loss(args, kwargs, result)
+
+
 def _squeeze(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
     """`squeeze()` takes away every dim of size 1, the batch's too."""
     if len(args) != 1 or kwargs:
@@ -276,10 +303,8 @@ _OPERATORS = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __r
 WATCHED: Dict[Any, Check] = {}
 for _check, _watched in (
     (_outer_product, _functions(torch, _BINARY) + _functions(Tensor, _BINARY + " " + _OPERATORS)),
-    (
-        _outer_loss,
-        _functions(_functional, "mse_loss l1_loss smooth_l1_loss huber_loss poisson_nll_loss gaussian_nll_loss soft_margin_loss"),
-    ),
+    (_odd_loss, _functions(_functional, "mse_loss l1_loss smooth_l1_loss huber_loss")),
+    (_outer_loss, _functions(_functional, "poisson_nll_loss gaussian_nll_loss soft_margin_loss")),
     (_comparison, _functions(torch, "eq ne") + _functions(Tensor, "eq ne __eq__ __ne__")),
     (_changed, _functions(Tensor, "__setitem__ clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
