@@ -34,6 +34,7 @@ class Format(str, Enum):
     text = "text"
     json = "json"
     markdown = "markdown"
+    html = "html"
     model = "model"
 
 
@@ -107,8 +108,8 @@ def show(
         typer.Option(
             "--format",
             "-f",
-            help="text: the source with its hints; json: that as JSON (see show.schema.json). markdown, model: one class as a whole, as a"
-            " table or as JSON (see model.schema.json).",
+            help="text: the source with its hints; json: that as JSON (see show.schema.json). markdown, html, model: one class as a"
+            " whole, as a table, as a page, or as JSON (see model.schema.json).",
         ),
     ] = Format.text,
     interpreter: Interpreter = None,

@@ -2,6 +2,7 @@
 import * as vscode from 'vscode';
 import type { AnnotatedFiles } from './annotated.ts';
 import type { Log } from './log.ts';
+import type { ModelView } from './modelView.ts';
 import type { Server } from './server.ts';
 
 /** What the code lens of a class passes on: document, class name, the example as it is now ("" for none). */
@@ -11,7 +12,7 @@ type FoundExample = { expression: string; evidence: string };
 /** What became of an example that was tried: the shape that came out, or what went wrong. */
 type Trial = { works: boolean; message: string };
 
-export function registerCommands(server: Server, annotated: AnnotatedFiles, log: Log): vscode.Disposable {
+export function registerCommands(server: Server, annotated: AnnotatedFiles, model: ModelView, log: Log): vscode.Disposable {
     const command = (name: string, run: (...parameters: never[]) => unknown): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (...parameters: never[]) => {
             try {
@@ -28,6 +29,12 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, log:
         command('shapelens.selectInterpreter', selectInterpreter),
         command('shapelens.setExample', (...given: string[]) => setExample(server, given)),
         command('shapelens.chooseExample', (...given: string[]) => chooseExample(server, given)),
+        command('shapelens.showModel', async (...given: string[]) => {
+            const editor = pythonEditor();
+            if (editor) {
+                await model.show(editor.document.uri, editor.selection.active.line + 1, given[1]);
+            }
+        }),
         command('shapelens.showAnnotated', async () => {
             const editor = pythonEditor();
             if (editor) {

@@ -3,6 +3,7 @@ import { AnnotatedFiles } from './annotated.ts';
 import { registerCommands } from './commands.ts';
 import { Interpreters } from './interpreter.ts';
 import { Log } from './log.ts';
+import { ModelView } from './modelView.ts';
 import { Server } from './server.ts';
 import { Status } from './status.ts';
 import { whenTrusted } from './trust.ts';
@@ -15,13 +16,15 @@ export function activate(context: vscode.ExtensionContext): void {
     const interpreters = new Interpreters(log);
     server = new Server(context.extension, log, status, interpreters);
     const annotated = new AnnotatedFiles(server);
+    const model = new ModelView(server, context.extension);
     context.subscriptions.push(
         log,
         status,
         interpreters,
         server,
         annotated,
-        registerCommands(server, annotated, log),
+        model,
+        registerCommands(server, annotated, model, log),
         vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration('shapelens.log') && log.followSettings()),
         // Looking for the interpreter starts the server, as every change of it does.
         whenTrusted(status, log, () => void interpreters.look()),

@@ -35,6 +35,9 @@ export class Server implements vscode.Disposable {
     private readonly ran = new vscode.EventEmitter<void>();
     /** A run has ended: what was asked for before may be answered otherwise now. */
     readonly onDidRun = this.ran.event;
+    private readonly analysed = new vscode.EventEmitter<void>();
+    /** Something new is known of a document. */
+    readonly onDidAnalyse = this.analysed.event;
     private client: LanguageClient | undefined;
     private process: ChildProcess | undefined;
     private lastWords = '';
@@ -55,6 +58,7 @@ export class Server implements vscode.Disposable {
         this.interpreters = interpreters;
         this.subscriptions.push(
             this.ran,
+            this.analysed,
             interpreters.onDidChange((interpreter) => {
                 status.setInterpreter(interpreter);
                 if (this.client?.isRunning() && interpreter) {
@@ -149,6 +153,7 @@ export class Server implements vscode.Disposable {
             this.clientOptions(() => this.closed(client)),
         );
         client.onNotification('shapelens/status', (params: StatusParams) => this.follow(params));
+        client.onNotification('shapelens/analysed', () => this.analysed.fire());
         client.onDidChangeState(({ newState }) => {
             void vscode.commands.executeCommand('setContext', 'shapelens.running', newState === State.Running);
             if (newState === State.Running) {

@@ -21,6 +21,7 @@ from shapelens.lsp.documents.notebook_document import CellText, NotebookChange, 
 from shapelens.lsp.documents.paths import on_disk
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
+from shapelens.lsp.runs.model_views import ModelOptions, ViewedModel
 from shapelens.lsp.runs.pipeline import Pipeline
 from shapelens.lsp.runs.schedule import Schedule, debounce
 from shapelens.lsp.workspace.consent import Consent
@@ -49,7 +50,9 @@ class Session:
         self._client = client
         self._cached_runs = CachedRuns(store)
         self._pipeline = Pipeline(self.documents, self.workspace, client, self._cached_runs)
-        self._schedule = Schedule(self._pipeline.run, self._pipeline.runner.cancel, self._pipeline.background_fixes)
+        self._schedule = Schedule(
+            self._pipeline.run, self._pipeline.runner.cancel, self._pipeline.background_fixes, self._pipeline.model_views
+        )
 
     def greet(self) -> None:
         """The client has said hello: tell it of what has happened until now, too."""
@@ -125,6 +128,7 @@ class Session:
         document = self.documents.pop(uri, None)
         if document is not None:
             self._schedule.forget(document)
+            self._pipeline.model_views.forget(document)
             for text in [cell.uri for cell in document.cells] if isinstance(document, NotebookDocument) else [uri]:
                 self._client.clear(text)
             self._run_dependents(document, outdated=True)
@@ -242,6 +246,20 @@ class Session:
         self._run_dependents(document, outdated=True)
         return None
 
+    async def model(self, uri: str, class_name: str, line: int, options: ModelOptions) -> ViewedModel | None:
+        """A class as a whole: that of this name, else the one at a line (1-based), else the last one. None where a later request took its
+        place, or the document is not open."""
+        document = self.documents.get(uri)
+        if document is None:
+            return None
+        classes = document.module.classes
+        if not class_name and classes:
+            around = [each for each in classes if each.first_line <= line <= each.span.end_line]
+            class_name = (around[-1] if around else classes[-1]).qualname
+        answer = self._pipeline.model_views.want(document, class_name, options)
+        self._schedule.show_model()
+        return await answer
+
     def annotated(self, uri: str) -> str | None:
         """The text of a document with its hints and the notes on it in the margin; None if it is not open."""
         document = self.documents.get(uri)
@@ -339,5 +357,6 @@ class Session:
         """The client says goodbye: no run and no process is left when this returns."""
         for document in self.documents.values():
             self._schedule.forget(document)
+        self._pipeline.model_views.give_up()
         await self.workspace.workers.stop()
         await self._cached_runs.written()

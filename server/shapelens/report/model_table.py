@@ -39,7 +39,7 @@ def _rows(view: ModelView, rows: list[Row], level: int, depth: int | None) -> It
 def _cells(view: ModelView, row: Row, count: int) -> tuple[str, ...]:
     name = row.class_name if row.name == row.class_name else f"{row.name} ({row.class_name})"
     if count > 1:
-        name += f" ×{count}"
+        name += f" ×{count}, each"
     calls = f" ·{row.calls} calls" if row.calls > 1 else ""
     shown = " · ".join(row.outputs) + calls if row.calls else "not called" if not row.rows else ""
     amounts = (

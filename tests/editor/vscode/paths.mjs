@@ -1,6 +1,6 @@
 // Where things lie: the repository, the extension's .vsix, the Python that has torch, the test output.
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -9,6 +9,9 @@ export const repository = resolve(editorTests, "../..");
 export const testOutput = join(repository, "test-output", "editor");
 export const node24 = join(editorTests, ".bin24", "node");
 export const codeServerEntry = join(editorTests, "node_modules", "code-server", "out", "node", "entry.js");
+
+/** What finds in a page what keeps people out who cannot see or use a mouse: the text of axe-core. */
+export const axeSource = readFileSync(join(editorTests, "node_modules", "axe-core", "axe.min.js"), "utf8");
 
 /** The newest .vsix of the extension; SHAPELENS_VSIX names another one. Throws when there is none. */
 export function vsix() {

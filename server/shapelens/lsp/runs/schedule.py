@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.runs.background_fixes import BackgroundFixes
+from shapelens.lsp.runs.model_views import ModelViews
 
 logger = logging.getLogger(__name__)
 
@@ -29,14 +30,20 @@ def seconds_to_wait(to_findings: float, between_edits: float) -> float:
 
 
 class Schedule:
-    """`run` is awaited for one document after the other; `cancel` makes it return early. Fixes are tried while there is nothing to run."""
+    """`run` is awaited for one document after the other; `cancel` makes it return early. Models are shown as a whole, and
+    fixes are tried, while there is nothing to run."""
 
     def __init__(
-        self, run: Callable[[Document], Awaitable[None]], cancel: Callable[[Document], None], background_fixes: BackgroundFixes
+        self,
+        run: Callable[[Document], Awaitable[None]],
+        cancel: Callable[[Document], None],
+        background_fixes: BackgroundFixes,
+        model_views: ModelViews,
     ) -> None:
         self._run = run
         self._cancel = cancel
         self._fix_search = background_fixes
+        self._model_views = model_views
         self._seeking_fixes_of: Document | None = None
         self._queue: list[Document] = []  # the last one is next
         self._timers: dict[Document, asyncio.TimerHandle] = {}
@@ -70,16 +77,29 @@ class Schedule:
         self._queue.insert(len(self._queue) if urgent else 0, document)
         if self._seeking_fixes_of is not None:
             self._fix_search.interrupt(self._seeking_fixes_of)
+        self._model_views.interrupt()
         if urgent and self._running is not None and self._running is not document:
             interrupted = self._running
             self._cancel(interrupted)
             if interrupted not in self._queue and interrupted not in self._timers:
                 self._queue.insert(len(self._queue) - 1, interrupted)
+        self._go_on()
+
+    def show_model(self) -> None:
+        """A model is wanted as a whole: it comes before the fixes, and after all runs."""
+        if self._seeking_fixes_of is not None:
+            self._fix_search.interrupt(self._seeking_fixes_of)
+        self._go_on()
+
+    def _go_on(self) -> None:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
 
     async def _work(self) -> None:
         while True:
+            if not self._queue and self._model_views.is_wanted:
+                await self._answer_model()
+                continue
             if not self._queue:
                 without_fixes = self._fix_search.next()
                 if without_fixes is None:
@@ -93,6 +113,13 @@ class Schedule:
                 logger.exception("the run of %s failed", document.uri)
             finally:
                 self._running = None
+
+    async def _answer_model(self) -> None:
+        try:
+            await self._model_views.answer()
+        except Exception:
+            logger.exception("a model could not be shown as a whole")
+            self._model_views.give_up()
 
     async def _seek_fixes(self, document: Document) -> None:
         self._seeking_fixes_of = document

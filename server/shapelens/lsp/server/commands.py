@@ -8,9 +8,13 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from shapelens.analysis.evidence import evidence_text
+from shapelens.lsp.runs.model_views import ModelOptions
 from shapelens.lsp.server import to_lsp
 from shapelens.lsp.server.editor import Editor
 from shapelens.lsp.session import Session
+from shapelens.report.model_document import model_document
+from shapelens.report.model_html import html
+from shapelens.report.model_table import markdown
 
 
 def register_commands(server: LanguageServer, session: Session, editor: Editor) -> None:
@@ -61,6 +65,25 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         change = to_lsp.workspace_edit(changes, versioned=editor.takes_versioned_edits)
         return await editor.apply(change, f"Set the example of {class_name}")
 
+    @server.command("shapelens.model")
+    async def model(*arguments: Any) -> dict[str, Any] | None:
+        """[uri, class, line, options]: a class as a whole, from the newest analysis, in {version, model}, where report/model.schema.json
+        describes `model`; {version, message} where there is none; null where a later request of the document takes its place.
+
+        class: "" for the one at the line (1-based), or the last. options: {sizes: {dim: size}, optimizer, device, example}, and format:
+        "markdown" or "html" for {version, text}.
+        """
+        uri, class_name, line, options = _model_request(arguments)
+        found = await session.model(uri, class_name, line, options)
+        text = {"markdown": markdown, "html": html}.get(_plain(arguments[3]).get("format", ""))
+        if found is None:
+            return None
+        if found.view is None:
+            return {"version": found.version, "message": found.message}
+        if text is not None:
+            return {"version": found.version, "text": text(found.view)}
+        return {"version": found.version, "model": model_document(found.view)}
+
     @server.command("shapelens.annotated")
     def annotated(*arguments: Any) -> dict[str, str] | None:
         """[uri]: the text of a document with its hints in the margin; for a cell, that of its notebook."""
@@ -68,6 +91,22 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         document = editor.places.document(uri)
         text = session.annotated(document.uri) if document is not None else None
         return {"text": text} if text is not None else None
+
+
+def _model_request(arguments: tuple[Any, ...]) -> tuple[str, str, int, ModelOptions]:
+    if len(arguments) != 4 or not isinstance(arguments[0], str) or not isinstance(arguments[1], str) or not isinstance(arguments[2], int):
+        raise JsonRpcInvalidParams("expected the arguments uri, class, line, options")
+    given = _plain(arguments[3])
+    sizes, example = given.get("sizes"), given.get("example")
+    known = {str(name): size for name, size in _plain(sizes).items() if isinstance(size, int) and size > 0}
+    device = "cpu" if given.get("device") == "cpu" else "cuda"
+    options = ModelOptions(known, str(given.get("optimizer") or ""), device, example if isinstance(example, int) else 0)
+    return arguments[0], arguments[1], arguments[2], options
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """A JSON object, which pygls makes a named tuple of."""
+    return dict(value) if isinstance(value, dict) else dict(value._asdict()) if hasattr(value, "_asdict") else {}
 
 
 def _strings(arguments: tuple[Any, ...], *names: str) -> list[str]:

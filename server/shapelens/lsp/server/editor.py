@@ -18,6 +18,7 @@ from shapelens.lsp.server.places import Places, TextDocument
 
 logger = logging.getLogger(__name__)
 STATUS = "shapelens/status"
+ANALYSED = "shapelens/analysed"  # something new is known: what the client has asked for with commands may be answered otherwise now
 
 
 class Editor:
@@ -109,6 +110,8 @@ class Editor:
     def refresh(self) -> None:
         if self.on_shown is not None:
             self.on_shown()
+        if self.wants_status:
+            self._server.protocol.notify(ANALYSED, None)
         hint, lens = self._workspace.inlay_hint, self._workspace.code_lens
         if hint is not None and hint.refresh_support:
             self._ask(self._server.workspace_inlay_hint_refresh_async(None))

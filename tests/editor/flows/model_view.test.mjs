@@ -1,0 +1,110 @@
+// The model as a whole beside the editor: opened, folded, walked through by keyboard, followed through an edit that breaks it and its fix.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { flows } from "../vscode/flow.mjs";
+import { axeSource, testOutput } from "../vscode/paths.mjs";
+
+const flow = flows();
+
+const NET = `import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        return x + self.down(torch.relu(self.up(self.norm(x))))
+
+
+# shapelens: Net()(f32[B:2, T:16, 64])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(64) for _ in range(12)])
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x.mean(1))
+`;
+const model = { open: "net.py", files: { "net.py": NET } };
+
+/** The frame of the view, once it shows a model. */
+async function shown(vscode) {
+  const frame = vscode.page.frameLocator("iframe.webview").frameLocator("iframe");
+  await frame.locator("#tree, #blocks").first().waitFor({ timeout: 60_000 });
+  return frame;
+}
+
+async function opened(vscode) {
+  await vscode.lineWith("return self.head", "→ [B, 10]");
+  await vscode.click("self.head = nn.Linear", "head");
+  await vscode.command("ShapeLens: Show Model");
+  return shown(vscode);
+}
+
+const row = (frame, text) => frame.locator("#tree tbody tr[data-id]", { hasText: text });
+
+async function accessible(frame) {
+  const page = await (await frame.locator("body").elementHandle()).ownerFrame();
+  await page.evaluate(`${axeSource}; undefined`);
+  const found = await page.evaluate(async () => (await window.axe.run()).violations.filter(({ impact }) => ["serious", "critical"].includes(impact)));
+  assert.deepEqual(found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join("; ")}`), []);
+}
+
+flow("the model is shown as a tree that folds, marks the cursor's row and leads to the line", model, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  await row(frame, "head").locator("text=[B, 10]").waitFor();
+  await frame.locator("#tree tr.at-cursor", { hasText: "head" }).waitFor();
+  await row(frame, "blocks").locator(".fold").click();
+  const group = row(frame, "×12");
+  await group.waitFor();
+  await group.focus();
+  await vscode.page.keyboard.press("ArrowRight");
+  await row(frame, "10 Block").waitFor();
+  await row(frame, "10 Block").focus();
+  await vscode.page.keyboard.press("Enter");
+  await vscode.page.locator(".active-line-number", { hasText: /^20$/ }).first().waitFor({ timeout: 10_000 });
+  await vscode.screenshot(join(testOutput, "model-tree.png"));
+});
+
+flow("an edit that breaks the model makes its row red, and the view mends it", model, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  await vscode.retype("self.head = nn.Linear(64, 10)", "64", "65");
+  const message = frame.locator("#tree tr.message", { hasText: "in_features" });
+  await message.waitFor({ timeout: 60_000 });
+  await row(frame, "blocks").waitFor();
+  await vscode.screenshot(join(testOutput, "model-broken.png"));
+  await message.locator("button").click();
+  await vscode.lineWith("self.head = nn.Linear(64, 10)");
+  await message.waitFor({ state: "detached", timeout: 60_000 });
+});
+
+flow("blocks show the residual paths, in a dark theme too", { ...model, settings: { "workbench.colorTheme": "Default Dark Modern" } }, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
+  await frame.locator("#blocks .box", { hasText: "×12" }).focus();
+  await vscode.page.keyboard.press("Enter");
+  await frame.locator("#blocks .box", { hasText: "10 Block" }).waitFor();
+  await frame.locator('#blocks .box[aria-expanded="false"]').first().focus();
+  await vscode.page.keyboard.press("Enter");
+  await frame.locator("#blocks path.edge").first().waitFor();
+  await vscode.screenshot(join(testOutput, "model-blocks.png"));
+});
+
+for (const theme of ["Default Light Modern", "Default High Contrast"]) {
+  flow(`the view in ${theme} has nothing that keeps a reader out`, { ...model, settings: { "workbench.colorTheme": theme } }, async ({ vscode }) => {
+    const frame = await opened(vscode);
+    await accessible(frame);
+    await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+    await frame.locator("#blocks .box").first().waitFor();
+    await accessible(frame);
+  });
+}

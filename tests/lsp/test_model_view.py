@@ -1,0 +1,72 @@
+"""A model as a whole, as a client asks for it: from the newest analysis, after an edit, and where there is nothing to show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+
+from lsp.editor import Editor
+from shapelens.report.model_document import schema
+
+NET = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(width, 32)
+        self.second = nn.Linear(32, width)
+
+    def forward(self, x):
+        return x + self.second(torch.relu(self.first(x)))
+
+
+# shapelens: Net()(f32[B:2, 8])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(*[Block(8) for _ in range(3)])
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.blocks(x))
+
+
+class Alone(nn.Module):
+    def __init__(self, mystery):
+        raise ValueError("no")
+"""
+
+
+async def test_a_model_is_shown_and_follows_edits(editor: Editor) -> None:
+    """The tree, the class that is a part of another one, the message where something fails, sizes that the user has chosen."""
+    uri = editor.open("net.py", NET)
+    await editor.hints_when(uri)
+
+    async def model(name: str, line: int = 1, **options: Any) -> Any:
+        return await editor.execute("shapelens.model", uri, name, line, options)
+
+    shown = (await model("Net"))["model"]
+    jsonschema.validate(shown, schema())
+    (net,) = shown["tree"]
+    assert [row["path"] for row in net["rows"]] == ["blocks", "head"]
+    assert net["outputs"] == ["[B, 4]"]
+    assert (await model("", line=10))["model"]["path"] == "blocks.0"
+    assert (await model("Net", sizes={"B": 7}))["model"]["tree"][0]["sizes"] == ["[7, 4]"]
+    page = (await model("Net", format="html"))["text"]
+    assert '<script id="model" type="application/json">' in page
+    assert str(editor.root) not in page
+    editor.replace(uri, "nn.Linear(8, 4)", "nn.Linear(9, 4)")
+    assert await editor.diagnostics(uri)
+    (net,) = (await model("Net"))["model"]["tree"]
+    head = net["rows"][1]
+    assert head["failure"]["code"] == "linear-in-features"
+    assert head["outputs"] == ["[B, 4]"]
+    assert not net["rows"][0]["failure"]
+    assert "no example" in (await model("Alone"))["message"]
+    empty = editor.open("empty.py", "x = 1")
+    await editor.diagnostics(empty)
+    assert "ShapeLens has not seen" in (await editor.execute("shapelens.model", empty, "", 1, {}))["message"]

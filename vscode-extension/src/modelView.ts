@@ -1,0 +1,219 @@
+// The model as a whole, in a panel beside the editor: it shows the class at the cursor, and follows cursor and edits.
+import * as path from 'node:path';
+import * as vscode from 'vscode';
+import type { Server } from './server.ts';
+
+/** A place in a file: 1-based lines, 0-based columns in code points. */
+type Place = { file: string; line: number; column: number; end_line: number; end_column: number };
+type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; example?: number; format?: string };
+type Answer = { version: number; model?: { class: string }; message?: string; text?: string } | null;
+/** What the view says. */
+type Said =
+    | { type: 'ready' | 'options'; options: Options }
+    | { type: 'reveal'; place: Place }
+    | { type: 'fix'; place: Place; title: string | null }
+    | { type: 'markdown' }
+    | { type: 'save'; kind: 'html' | 'svg'; content?: string };
+
+/** While the cursor moves on, no other class is asked for. */
+const CURSOR_MS = 150;
+
+export class ModelView implements vscode.Disposable {
+    private readonly subscriptions: vscode.Disposable;
+    private panel: vscode.WebviewPanel | undefined;
+    private source: vscode.Uri | undefined;
+    private line = 1;
+    /** The class that is shown; "" for the one at the line. */
+    private shown = '';
+    private options: Options = {};
+    private asked = 0;
+    private moved: NodeJS.Timeout | undefined;
+
+    private readonly server: Server;
+    private readonly folder: vscode.Uri;
+
+    constructor(server: Server, extension: vscode.Extension<unknown>) {
+        this.server = server;
+        this.folder = vscode.Uri.joinPath(extension.extensionUri, 'bundled', 'server', 'shapelens', 'report', 'view');
+        this.subscriptions = vscode.Disposable.from(
+            server.onDidAnalyse(() => void this.update()),
+            vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => this.follow(textEditor)),
+            vscode.window.onDidChangeActiveTextEditor((editor) => editor && this.follow(editor)),
+            { dispose: () => clearTimeout(this.moved) },
+        );
+    }
+
+    /** Open the view for a class of a document: the one that is named, else the one at the cursor. */
+    async show(source: vscode.Uri, line: number, className = ''): Promise<void> {
+        this.source = source;
+        this.line = line;
+        this.shown = className;
+        if (this.panel) {
+            this.panel.reveal(undefined, true);
+        } else {
+            this.open();
+        }
+        await this.update();
+    }
+
+    dispose(): void {
+        this.panel?.dispose();
+        this.subscriptions.dispose();
+    }
+
+    private open(): void {
+        const panel = vscode.window.createWebviewPanel(
+            'shapelens.model',
+            'Model',
+            { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true },
+            { enableScripts: true, localResourceRoots: [this.folder], retainContextWhenHidden: true },
+        );
+        this.panel = panel;
+        panel.onDidDispose(() => (this.panel = undefined));
+        panel.onDidChangeViewState(() => panel.visible && void this.update());
+        panel.webview.onDidReceiveMessage((said: Said) => void this.hear(said));
+        const [script, style] = ['view.js', 'view.css'].map((name) => panel.webview.asWebviewUri(vscode.Uri.joinPath(this.folder, name)).toString());
+        const source = panel.webview.cspSource;
+        panel.webview.html = `<!DOCTYPE html>
+<html lang="en" data-host="vscode">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ${source}; script-src ${source}">
+<title>Model</title>
+<link rel="stylesheet" href="${style}">
+</head>
+<body>
+<div id="root"></div>
+<script src="${script}"></script>
+</body>
+</html>`;
+    }
+
+    /** Ask for what is to be shown, and show it. What was shown stays until then. */
+    private async update(): Promise<void> {
+        const { panel, source } = this;
+        if (!panel?.visible || !source) {
+            return;
+        }
+        this.asked += 1;
+        const number = this.asked;
+        let answer: Answer;
+        try {
+            answer = await this.ask(source, this.options);
+        } catch (error) {
+            answer = { version: 0, message: error instanceof Error ? error.message : String(error) };
+        }
+        if (number !== this.asked || panel !== this.panel || !answer) {
+            return;
+        }
+        if (answer.model) {
+            panel.title = `Model: ${answer.model.class}`;
+            this.post({ type: 'model', model: answer.model });
+            this.tellCursor();
+        } else if (answer.message) {
+            this.post({ type: 'message', text: answer.message });
+        }
+    }
+
+    private ask(source: vscode.Uri, options: Options): Promise<Answer> {
+        return this.server.execute<Answer>('shapelens.model', source.toString(), this.shown, this.line, options);
+    }
+
+    private post(message: unknown): void {
+        void this.panel?.webview.postMessage(message);
+    }
+
+    /** The cursor has moved: its row is marked at once, another class is shown once it has come to rest. */
+    private follow(editor: vscode.TextEditor): void {
+        if (!this.panel || editor.document.languageId !== 'python' || !['file', 'untitled'].includes(editor.document.uri.scheme)) {
+            return;
+        }
+        const line = editor.selection.active.line + 1;
+        const same = this.source?.toString() === editor.document.uri.toString();
+        this.source = editor.document.uri;
+        this.line = line;
+        this.tellCursor();
+        clearTimeout(this.moved);
+        this.moved = setTimeout(() => {
+            const shown = classAt(editor.document, line);
+            if (!same || (shown && shown !== this.shown)) {
+                this.shown = shown;
+                void this.update();
+            }
+        }, CURSOR_MS);
+    }
+
+    private tellCursor(): void {
+        if (this.source) {
+            this.post({ type: 'cursor', cursor: { file: this.source.fsPath, line: this.line } });
+        }
+    }
+
+    private async hear(said: Said): Promise<void> {
+        if (said.type === 'ready' || said.type === 'options') {
+            this.options = said.options;
+            await this.update();
+        } else if (said.type === 'reveal') {
+            await reveal(said.place);
+        } else if (said.type === 'fix') {
+            await fix(said.place, said.title);
+        } else if (said.type === 'markdown' && this.source) {
+            const answer = await this.ask(this.source, { ...this.options, format: 'markdown' });
+            if (answer?.text) {
+                await vscode.env.clipboard.writeText(answer.text);
+                void vscode.window.setStatusBarMessage('The table was copied', 3_000);
+            }
+        } else if (said.type === 'save' && this.source) {
+            const content = said.content ?? (await this.ask(this.source, { ...this.options, format: 'html' }))?.text;
+            const { dir, name } = path.parse(this.source.fsPath);
+            const target = content && (await vscode.window.showSaveDialog({ defaultUri: vscode.Uri.file(path.join(dir, `${name}.${said.kind}`)) }));
+            if (target) {
+                await vscode.workspace.fs.writeFile(target, new TextEncoder().encode(content));
+            }
+        }
+    }
+}
+
+/** The name of the class that a line is in, as far as the text says; "" outside of any. */
+function classAt(document: vscode.TextDocument, line: number): string {
+    for (let number = Math.min(line, document.lineCount) - 1; number >= 0; number -= 1) {
+        const { text } = document.lineAt(number);
+        const found = /^class\s+(\w+)/.exec(text);
+        if (found?.[1]) {
+            return found[1];
+        }
+        if (number < line - 1 && /^[^\s#)\]}]/.test(text)) {
+            return '';
+        }
+    }
+    return '';
+}
+
+function rangeOf(document: vscode.TextDocument, place: Place): vscode.Range {
+    // Columns count code points, VS Code counts UTF-16 units.
+    const position = (line: number, column: number): vscode.Position =>
+        new vscode.Position(line, [...(line < document.lineCount ? document.lineAt(line).text : '')].slice(0, column).join('').length);
+    return new vscode.Range(position(place.line - 1, place.column), position(place.end_line - 1, place.end_column));
+}
+
+async function reveal(place: Place): Promise<vscode.TextEditor> {
+    const uri = vscode.Uri.file(place.file);
+    const open = vscode.window.visibleTextEditors.find(({ document }) => document.uri.fsPath === uri.fsPath);
+    const document = open?.document ?? (await vscode.workspace.openTextDocument(uri));
+    const range = rangeOf(document, place);
+    return vscode.window.showTextDocument(document, { viewColumn: open?.viewColumn ?? vscode.ViewColumn.One, selection: range, preserveFocus: true });
+}
+
+/** Apply the fix of this title to what is wrong at a place, or the preferred one. */
+async function fix(place: Place, title: string | null): Promise<void> {
+    const { document } = await reveal(place);
+    const range = rangeOf(document, place);
+    const found = (await vscode.commands.executeCommand<vscode.CodeAction[]>('vscode.executeCodeActionProvider', document.uri, range, vscode.CodeActionKind.QuickFix.value)) ?? [];
+    const fixes = found.filter((action) => action.edit);
+    const chosen = fixes.find((action) => action.title === title) ?? fixes.find((action) => action.isPreferred) ?? fixes[0];
+    if (chosen?.edit) {
+        await vscode.workspace.applyEdit(chosen.edit);
+    } else {
+        void vscode.window.showInformationMessage('ShapeLens: no fix was found that works.');
+    }
+}
