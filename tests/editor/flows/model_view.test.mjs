@@ -82,7 +82,7 @@ flow("an edit that breaks the model makes its row red, and the view mends it", m
   await row(frame, "blocks").waitFor();
   await vscode.screenshot(join(testOutput, "model-broken.png"));
   await message.locator("button").click();
-  await vscode.lineWith("self.head = nn.Linear(64, 10)");
+  await vscode.page.locator(".view-line", { hasText: /nn\.Linear\(64,.10\)/ }).first().waitFor({ timeout: 60_000 });
   await message.waitFor({ state: "detached", timeout: 60_000 });
 });
 

@@ -17,6 +17,8 @@ from . import kernels
 from .steps import StepRecorder
 
 Rule = Callable[..., Any]
+_COPY = torch.ops.aten._to_copy.default
+_CPU = torch.device("cpu")
 
 
 def _rules() -> Dict[Any, Rule]:
@@ -53,6 +55,12 @@ class AllocationRecorder(TorchDispatchMode):
         self._known: Dict[int, Any] = {}  # storages that live, and those that are counted elsewhere
         self._living: Dict[int, Allocation] = {}  # by storage
 
+    def restart(self) -> None:
+        """Forget all that was recorded."""
+        self.on, self.time, self.allocations = False, 0, []
+        self._known.clear()
+        self._living.clear()
+
     def exclude(self, tensor: Any) -> bool:
         """Have the storage of this tensor counted elsewhere; whether it was not known yet."""
         with _plainly():
@@ -84,7 +92,11 @@ class AllocationRecorder(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         with _plainly():
-            result = kernels.call(func, args, kwargs)
+            if self.backward and func is _COPY and args[0].is_meta and kwargs.get("device") == _CPU:
+                # The gradient of a constant that is kept real, and went to the meta device in forward.
+                result: Any = torch.empty_like(args[0], device=_CPU, dtype=kwargs.get("dtype") or args[0].dtype)
+            else:
+                result = kernels.call(func, args, kwargs)
             if not self.on:
                 return result
             step = self._step()

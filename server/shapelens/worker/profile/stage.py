@@ -43,7 +43,7 @@ class _Evaluation:
         self.training = training
         self.steps = StepRecorder(runner.frames, lambda: runner.evaluation.calls)
         self.allocations = AllocationRecorder(self.steps) if counted else None
-        self.steps.begun = self._begin
+        self.steps.begun, self.steps.restarted = self._begin, self._restart
         self.memory = MemoryProfile()
         self.error: Optional[BaseException] = None
         self._has_begun = False
@@ -84,6 +84,12 @@ class _Evaluation:
                 self.allocations.add(tensor, "input")
         self._count_more(module)
         self.allocations.on = True
+
+    def _restart(self) -> None:
+        """What was counted was done by a constructor."""
+        self._has_begun, self.memory = False, MemoryProfile()
+        if self.allocations is not None:
+            self.allocations.restart()
 
     def _count_more(self, module: Any) -> None:
         """Parameters and buffers of a model, unless they are counted already."""
@@ -158,12 +164,12 @@ def profile(runner: ExampleRunner, request: ProfileRequest) -> ModelProfile:
         training.run(code)
     found.dims = found.dims or training.dims
     found.training = training.memory
+    if unknown_sizes.state.met:
+        training.memory.error = "some sizes depend on data"
     if runner.evaluation.calls.mismatches:
         training.memory.error = "an operation fails in it"  # What stands in for its result has no graph.
     if training.error is not None:
         training.memory.error = "%s: %s" % (type(training.error).__name__, one_line(training.error))
-    if unknown_sizes.state.met:
-        found.uncounted.append("sizes that depend on data")
     if not request.memory_only:
         _add_backward(found, training)
     found.seconds = time.perf_counter() - start
@@ -175,6 +181,8 @@ def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found:
     with _without_cache():
         seen = _Evaluation(runner, request.sizes, request.device, training=False, counted=True)
         seen.run(code)
+    if unknown_sizes.state.met:
+        seen.memory.error = "some sizes depend on data"
     calls, error = runner.evaluation.calls, seen.error
     calls.ended = True
     found.dims, found.inference = seen.dims, seen.memory

@@ -19,10 +19,11 @@ from ..meta.mode import ASKS, DESCRIBES
 from ..torch_calls import is_in_place
 from ..trace.frames import Frames
 from ..trace.layer_inputs import is_torch_layer
+from ..trace.module_memory import parts_of
 from ..trace.provenance import tensors_in
 from ..trace.value_summary import LAYER, Key, key_of, value_of
 
-STEP = "_shapelens_step"  # in a tensor's __dict__: the number of the step that gave it
+STEP = "_shapelens_step"  # in a tensor's __dict__: the recorder of the evaluation, and the number of the step that gave it
 MOST_STEPS = 20_000
 MOST_TENSORS = 64  # of a list
 # Operations that only look at tensors or name them differently, or set what is not seen.
@@ -46,6 +47,8 @@ class StepRecorder(TorchFunctionMode):
         self.models: List[Any] = []  # modules that were called by no other
         self.results: List[Any] = []  # what those gave
         self.begun: Optional[Callable[[Any, Any, Any], None]] = None  # told of the first call: module, args, kwargs
+        self.restarted: Optional[Callable[[], None]] = None  # told that what was recorded was none of the model's
+        self.token = object()  # of what is recorded now
         self.is_over = False  # whether forward has ended: what is computed from now on is no step
         self._hidden = 0  # inside of a layer whose steps are left out
 
@@ -96,6 +99,7 @@ class StepRecorder(TorchFunctionMode):
             return original(module, *args, **kwargs)
         is_outermost = not self.running
         if is_outermost:
+            self._forget_parts_of(module)
             if self.begun is not None:
                 self.begun(module, args, kwargs)
             self._inputs(module, args, kwargs)
@@ -117,6 +121,16 @@ class StepRecorder(TorchFunctionMode):
             self.results.append(result)
         return result
 
+    def _forget_parts_of(self, module: Any) -> None:
+        """A constructor may call parts of a model, to see what they give: that is no step of the model."""
+        inside = {id(part) for part in parts_of(module)} if self.models else set()
+        if any(id(model) in inside and model is not module for model in self.models):
+            for record in (self.steps, self.keys, self.called, self.sequence, self.models, self.results):
+                record.clear()
+            self.token = object()
+            if self.restarted is not None:
+                self.restarted()
+
     def _inputs(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """The tensors that a model is called with are steps without a call."""
         try:
@@ -126,7 +140,7 @@ class StepRecorder(TorchFunctionMode):
         given = [(names[place] if place < len(names) else "input %d" % place, value) for place, value in enumerate(args)]
         for name, value in [*given, *kwargs.items()]:
             with _plainly():
-                tensors = [tensor for tensor in tensors_in(value, MOST_TENSORS) if STEP not in tensor.__dict__]
+                tensors = [tensor for tensor in tensors_in(value, MOST_TENSORS) if self._source(tensor) < 0]
             if tensors:
                 number = self._begin("input", name, None, ())
                 self._end(number, value, None)
@@ -138,8 +152,8 @@ class StepRecorder(TorchFunctionMode):
         sources: List[int] = []
         with _plainly():
             for tensor in tensors_in(given, MOST_TENSORS):
-                source = tensor.__dict__.get(STEP)
-                if source is not None and source not in sources:
+                source = self._source(tensor)
+                if source >= 0 and source not in sources:
                     sources.append(source)
         parent = self.running[-1] if self.running else None
         span: Optional[Span] = self.frames.innermost() if kind != "input" else None
@@ -162,8 +176,13 @@ class StepRecorder(TorchFunctionMode):
         with _plainly():
             for tensor in tensors_in(result, MOST_TENSORS):
                 # A layer that hands on what a step inside of it gave: the inner one stays its source.
-                if step.kind != "module" or not number < tensor.__dict__.get(STEP, -1) < step.end:
-                    tensor.__dict__[STEP] = number
+                if step.kind != "module" or not number < self._source(tensor) < step.end:
+                    tensor.__dict__[STEP] = self.token, number
+
+    def _source(self, tensor: Any) -> int:
+        """The step that gave a tensor; -1 where none of those that are recorded did."""
+        token, number = tensor.__dict__.get(STEP, (None, -1))
+        return number if token is self.token else -1
 
     def _take_back(self, number: int) -> None:
         """An operation that is no step after all."""
