@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from shapelens.worker.search.code.branches import is_passed_on, missed
+from shapelens.worker.search.code.branches import is_passed_on, statements_without
 
 
 def function(body: str) -> ast.FunctionDef:
@@ -35,7 +35,7 @@ def function(body: str) -> ast.FunctionDef:
     ],
 )
 def test_statements_that_do_not_run(body: str, count: int) -> None:
-    assert missed(function(body), "mask") == count
+    assert statements_without(function(body), "mask") == count
 
 
 def test_passed_on() -> None:

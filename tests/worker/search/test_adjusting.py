@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shapelens.protocol import Mismatch
-from shapelens.worker.calls.refused_constructors import guarding
+from shapelens.worker.calls.refused_constructors import recovering_constructors
 from shapelens.worker.meta.mode import MetaMode
 from shapelens.worker.sandbox.limits import TooLong
 from shapelens.worker.search.adjusting.adjustments import adjusted
@@ -324,7 +324,7 @@ def test_a_layer_that_ends_an_attempt_says_by_what_it_divides(document: Callable
     def refused(module: Any, error: Exception) -> None:
         raise RefusedInput(Mismatch("layer-arguments", str(error), type(error).__name__, None, [], 0))
 
-    with guarding(MetaMode(), refused), pytest.raises(RefusedInput) as ended:
+    with recovering_constructors(MetaMode(), refused), pytest.raises(RefusedInput) as ended:
         made.build(way.text())
     others = adjusted(way, ended.value, made.names["Net"], made.names, made.tree)
     assert others[0].text() == "Net(width=96)"

@@ -45,7 +45,7 @@ def _size(term: str, known: Dict[str, Any]) -> Optional[int]:
 
 
 @contextlib.contextmanager
-def guarding(refused: Callable[..., Any]) -> Iterator[None]:
+def recovering_patterns(refused: Callable[..., Any]) -> Iterator[None]:
     """Hand the exceptions of einops' functions to `refused(error, tensors, shape)`; what it gives is the result."""
     module = sys.modules.get("einops")
     before = {name: getattr(module, name) for name in FUNCTIONS if hasattr(module, name)}

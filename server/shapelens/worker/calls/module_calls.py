@@ -12,7 +12,7 @@ from ..meta.mode import MetaMode, NotRecovered, made, spread
 from ..rewrite.instrument import Site
 from ..trace import module_tree, provenance
 from ..trace.frames import Frames
-from ..trace.layer_inputs import Expectation, is_torch_layer, unmet, wrong_dtype
+from ..trace.layer_inputs import Expectation, is_torch_layer, unmet_expectations, wrong_dtype
 from ..trace.module_memory import Holdings, own_tensors, parts_of
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder, Seen
@@ -185,9 +185,9 @@ class Calls:
         if self.meta.inside_layer:
             return
         if is_torch_layer(module):
-            provenance.mark(type(module).__name__, result, (args, kwargs), module, index)
+            provenance.mark_result(type(module).__name__, result, (args, kwargs), module, index)
         else:
-            provenance.returned(result, index)
+            provenance.mark_returned(result, index)
 
     # --- what does not fit ---
 
@@ -200,7 +200,7 @@ class Calls:
         """
         arrived: Optional[List[int]] = None
         with _plainly():  # Nothing is computed.
-            failed = unmet(module, args, kwargs)
+            failed = unmet_expectations(module, args, kwargs)
         if failed:
             known = not (self.meta.vague and is_vague(failed[0].tensor))
             if known and not unknown_sizes.is_unknown(failed[0].tensor.shape[failed[0].dim]):
@@ -399,10 +399,12 @@ def watching(current: Callable[[], Calls], progress: Progress) -> Iterator[None]
 
     Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign]
     try:
-        refused_constructor = refused_constructors.guarding(
+        refused_constructor = refused_constructors.recovering_constructors(
             current().meta, lambda module, error: current().recovery.constructor(module, error)
         )
-        refused_pattern = einops_recovery.guarding(lambda error, tensors, shape: current().recovery.pattern(error, tensors, shape))
+        refused_pattern = einops_recovery.recovering_patterns(
+            lambda error, tensors, shape: current().recovery.pattern(error, tensors, shape)
+        )
         with refused_constructor, refused_pattern:
             yield
     finally:

@@ -24,7 +24,7 @@ LAYERS = _layers()
 
 
 @contextlib.contextmanager
-def guarding(meta: MetaMode, refused: Callable[[Any, Exception], None]) -> Iterator[None]:
+def recovering_constructors(meta: MetaMode, refused: Callable[[Any, Exception], None]) -> Iterator[None]:
     """Hand the exceptions of constructors of torch's layers to `refused(module, error)`; they go on if it raises NotRecovered.
 
     What a layer builds inside of itself counts as part of its own constructor.

@@ -5,12 +5,13 @@ The first mismatch is said when it is met: an editor can show it while the rest 
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Set
 
 from ...protocol import LayerSeen, Mismatch, Run, Trace, Traced
 from ..calls.module_calls import Calls
-from ..trace.progress import SHOWING_SECONDS, Progress, uncut
+from ..trace.progress import SHOWING_SECONDS, Progress
 from ..unknown import unknown_sizes
 from ..unknown.conditions import branches
 from .evaluated import as_seen
@@ -60,7 +61,7 @@ class EarlyFindings:
             self._has_spoken = True
             if branches.asked or unknown_sizes.state.cut:  # Another path may be taken, where nothing is wrong.
                 return
-            with uncut():
+            with contextlib.suppress(Exception):  # A module is half built, say: the run will say it.
                 before = trace()
                 met = replace(before, mismatches=before.mismatches + calls.mismatches)
                 found = findings_alone(met, lambda wanted: calls.layers(0, as_seen, wanted))

@@ -17,7 +17,7 @@ from ..calls.mismatches import OF_THE_WORLD, is_set_elsewhere, may_follow, one_l
 from ..calls.module_calls import watching
 from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT
-from ..loading.importer import UserFinder, load, once
+from ..loading.importer import UserFinder, executed_once, load
 from ..loading.missing_packages import MissingFinder
 from ..meta import op_cache
 from ..meta.mode import MetaMode
@@ -64,7 +64,7 @@ class Workspace:
         if os.path.isdir(folder):
             os.chdir(folder)
         try:
-            with once(), harmless(self.meta), self.meta, watching(lambda: self.evaluation.calls, self.progress):
+            with executed_once(), harmless(self.meta), self.meta, watching(lambda: self.evaluation.calls, self.progress):
                 yield
         finally:
             sys.path[:], sys.argv = before[0], before[1]

@@ -228,7 +228,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
 
 
 @contextlib.contextmanager
-def once() -> Iterator[None]:
+def executed_once() -> Iterator[None]:
     """A module that was loaded as ours stays so: packages that load all their modules themselves would execute it again as it is."""
     execute = importlib.machinery.SourceFileLoader.exec_module
 

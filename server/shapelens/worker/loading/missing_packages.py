@@ -72,11 +72,11 @@ class MissingFinder(importlib.abc.MetaPathFinder):
     def _expects_failure(self, frame: FrameType) -> bool:
         file = frame.f_code.co_filename
         if file not in self._guards:
-            self._guards[file] = guards("".join(linecache.getlines(file, frame.f_globals)))
+            self._guards[file] = guarded_lines("".join(linecache.getlines(file, frame.f_globals)))
         return any(first <= frame.f_lineno <= last for first, last in self._guards[file])
 
 
-def guards(text: str, failures: Set[str] = EXPECT_FAILURE) -> List[Tuple[int, int]]:
+def guarded_lines(text: str, failures: Set[str] = EXPECT_FAILURE) -> List[Tuple[int, int]]:
     """The lines (first, last) of the bodies of `try` statements, and of `suppress` blocks, that expect one of `failures`."""
     try:
         tree = ast.parse(text)

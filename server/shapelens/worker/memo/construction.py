@@ -35,11 +35,11 @@ def set_builder(builder: Optional[Builder]) -> None:
 def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """`Module.__new__`: Python calls `__init__` of what it returns next, which does nothing for a module of an inert class."""
     if not _builders or cls.__new__ is not _new or "__new__" in sys._getframe(1).f_code.co_names:  # As `copy.deepcopy` calls it.
-        return bare(cls)
+        return unconstructed(cls)
     return _builders[0].construct(cls, args, kwargs)
 
 
-def bare(cls: Any) -> Any:
+def unconstructed(cls: Any) -> Any:
     """A module whose constructor has not run."""
     return super(Module, cls).__new__(cls)
 

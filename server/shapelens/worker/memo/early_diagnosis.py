@@ -17,7 +17,7 @@ from ..evaluation.expression import evaluate
 from ..loading.hot_patch import LoadedDocument
 from ..meta import op_cache
 from ..rewrite.sites import UNWATCHED
-from ..sandbox.output import unheard
+from ..sandbox.output import muted
 from ..trace.recorder import Recorder
 from ..unknown import unknown_sizes
 from ..unknown.conditions import branches
@@ -135,7 +135,7 @@ def _evaluate(runner: ExampleRunner, example: ExampleRun, replay: Replay, first_
     recorder.is_brief = True
     set_builder(replay)
     try:
-        with unheard():  # The run will print it.
+        with muted():  # The run will print it.
             error = evaluation.attempt(partial(evaluate, code, runner.names, {}, example.dims))
     except (op_cache.NeedsGraph, SystemExit, KeyboardInterrupt, MemoryError) as raised:  # The run will come to that itself.
         raise Abandoned from raised

@@ -112,7 +112,7 @@ def key_of(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], tensors: 
 # --- results ---
 
 
-def describe(value: Any, given: List[Tensor]) -> Any:
+def result_description(value: Any, given: List[Tensor]) -> Any:
     """A result, as `make` makes it again; `given` are the tensors that the call got. Raises NoFingerprint where it cannot be made again."""
     cls = type(value)
     if cls is Tensor:
@@ -127,13 +127,13 @@ def describe(value: Any, given: List[Tensor]) -> Any:
     if cls in PLAIN:
         return _VALUE, value
     if cls is tuple or cls is list:
-        return cls, [describe(item, given) for item in value]
+        return cls, [result_description(item, given) for item in value]
     if cls is dict and all(type(name) in PLAIN for name in value):
-        return cls, list(value), [describe(item, given) for item in value.values()]
+        return cls, list(value), [result_description(item, given) for item in value.values()]
     raise NoFingerprint
 
 
-def make(described: Any, given: List[Tensor], through: Optional[List[Any]]) -> Any:
+def result_from(described: Any, given: List[Tensor], through: Optional[List[Any]]) -> Any:
     """A result as `describe` has described it, with tensors of its own.
 
     through: of a call that was like the one described: from which inputs its result comes, as what it computed is not told apart.
@@ -152,5 +152,5 @@ def make(described: Any, given: List[Tensor], through: Optional[List[Any]]) -> A
     if kind == _VALUE:
         return described[1]
     if kind is dict:
-        return dict(zip(described[1], [make(item, given, through) for item in described[2]]))
-    return kind([make(item, given, through) for item in described[1]])
+        return dict(zip(described[1], [result_from(item, given, through) for item in described[2]]))
+    return kind([result_from(item, given, through) for item in described[1]])

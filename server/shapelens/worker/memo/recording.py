@@ -18,9 +18,9 @@ from ..trace.module_memory import parts_of
 from ..trace.value_summary import ORIGIN
 from ..unknown import unknown_sizes
 from ..unknown.conditions import branches
-from .construction import bare, inert_class_of
+from .construction import inert_class_of, unconstructed
 from .fingerprints import NoFingerprint
-from .memo import BuiltModule, KnownCall, Memo, describe, key_of
+from .memo import BuiltModule, KnownCall, Memo, key_of, result_description
 from .module_state import PLAIN, ModuleState
 
 Tensor = torch.Tensor
@@ -78,7 +78,7 @@ class Recording:
 
     def construct(self, cls: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         """A new module of a class; what `Module.__new__` returns."""
-        module = bare(cls)
+        module = unconstructed(cls)
         inert_class = inert_class_of(cls)
         if inert_class is None or len(self.states) > MOST_MODULES:
             return module
@@ -161,7 +161,7 @@ class Recording:
         if self._was_uneventful(call, args, kwargs, module):
             try:
                 with _plainly():
-                    described = describe(result, call.tensors)
+                    described = result_description(result, call.tensors)
             except NoFingerprint:
                 return
             self.called.setdefault(id(module), {})[call.key] = KnownCall(call.nodes, reached, described, (module, args, kwargs))

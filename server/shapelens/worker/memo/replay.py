@@ -16,7 +16,7 @@ from ..meta import op_cache
 from ..trace.provenance import INPUT, Derivation
 from ..trace.value_summary import LAYER, MODE, ORIGIN
 from .construction import inert_class_of
-from .memo import BuiltModule, KnownCall, Memo, is_as_built, key_of, make
+from .memo import BuiltModule, KnownCall, Memo, is_as_built, key_of, result_from
 from .module_state import HELD, HOOKS, ModuleState, have_the_same_attributes
 from .recording import Pending, Recording
 from .submodule_swap import plan_swap
@@ -188,7 +188,7 @@ class Replay(Recording):
             if own:
                 self._alike.setdefault((built.key, key), called)
             through = None if own else [(node, tuple(tensor.shape)) for node, tensor in zip(nodes, tensors)]
-            return (make(called.result, tensors, through),)
+            return (result_from(called.result, tensors, through),)
 
     def keep(self, module: Any, call: Pending, reached: Set[int], args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
         """A call has given a result: it is that of others like it, too. What was wrong in it is said once."""

@@ -134,7 +134,7 @@ class MetaMode(TorchFunctionMode):
                     pass
                 else:
                     provenance.observed(func, given, result)
-                    provenance.failed(result)
+                    provenance.mark_stand_in(result)
                     return result
             if error is raised:
                 raise

@@ -98,7 +98,7 @@ def only_fills(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str
     return plain and all(type(number) in (int, float) for number in given)
 
 
-def look_of(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
+def signature_of(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
     """What shapes, strides, dtypes and numbers there are in arguments; None where there is something else that may count."""
     parts: List[Any] = [torch.get_default_dtype()]
     return tuple(parts) if _add_all(parts, args, kwargs) else None

@@ -87,7 +87,7 @@ def ask(
         tensors = list(tensors_in((args, kwargs), 64))
         if sum(tensor.numel() for tensor in tensors) > MOST_ELEMENTS:
             return None
-        look = op_cache.look_of(args, kwargs) if all(tensor.is_meta for tensor in tensors) else None
+        look = op_cache.signature_of(args, kwargs) if all(tensor.is_meta for tensor in tensors) else None
         opinion = _opinions.get((func, look)) if look is not None else None
         if opinion is None:
             opinion = _formed(func, args, kwargs)

@@ -55,7 +55,7 @@ def serve(numbers: List[int], project: Optional[LoadedProject], rehearsal: Optio
                 if rehearsal is not None:
                     outgoing.write(encode(RunBegun(run.run_id)))
                     outgoing.flush()
-                do(run, outgoing, project, rehearsal)
+                do_run(run, outgoing, project, rehearsal)
     except BaseException:  # Nothing may get past this point: the parent's stack is below.
         import traceback
 
@@ -66,7 +66,7 @@ def serve(numbers: List[int], project: Optional[LoadedProject], rehearsal: Optio
         os._exit(code)
 
 
-def do(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehearsal: Optional[Run] = None) -> None:
+def do_run(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehearsal: Optional[Run] = None) -> None:
     """Do a run under its limits and write its messages. rehearsal: what this process has done ahead of it, if it has come to that."""
     from ..run import execute  # The parent has imported it; this only names it.
 
@@ -183,7 +183,7 @@ def _limits(run: Run) -> Iterator[None]:
     sys.dont_write_bytecode = True
     forbid()  # Makes the scratch folder.
     trust()
-    kernel_boundary.hold(scratch_of(os.getpid()))
+    kernel_boundary.confine_to(scratch_of(os.getpid()))
     forbid()
     limit_memory(run.memory_limit)
     limit_time(run.longest)

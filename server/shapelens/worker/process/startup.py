@@ -39,7 +39,7 @@ def start(fork: bool) -> None:
     warm.load_kernels()
     initialisers.make_free()
     _write(outgoing, encode(Ready(time.perf_counter() - started)))
-    monkeypatches.begin()
+    monkeypatches.take_snapshot()
     prepare([Traced, Finished, *dataclasses_of(traces)])  # Those who are forked have it then.
     gc.freeze()
     gc.enable()

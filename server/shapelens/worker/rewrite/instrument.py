@@ -19,7 +19,7 @@ import copy
 from typing import Any, List, Set
 
 from .expressions import ExpressionRewriter
-from .scopes import FUNCTIONS, Survey, arguments_of, captures, is_pure, is_size, targets_in
+from .scopes import FUNCTIONS, ScopeSurvey, arguments_of, is_pure, is_size, pattern_captures, targets_in
 from .sites import ASSUMED, BOUND, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, Place, Site, place_of
 
 __all__ = [
@@ -66,7 +66,7 @@ class Rewriter(ExpressionRewriter):
         arguments = arguments_of(node.args)
         if self.inside == "class" and arguments and arguments[0].arg in ("self", "cls", "mcs"):
             arguments = arguments[1:]
-        survey = Survey(node.body)
+        survey = ScopeSurvey(node.body)
         own = survey.names.union([argument.arg for argument in arguments])
         outer = self.inside, self.names, self.sizes, self.statement
         self.qualified.append(node.name)
@@ -170,7 +170,7 @@ class Rewriter(ExpressionRewriter):
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             reports = self._report_targets(BOUND, [item.optional_vars for item in node.items if item.optional_vars is not None], node)
         elif type(node).__name__ == "match_case":
-            reports = self._report_names(NAMES, list(captures(node.pattern)), "assign", node.pattern)
+            reports = self._report_names(NAMES, list(pattern_captures(node.pattern)), "assign", node.pattern)
         for field, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 body = self._body(value)
@@ -276,6 +276,6 @@ def rewrite(tree: ast.Module, sites: List[Site]) -> ast.Module:
 
 def computed_names(body: List[ast.stmt]) -> Set[str]:
     """The names that statements at module level compute, of which functions may read tensors."""
-    assignments = Survey(body).assignments
+    assignments = ScopeSurvey(body).assignments
     single = [(targets[0], value) for targets, value in assignments if len(targets) == 1 and isinstance(targets[0], ast.Name)]
     return {target.id for target, value in single if isinstance(target, ast.Name) and _computes(target, value)}

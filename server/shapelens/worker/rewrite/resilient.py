@@ -21,7 +21,7 @@ import ast
 from typing import Any, List, Optional, Set, Tuple, Union
 
 from .instrument import Rewriter
-from .scopes import Survey, targets_in
+from .scopes import ScopeSurvey, targets_in
 from .sites import Site
 
 ERRORS = "__shapelens_errors__"  # the classes of exceptions that end a statement, not the program
@@ -46,7 +46,7 @@ class ResilientRewriter(Rewriter):
     """Rewrites the statements of a module as those of one function, each of them on its own."""
 
     def __init__(self, sites: List[Site], body: List[ast.stmt]) -> None:
-        survey = Survey(body)
+        survey = ScopeSurvey(body)
         super().__init__(sites, survey.names)
         self.inside, self.functions = "function", 1
         self.sizes = survey.sizes(set())

@@ -34,7 +34,7 @@ def targets_in(target: ast.expr) -> Iterator[ast.expr]:
         yield target
 
 
-def captures(pattern: ast.AST) -> Iterator[Tuple[str, Place]]:
+def pattern_captures(pattern: ast.AST) -> Iterator[Tuple[str, Place]]:
     """The names that a pattern of a `match` binds, with their places; `**rest` has none in the tree."""
     for node in ast.walk(pattern):
         name = getattr(node, "name", None)
@@ -90,7 +90,7 @@ def _is_call_of(node: ast.AST, names: Set[str], local: Set[str]) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id in names and node.func.id not in local
 
 
-class Survey:
+class ScopeSurvey:
     """What a function (or a module) binds: its names, and which expressions are assigned to which targets.
 
     What is inside the functions, classes and comprehensions in it is theirs.

@@ -49,7 +49,7 @@ def version() -> int:
     return max(0, int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_FOR_VERSION))))
 
 
-def hold(folder: str) -> bool:
+def confine_to(folder: str) -> bool:
     """Let the kernel hold this process to `folder` from now on, once and for all; whether it does."""
     if _BoundaryState.is_held:
         return True

@@ -159,17 +159,17 @@ def _holders(module: Any) -> Iterator[Tuple[Any, Mapping[str, Any]]]:
             yield value, type.__getattribute__(value, "__dict__")
 
 
-def home(value: Any) -> str:
+def defining_module(value: Any) -> str:
     """The name of the module whose code a value is made of; "" where it is data."""
     kind = type(value)
     if kind is FunctionType:
         name = value.__globals__.get("__name__")
     elif kind in (staticmethod, classmethod, MethodType):
-        return home(value.__func__)
+        return defining_module(value.__func__)
     elif kind is property:
-        return home(value.fget)
+        return defining_module(value.fget)
     elif kind is functools.partial:
-        return home(value.func)
+        return defining_module(value.func)
     else:
         cls = value if issubclass(kind, type) else kind
         name = type.__getattribute__(cls, "__module__")
@@ -217,7 +217,7 @@ def found_in(
             if is_of_project(change.now.co_filename) or text().computes or text().assigns("__code__") or text().assigns("__defaults__"):
                 by_project.add(str(change))
             continue
-        module = home(change.now)
+        module = defining_module(change.now)
         package, owner = module.partition(".")[0], change.owner.partition(".")[0]
         is_part = issubclass(type(change.now), ModuleType) and change.owner != "sys.modules"
         if package == OURS or is_part or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now:
@@ -296,13 +296,13 @@ def _in_later_modules(
     later = [(name, module) for name, module in list(sys.modules.items()) if name not in SNAPSHOT.modules and name not in project]
     for name, module in later:
         held = ModuleType.__getattribute__(module, "__dict__") if issubclass(type(module), ModuleType) else {}
-        if home(module) != OURS and getattr(held.get("__spec__"), "name", None) != name and text().assigns(name):
+        if defining_module(module) != OURS and getattr(held.get("__spec__"), "name", None) != name and text().assigns(name):
             yield AttributeChange("sys.modules", name, ABSENT, module)
     stored = text().stored if later else set()
     for name, module in later if stored else ():
         for holder, held in _holders(module):
             for attribute in stored & held.keys():
-                if is_of_project(home(held[attribute])) and not is_of_project(home(holder)):
+                if is_of_project(defining_module(held[attribute])) and not is_of_project(defining_module(holder)):
                     yield AttributeChange(name, attribute, ABSENT, held[attribute], holder)
 
 
@@ -310,7 +310,7 @@ SNAPSHOT = Snapshot()  # of what this process has loaded before any project
 BUILT_IN: Set[str] = set()  # its outermost packages
 
 
-def begin() -> None:
+def take_snapshot() -> None:
     """Everything that is loaded now is as it should be."""
     SNAPSHOT.add(list(sys.modules))
     BUILT_IN.update(name.partition(".")[0] for name in sys.modules)

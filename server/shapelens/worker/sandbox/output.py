@@ -19,7 +19,7 @@ def flush() -> None:
 
 
 @contextlib.contextmanager
-def unheard() -> Iterator[None]:
+def muted() -> Iterator[None]:
     """What is printed goes nowhere, also that of C code."""
     flush()
     held = [(number, os.dup(number)) for number in (1, 2)]

@@ -15,12 +15,12 @@ from ...protocol import Span
 _PLACE = re.compile("⟨([^⟩]*)⟩")
 
 
-def filled(template: str, sizes: Dict[str, int]) -> str:
+def with_sizes(template: str, sizes: Dict[str, int]) -> str:
     """The text with its sizes put in. Raises KeyError for a size that is not there."""
     return _PLACE.sub(lambda match: str(sizes[match[1]]), template)
 
 
-def places(template: str) -> "list[str]":
+def sizes_in(template: str) -> "list[str]":
     """The names of the sizes that a template asks for, in their order."""
     return _PLACE.findall(template)
 
@@ -49,7 +49,7 @@ class BuildPlan:
 
     def text(self) -> str:
         """The expression."""
-        return filled(self.template, self.sizes)
+        return with_sizes(self.template, self.sizes)
 
 
 @dataclass(frozen=True)

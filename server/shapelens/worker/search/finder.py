@@ -20,19 +20,19 @@ from .adjusting.adjustments import adjusted
 from .candidates.abstract_classes import is_abstract
 from .candidates.build_plans import build_plans
 from .events import AlternativesFound, Attempted, EditSuspected, Event, ExampleFound, ExampleKept, FoundExample
-from .evidence import BuildPlan, Candidate, InputShape, filled
+from .evidence import BuildPlan, Candidate, InputShape, with_sizes
 from .inputs.choices import ChoiceNode
 from .inputs.input_search import InputSearch
 from .text.annotations import input_shapes
 from .trials.doubtful_examples import (
     asks_for_another_form,
     attempt,
+    avoids_failure,
     cannot_be_built,
-    comes_by,
     constructor_of,
     depends_on_choice,
+    is_far_fetched,
     is_mismatch,
-    is_strange,
     places_of,
     runs_with_other_sizes,
 )
@@ -54,7 +54,7 @@ BRIEF_SECONDS = 0.15  # for one class that comes after the time is up: most need
 EXTRA_SECONDS = 1.0  # for all of those
 
 
-class Way(NamedTuple):
+class WayToBuild(NamedTuple):
     """A way to build a class, and what the model is called with, where that is known."""
 
     plan: BuildPlan
@@ -139,7 +139,7 @@ class Finder:
         running: List[Alternative] = []
         for candidate in self._candidates(found.target)[:MOST_CALLS]:
             arguments = _given(candidate)
-            expression = "%s(%s)" % (filled(candidate.constructor, candidate.sizes), arguments)
+            expression = "%s(%s)" % (with_sizes(candidate.constructor, candidate.sizes), arguments)
             if not candidate.constructor or arguments is None or expression in seen or self.runner.is_over or len(running) == MOST_OTHERS:
                 continue
             seen.add(expression)
@@ -200,10 +200,10 @@ class Finder:
         if not asks_for_another_form(self.runner, trial):
             is_ours = found.evidence in ("usage", "factory")  # How the model is built the project says itself.
             other = runs_with_other_sizes(self.runner, known.expression, trial, ran_before=True, keeps_constructor=is_ours)
-            if other is not None and is_strange(other, known.expression):
+            if other is not None and is_far_fetched(other, known.expression):
                 # It may fit by chance: no ground to change to it, and none to call the code wrong.
                 return replace(found, doubtful=True)
-            avoids = other is not None and comes_by(self.runner, other, places)
+            avoids = other is not None and avoids_failure(self.runner, other, places)
             if other is None or not avoids:
                 return found
             # What the project says of its use is something else now.
@@ -213,13 +213,13 @@ class Finder:
             yield EditSuspected()
         # That the file's own way to build it still fits something is what matters; that there are others does not.
         own = constructor_of(known.expression) if known.evidence in ("factory", "usage") and is_mismatch(trial) else ""
-        ways = [Way(BuildPlan(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
+        ways = [WayToBuild(BuildPlan(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
         another = yield from self._by_evidence(known.target, cls, ways, MOST_TRIES_AFTER_EDIT)
         if another.doubtful:
             return found if trial.found is not None and trial.found.trail else another
-        return another if comes_by(self.runner, another.expression, places) else found
+        return another if avoids_failure(self.runner, another.expression, places) else found
 
-    def _by_evidence(self, name: str, cls: type, ways: Iterable[Way], most: int = MOST_TRIES) -> Searching:
+    def _by_evidence(self, name: str, cls: type, ways: Iterable[WayToBuild], most: int = MOST_TRIES) -> Searching:
         inputs = InputSearch(self.runner, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
         best: Optional[Tuple[int, ChoiceNode]] = None
         given: Optional[FoundExample] = None
@@ -291,25 +291,25 @@ class Finder:
                 evidence, where = "annotation", said.where
         return FoundExample(name, node.expression, evidence, where)
 
-    def _ways(self, name: str, cls: type) -> Iterator[Way]:
+    def _ways(self, name: str, cls: type) -> Iterator[WayToBuild]:
         """Ways to build a class, with what it is called with where that is known, the most credible first."""
         candidates = self._candidates(name)
         unclear = [candidate for candidate in candidates if candidate.constructor and not is_known(candidate, self.names)]
         candidates = [candidate for candidate in candidates if candidate not in unclear]
         for candidate in candidates:
             if candidate.constructor:
-                yield Way(_plan(candidate), _given(candidate), candidate.call)
+                yield WayToBuild(_plan(candidate), _given(candidate), candidate.call)
         for candidate in candidates:
             if candidate.constructor and candidate.arguments is not None:  # What it is called with did not fit.
-                yield Way(BuildPlan(candidate.constructor, candidate.sizes), None)
+                yield WayToBuild(BuildPlan(candidate.constructor, candidate.sizes), None)
         inferred = build_plans(cls, self.names, self.tree)
         for plan in inferred:
             for candidate in candidates:
                 if not candidate.constructor:
-                    yield Way(replace(plan, evidence=candidate.evidence, where=candidate.where), _given(candidate))
-            yield Way(plan, None)
+                    yield WayToBuild(replace(plan, evidence=candidate.evidence, where=candidate.where), _given(candidate))
+            yield WayToBuild(plan, None)
         for candidate in unclear:
-            yield Way(_plan(candidate), _given(candidate))
+            yield WayToBuild(_plan(candidate), _given(candidate))
 
     def _candidates(self, name: str) -> List[Candidate]:
         """What the project says of a class, the strongest first."""
@@ -376,4 +376,4 @@ def _plan(candidate: Candidate) -> BuildPlan:
 
 
 def _given(candidate: Candidate) -> Optional[str]:
-    return None if candidate.arguments is None else filled(candidate.arguments, candidate.sizes)
+    return None if candidate.arguments is None else with_sizes(candidate.arguments, candidate.sizes)

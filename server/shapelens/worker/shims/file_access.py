@@ -12,7 +12,7 @@ import tempfile
 from types import FrameType
 from typing import Any, Callable, List
 
-from ..loading.missing_packages import guards
+from ..loading.missing_packages import guarded_lines
 from .compilers import Replacement
 from .data_sets import absences
 
@@ -50,7 +50,7 @@ class MissingBytes(MissingText):
 def _expects_failure(frame: FrameType) -> bool:
     """Whether the code that opens a file catches that the file is not there."""
     text = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
-    return any(first <= frame.f_lineno <= last for first, last in guards(text, CATCH_MISSING))
+    return any(first <= frame.f_lineno <= last for first, last in guarded_lines(text, CATCH_MISSING))
 
 
 def _opening(original: Callable[..., Any]) -> Callable[..., Any]:

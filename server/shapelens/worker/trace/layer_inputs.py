@@ -182,7 +182,7 @@ def is_torch_layer(module: Any) -> bool:
     return _torch_owns(type(module).forward) and not isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict))
 
 
-def unmet(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Expectation]:
+def unmet_expectations(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Expectation]:
     """The expectations that these arguments of a layer's forward don't meet."""
     rule = rule_of(module)
     if rule is None or HALF_BUILT in module.__dict__ or not _weight_agrees(module):

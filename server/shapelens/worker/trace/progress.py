@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
-from typing import Callable, Iterator, Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 SOON = 0.25  # seconds after which something of a model that nobody has seen yet is sent
 EVERY = 0.5  # seconds; a trace that takes long to put together is sent more rarely, so that it slows the run by a fifth at most
 SHOWING_SECONDS = 0.008  # that the server takes to show what was said: what is prepared for the next run would be in its way
 _NEVER = float("inf")
-
-
-@contextlib.contextmanager
-def uncut() -> Iterator[None]:
-    """Sends what an example has shown while it still runs: the deadline waits, so that no message is cut."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM}) if hasattr(signal, "pthread_sigmask") else None
-    try:
-        yield
-    except Exception:  # A module that is half built, say: what is seen so far is shown the next time.
-        pass
-    finally:
-        if held is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 class Progress:
@@ -63,7 +49,7 @@ class Progress:
         if start < self._due:
             return
         self._due = _NEVER  # What is called on the way must not come here again.
-        with uncut():
+        with contextlib.suppress(Exception):  # A module is half built, say: what is seen so far is shown the next time.
             self.send()
         end = time.perf_counter()
         self._due = end + max(EVERY, 4 * (end - start))

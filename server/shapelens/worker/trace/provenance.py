@@ -55,7 +55,7 @@ INPUT = Derivation("input", (), [])
 INPUT.site = 0
 
 
-def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer: Optional[int] = None) -> None:
+def mark_result(operation: str, result: Any, arguments: Any, module: Any = None, layer: Optional[int] = None) -> None:
     """Note on each tensor of a result which operation gave it. `arguments`: whatever it was given, tensors among it."""
     with _plainly():
         tensors = list(tensors_in(result))
@@ -70,7 +70,7 @@ def mark(operation: str, result: Any, arguments: Any, module: Any = None, layer:
             tensor.__dict__[ORIGIN] = node
 
 
-def failed(result: Any) -> None:
+def mark_stand_in(result: Any) -> None:
     """Note that a result stands in for that of an operation that failed."""
     for tensor in tensors_in(result):
         node = tensor.__dict__.get(ORIGIN)
@@ -93,7 +93,7 @@ def follows_failure(values: Any) -> bool:
     return False
 
 
-def returned(result: Any, owner: int) -> None:
+def mark_returned(result: Any, owner: int) -> None:
     """Note that one of the user's own modules gave a tensor."""
     if isinstance(result, Tensor):
         node = result.__dict__.get(ORIGIN)
@@ -134,7 +134,7 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
         # The operation made the size out of one of its input's: that one has an origin of its own.
         result = node.result
         node, shape = node.parents[0]
-        dim = _source(numbers(result), dim, numbers(shape))
+        dim = _source(known_sizes(result), dim, known_sizes(shape))
         last = len(shape) - 1
         if node is not None and node.module is not None and dim != last and size_setter(node.module, last, len(shape)):
             # A layer's features were folded into other dims: a wrong number of them shows up there.
@@ -148,7 +148,7 @@ def made_by(tensor: Tensor, recorder: Recorder) -> List[Origin]:
     return [origin(node, "", recorder)] if node is not None and node.site > 0 else []
 
 
-def numbers(shape: Sequence[Any]) -> List[Optional[int]]:
+def known_sizes(shape: Sequence[Any]) -> List[Optional[int]]:
     """A shape's sizes; None for one that is no number, as a nested tensor has."""
     return [size if isinstance(size, int) else None for size in shape]
 
@@ -193,14 +193,14 @@ def _product(sizes: List[Optional[int]]) -> int:
 
 def origin(node: Derivation, argument: str, recorder: Recorder) -> Origin:
     """An operation as a step back to where a size came from."""
-    shape = numbers(node.parents[0][1]) if node.parents else []
+    shape = known_sizes(node.parents[0][1]) if node.parents else []
     span = recorder.span_of(node.site) if node.site >= 0 else None
-    return Origin(node.operation, span, shape, numbers(node.result), node.layer, argument)
+    return Origin(node.operation, span, shape, known_sizes(node.result), node.layer, argument)
 
 
 def observed(function: Callable[..., Any], arguments: Any, result: Any) -> None:
     """Note the origin of what a torch function returned."""
-    mark(getattr(function, "__name__", "") or "operation", result, arguments)
+    mark_result(getattr(function, "__name__", "") or "operation", result, arguments)
     if function is torch.randint and isinstance(result, Tensor):
         with _plainly():
             result.__dict__[ORIGIN].largest = _largest(*arguments)

@@ -35,7 +35,7 @@ MOST_REMARKS = 50
 ENOUGH = 4  # random numbers, among which one is likely to be too large where some may be
 
 
-class Odd(NamedTuple):
+class OddCall(NamedTuple):
     """What a check found: the tensors that it is about, the dim of the first one, where one matters, and what else a remark says of it."""
 
     code: str
@@ -45,7 +45,7 @@ class Odd(NamedTuple):
     largest: Optional[int] = None
 
 
-Check = Callable[[Args, Kwargs, Any], Optional[Odd]]
+Check = Callable[[Args, Kwargs, Any], Optional[OddCall]]
 
 
 # --- where a tensor came from ---
@@ -83,7 +83,7 @@ _PICKS = (_REARRANGES - {"clamp", "float"}) | {
 }  # fmt: skip
 
 
-def _changed(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _changed(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     """An operation in place: what numbers a tensor may hold is not known any more."""
     node = _node(args[0]) if args and isinstance(args[0], Tensor) else None
     while node is not None and node is not provenance.INPUT:
@@ -128,11 +128,11 @@ def _maker(tensor: Tensor, keeps: Set[str] = _REARRANGES) -> Optional[provenance
 # --- the checks ---
 
 
-def _comparison(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _comparison(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     return _outer_product(args, kwargs, result) or _compared(args, kwargs, result)
 
 
-def _outer_product(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _outer_product(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     """`[N, 1] - [N]`: the vector is put along the other's last dim, and the result is `[N, N]`."""
     first, second = args[0] if args else kwargs.get("input"), args[1] if len(args) > 1 else kwargs.get("other")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
@@ -141,17 +141,17 @@ def _outer_product(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
         return _outer(first, second) if first.dim() != second.dim() else None
 
 
-def _outer(first: Tensor, second: Tensor) -> Optional[Odd]:
+def _outer(first: Tensor, second: Tensor) -> Optional[OddCall]:
     high, low = (first, second) if first.dim() > second.dim() else (second, first)
     if high.dim() != low.dim() + 1 or low.dim() == 0 or not (high.is_meta and low.is_meta):
         return None
     shape = tuple(high.shape)
     if shape[-1] != 1 or shape[:-1] != tuple(low.shape) or type(shape[-2]) is not int or shape[-2] <= 1:
         return None
-    return Odd("outer-product", (first, second), 0 if high is first else 1) if _is_data(low) and _single_by_itself(high) else None
+    return OddCall("outer-product", (first, second), 0 if high is first else 1) if _is_data(low) and _single_by_itself(high) else None
 
 
-def _compared(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _compared(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     """`pred == target` where the chosen classes keep a dim of size 1: what is right is counted too often."""
     first, second = args[0] if args else kwargs.get("input"), args[1] if len(args) > 1 else kwargs.get("other")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
@@ -162,13 +162,13 @@ def _compared(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
         maker, shape = _maker(first, {"__getitem__", "to", "long", "detach"}), tuple(first.shape)
         odd = maker is not None and maker.operation in _CHOOSES and shape[-1] == 1 and shape[:-1] == tuple(second.shape) != (1,)
         chosen = odd and _maker(second, _REARRANGES) is not maker
-        return Odd("outer-product", (first, second), 0) if chosen else None
+        return OddCall("outer-product", (first, second), 0) if chosen else None
 
 
 _CHOOSES = {"argmax", "argmin", "max", "min", "topk"}
 
 
-def _outer_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _outer_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     """A loss of `[N, 1]` and `[N]` compares each with each, which no loss wants."""
     first, second = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
@@ -179,10 +179,10 @@ def _outer_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
         high, low = (first, second) if first.dim() > second.dim() else (second, first)
         shape = tuple(high.shape)
         odd = shape[-1] == 1 and shape[:-1] == tuple(low.shape) and shape[-2] != 1
-        return Odd("outer-product", (first, second), 0 if high is first else 1) if odd else None
+        return OddCall("outer-product", (first, second), 0 if high is first else 1) if odd else None
 
 
-def _stretched_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _stretched_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     """A loss whose input and target broadcast: torch itself warns of it. A constant number is a target that is meant for all."""
     first, second = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
@@ -195,7 +195,7 @@ def _stretched_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
             return None  # The same numbers each against its own, as `[1, 8]` and `[8]`.
         if min(sizes) == 1 and not _is_computed(first if sizes[0] == 1 else second):
             return None
-        return Odd("loss-broadcast", (first, second))
+        return OddCall("loss-broadcast", (first, second))
 
 
 def _is_computed(tensor: Tensor) -> bool:
@@ -204,80 +204,80 @@ def _is_computed(tensor: Tensor) -> bool:
     return node is not None and node.operation in ("sum", "mean", "prod", "max", "min")
 
 
-def _odd_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _odd_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     return _outer_loss(args, kwargs, result) or _stretched_loss(args, kwargs, result)
 
 
-def _squeeze(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _squeeze(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     """`squeeze()` takes away every dim of size 1, the batch's too."""
     if len(args) != 1 or kwargs:
         return None
     tensor = args[0]
     with _plainly():
         odd = isinstance(tensor, Tensor) and tensor.is_meta and tensor.dim() > 0 and _is_data(tensor)
-        return Odd("squeeze-batch", (tensor,)) if odd else None
+        return OddCall("squeeze-batch", (tensor,)) if odd else None
 
 
-def _batch_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _batch_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor = argument(args, kwargs, 0, "input")
     with _plainly():
         if isinstance(tensor, Tensor) and tensor.dim() > 1 and tensor.numel() == tensor.shape[1]:
-            return Odd("norm-single-value", (tensor,))
+            return OddCall("norm-single-value", (tensor,))
     return None
 
 
-def _layer_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _layer_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor, shape = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "normalized_shape")
     single = isinstance(shape, (tuple, list)) and len(shape) > 0 and all(size == 1 for size in shape)
-    return Odd("norm-single-value", (tensor,)) if single and isinstance(tensor, Tensor) else None
+    return OddCall("norm-single-value", (tensor,)) if single and isinstance(tensor, Tensor) else None
 
 
-def _group_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _group_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor, groups = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "num_groups")
     with _plainly():
         single = isinstance(tensor, Tensor) and tensor.dim() > 1 and tensor.numel() == tensor.shape[0] * groups
-    return Odd("norm-single-value", (tensor,)) if single else None
+    return OddCall("norm-single-value", (tensor,)) if single else None
 
 
-def _softmax(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _softmax(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor, dim = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "dim")
     if not isinstance(tensor, Tensor):
         return None
     if dim is None:
-        return Odd("softmax-dim", (tensor,))
+        return OddCall("softmax-dim", (tensor,))
     with _plainly():
         if not tensor.dim() or tensor.shape[dim] != 1:
             return None
         node, dim = _node(tensor), dim % tensor.dim()
         setter = node is not None and node.module is not None and size_setter(node.module, dim, tensor.dim())
-        return Odd("softmax-single-value", (tensor,), dim) if setter else None
+        return OddCall("softmax-single-value", (tensor,), dim) if setter else None
 
 
-def _cross_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _cross_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     return _class_numbers(args, kwargs) or _loss_of(args, kwargs, {"softmax", "Softmax", "Softmax2d"})
 
 
-def _logits_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _logits_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     return _loss_of(args, kwargs, {"sigmoid", "sigmoid_", "Sigmoid", "softmax", "Softmax"})
 
 
-def _nll(args: Args, kwargs: Kwargs, result: Any) -> Optional[Odd]:
+def _nll(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     return _class_numbers(args, kwargs) or _loss_of(args, kwargs, _NO_LOG_PROBABILITIES)
 
 
 _NO_LOG_PROBABILITIES = {"softmax", "Softmax", "Softmax2d", "sigmoid", "Sigmoid", "linear", "Linear", "relu", "ReLU"}
 
 
-def _loss_of(args: Args, kwargs: Kwargs, operations: Set[str]) -> Optional[Odd]:
+def _loss_of(args: Args, kwargs: Kwargs, operations: Set[str]) -> Optional[OddCall]:
     tensor = argument(args, kwargs, 0, "input")
     if not isinstance(tensor, Tensor):
         return None
     with _plainly():
         maker = _maker(tensor)
-        return Odd("loss-input", (tensor,), given=maker.operation) if maker is not None and maker.operation in operations else None
+        return OddCall("loss-input", (tensor,), given=maker.operation) if maker is not None and maker.operation in operations else None
 
 
-def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[Odd]:
+def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[OddCall]:
     """Random numbers of classes that go further than there are scores for."""
     tensor, target = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
     if not isinstance(tensor, Tensor) or not isinstance(target, Tensor):
@@ -290,7 +290,7 @@ def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[Odd]:
         if largest == argument(args, kwargs, 4, "ignore_index"):
             return None
         classes = tensor.shape[1 if tensor.dim() > 1 else 0]
-        return Odd("class-index", (tensor, target), largest=largest) if type(classes) is int and largest >= classes else None
+        return OddCall("class-index", (tensor, target), largest=largest) if type(classes) is int and largest >= classes else None
 
 
 def _functions(owner: Any, names: str) -> List[Any]:
@@ -333,7 +333,7 @@ class Remarks:
         self._seen: Set[Any] = set()
         self.found: List[Remark] = []
 
-    def add(self, func: Callable[..., Any], odd: Odd) -> None:
+    def add(self, func: Callable[..., Any], odd: OddCall) -> None:
         """Note what a check found, at the expression that is running."""
         trail = self._frames.trail()
         if not trail or len(self.found) >= MOST_REMARKS:

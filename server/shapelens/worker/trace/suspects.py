@@ -15,7 +15,7 @@ import torch
 
 from ...protocol import Suspect
 from .layer_inputs import size_setter
-from .provenance import Derivation, numbers, tensors_in
+from .provenance import Derivation, known_sizes, tensors_in
 from .recorder import Recorder
 from .value_summary import LAYER, ORIGIN
 
@@ -49,9 +49,9 @@ def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Opt
         place = node.site, node.layer
         if place not in places and _decides(node) and (node.layer is None or node.layer != ignore):
             places.add(place)
-            shape = numbers(node.parents[0][1]) if node.parents else []
+            shape = known_sizes(node.parents[0][1]) if node.parents else []
             span = recorder.span_of(node.site) if node.site >= 0 else None
-            found.append(Suspect(node.operation, span, shape, numbers(node.result), node.layer, behind=behind))
+            found.append(Suspect(node.operation, span, shape, known_sizes(node.result), node.layer, behind=behind))
         if node.owner is not None and (OWNED, node.owner) not in places:
             places.add((OWNED, node.owner))
             found.append(Suspect("", None, [], list(node.result), node.owner, behind=behind))

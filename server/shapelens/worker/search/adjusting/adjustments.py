@@ -15,9 +15,9 @@ from ..candidates.build_plans import parameter_of, unset_sizes, uses_of
 from ..candidates.configs import READS_BOTH_WAYS
 from ..candidates.document_scope import DocumentScope
 from ..code.uses import Uses
-from ..evidence import BuildPlan, places
+from ..evidence import BuildPlan, sizes_in
 from .expression_edit import Draft, EditableArgument, called, prefixes_in
-from .preconditions import agreeing, spoken_of, unequal
+from .preconditions import texts_in_message, unequal_widths, values_that_pass
 from .replacements import FailedConstruction
 from .smaller_models import left_to_defaults, lighter
 from .type_errors import LISTS, WRONG_TYPES
@@ -210,7 +210,7 @@ class _Adjusting(FailedConstruction):
     # --- what was refused ---
 
     def _refused(self) -> Iterator[Proposal]:
-        for argument, value in agreeing(self.failure, isinstance(self.error, NameError)):
+        for argument, value in values_that_pass(self.failure, isinstance(self.error, NameError)):
             if isinstance(value, type):
                 text = self.built(value)
                 if text is not None:
@@ -224,10 +224,10 @@ class _Adjusting(FailedConstruction):
 
     def _equal(self) -> Iterator[Proposal]:
         """Two widths that have to be the same: all that are as large as the one become as large as the other."""
-        for first, second in unequal(self.failure):
+        for first, second in unequal_widths(self.failure):
             for old, new in ((first, second), (second, first)):
                 same = {name: new for name, size in self.draft.sizes.items() if size == old}
-                argument = next((found for found in self.draft.arguments() if set(places(found.text or "")) & set(same)), None)
+                argument = next((found for found in self.draft.arguments() if set(sizes_in(found.text or "")) & set(same)), None)
                 if argument is not None and argument.text is not None:
                     before = dict(self.values.sizes)
                     self.values.sizes.update(same)
@@ -324,7 +324,7 @@ class _Adjusting(FailedConstruction):
         texts = [(argument, value) for argument, value, _ in self.failure.suspects() if isinstance(value, str)]
         given = [(argument, argument.value) for argument in self.draft.arguments()]
         texts += [(argument, node.value) for argument, node in given if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-        for argument, other in spoken_of(self.failure, self.message):
+        for argument, other in texts_in_message(self.failure, self.message):
             yield argument, repr(other)
         for argument, current in texts:
             if current in quoted or re.search(r"\b%s\b" % re.escape(current), self.message) or argument.name in self.message.split():

@@ -7,7 +7,7 @@ import copy
 import re
 from typing import Dict, Iterator, List, Optional
 
-from ..evidence import BuildPlan, places
+from ..evidence import BuildPlan, sizes_in
 
 _PLACE = re.compile("⟨([^⟩]*)⟩")
 _MARK = re.compile(r"\b__size_(\d+)__\b")
@@ -90,7 +90,7 @@ class Draft:
     def plan(self, sizes: Dict[str, int]) -> BuildPlan:
         """The draft as a plan."""
         template = self.template_of(self.tree)
-        return BuildPlan(template, {name: sizes[name] for name in places(template)}, self.origin.evidence, self.origin.where)
+        return BuildPlan(template, {name: sizes[name] for name in sizes_in(template)}, self.origin.evidence, self.origin.where)
 
     def copy_with(self, node: ast.AST) -> "tuple[Draft, ast.AST]":
         """A copy, and what stands in the place of a node there."""

@@ -71,7 +71,7 @@ class FailureSite:
         seen: Set[Tuple[int, str, Optional[int]]] = set()
         for depth in range(len(self.levels) - 1, -1, -1):
             level = self.levels[depth]
-            for node in mentioned(level.statement):
+            for node in names_read(level.statement):
                 try:
                     value = level.evaluate(node)
                 except Exception:  # Not bound yet, or gone.
@@ -107,7 +107,7 @@ class FailureSite:
         found: List[EditableArgument] = []
         for stored in stores:
             for source in _sources(stored, index_of(level.function).parents):
-                for part in mentioned(source):
+                for part in names_read(source):
                     if dotted(part) != node.id:
                         found += self.origins(part, depth, left - 2)
             if found:
@@ -134,7 +134,7 @@ class FailureSite:
             if place.owner is level.owner:
                 for stored in index_of(place.function).stored.get("self." + name, ()):
                     for source in _sources(stored, index_of(place.function).parents):
-                        for part in mentioned(source):
+                        for part in names_read(source):
                             found = self.origins(part, other, left - 2)
                             if found:
                                 return found
@@ -148,7 +148,7 @@ class FailureSite:
             index = index_of(node) if node is not None else None
             for stored in index.stored.get("self." + name, ()) if index is not None else ():
                 for source in _sources(stored, index.parents) if index is not None else ():
-                    for part in mentioned(source):
+                    for part in names_read(source):
                         if isinstance(part, ast.Name) and part.id in parameters_of(position[1]):
                             calls = self.draft.calls(cls.__name__)
                             return [EditableArgument(self.draft, calls[0], part.id)] if calls else self.draft.named(part.id)[:1]
@@ -169,7 +169,7 @@ class FailureSite:
         caller = self.levels[depth - 1]
         given = self._given(name, level, caller)
         if given is not None:
-            found = [argument for part in mentioned(given) for argument in self.origins(part, depth - 1, left - 1)]
+            found = [argument for part in names_read(given) for argument in self.origins(part, depth - 1, left - 1)]
             if found:
                 return found
         return self.draft.named(name)[:1]
@@ -199,7 +199,7 @@ class FailureSite:
         return None
 
 
-def mentioned(node: ast.AST) -> List[ast.expr]:
+def names_read(node: ast.AST) -> List[ast.expr]:
     """The names, attributes and items that are read in an expression or at the head of a statement; calls' functions come last."""
     heads: List[ast.AST] = [node]
     if isinstance(node, (ast.For, ast.AsyncFor)):

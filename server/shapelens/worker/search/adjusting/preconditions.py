@@ -10,7 +10,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 from ..code.sources import index_of
 from .expression_edit import EditableArgument
-from .failure_site import FailureSite, Level, mentioned
+from .failure_site import FailureSite, Level, names_read
 
 NUMBERS = (
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 24, 25, 27, 28, 30, 32, 36, 40, 48, 49, 56, 60, 64, 72, 80, 84, 90, 96, 100,
@@ -23,7 +23,7 @@ _NEW = "__shapelens_new__"
 Condition = Tuple[ast.expr, bool]  # and what it has to be
 
 
-def agreeing(failure: FailureSite, elsewhere: bool = False) -> Iterator[Tuple[EditableArgument, Any]]:
+def values_that_pass(failure: FailureSite, elsewhere: bool = False) -> Iterator[Tuple[EditableArgument, Any]]:
     """(argument, a value with which the code would go on), closest to the value that it had first.
 
     The value None stands for one that is not None, a class for an instance of it. elsewhere: the code is broken there (it reads a name that
@@ -35,7 +35,7 @@ def agreeing(failure: FailureSite, elsewhere: bool = False) -> Iterator[Tuple[Ed
             yield from _solutions(failure, depth, level, condition, needed)
 
 
-def unequal(failure: FailureSite) -> Iterator[Tuple[int, int]]:
+def unequal_widths(failure: FailureSite) -> Iterator[Tuple[int, int]]:
     """Two widths that the code that raised wants to be equal."""
     for level in failure.levels[:-3:-1]:
         for test, needed in conditions(level):
@@ -50,7 +50,7 @@ def unequal(failure: FailureSite) -> Iterator[Tuple[int, int]]:
                     yield first, second
 
 
-def spoken_of(failure: FailureSite, message: str) -> Iterator[Tuple[EditableArgument, str]]:
+def texts_in_message(failure: FailureSite, message: str) -> Iterator[Tuple[EditableArgument, str]]:
     """(argument, another text for it) where what was raised names a text that the code compares the argument with on its way there."""
     for depth in range(len(failure.levels) - 1, -1, -1):
         level = failure.levels[depth]
@@ -59,7 +59,7 @@ def spoken_of(failure: FailureSite, message: str) -> Iterator[Tuple[EditableArgu
             if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq):
                 right = part.comparators[0]
                 if isinstance(right, ast.Constant) and isinstance(right.value, str) and right.value:
-                    compared += [(node, right.value) for node in mentioned(part.left)[:1]]
+                    compared += [(node, right.value) for node in names_read(part.left)[:1]]
         for node, text in compared:
             if re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(text), message):
                 same = ast.dump(node)
@@ -102,7 +102,7 @@ def _solutions(failure: FailureSite, depth: int, level: Level, test: ast.expr, n
     except Exception:  # It cannot be asked again.
         return
     seen = set()
-    for node in mentioned(test):
+    for node in names_read(test):
         text = ast.unparse(node)
         if text in seen:
             continue

@@ -7,7 +7,7 @@ import re
 from typing import Any, List, Optional
 
 from ...sandbox.exceptions import message_of
-from ..candidates.annotated_kinds import NOTHING, Wanted
+from ..candidates.annotated_kinds import NOTHING, AnnotatedKind
 from ..candidates.build_plans import Building, is_whole, parameter_of, required_parameters
 from ..candidates.document_scope import DocumentScope
 from ..candidates.parameter_values import ParameterValues
@@ -34,7 +34,7 @@ class FailedConstruction:
 
     def value(self, name: str, kind: str = "", uses: Optional[Uses] = None, owner: Optional[type] = None) -> List[str]:
         """Values for something of this name, by what the class does with it."""
-        asked = Wanted(kind) if kind else NOTHING
+        asked = AnnotatedKind(kind) if kind else NOTHING
         if uses is None:
             known = parameter_of(owner or self.cls, name)
             if known is not None:

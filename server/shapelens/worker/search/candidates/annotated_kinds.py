@@ -31,24 +31,24 @@ BY_NAME = {
 
 
 @dataclass
-class Wanted:
+class AnnotatedKind:
     """What an annotation asks for."""
 
     kind: str  # as in Uses, and "choice", "enum", "of" (an object of `cls`), "device", "dtype"; "" where it says nothing
     cls: Optional[type] = None
-    item: Optional["Wanted"] = None
+    item: Optional["AnnotatedKind"] = None
     length: Optional[int] = None
-    items: Tuple["Wanted", ...] = ()  # of a tuple, one by one
+    items: Tuple["AnnotatedKind", ...] = ()  # of a tuple, one by one
     choices: Tuple[Any, ...] = ()
     optional: bool = False
     also: Tuple[str, ...] = ()  # the kinds that a union allows as well
     is_tuple: bool = False
 
 
-NOTHING = Wanted("")
+NOTHING = AnnotatedKind("")
 
 
-def wanted(annotation: Any, function: Any = None, depth: int = 0) -> Wanted:
+def annotated_kind(annotation: Any, function: Any = None, depth: int = 0) -> AnnotatedKind:
     """What an annotation of a parameter of `function` asks for."""
     if annotation is EMPTY or annotation is Any or depth > 4:
         return NOTHING
@@ -57,77 +57,77 @@ def wanted(annotation: Any, function: Any = None, depth: int = 0) -> Wanted:
     if isinstance(annotation, str):
         return _of_text(annotation, function, depth)
     if annotation is None or annotation is type(None):
-        return Wanted("", optional=True)
+        return AnnotatedKind("", optional=True)
     origin = typing.get_origin(annotation)
     args = typing.get_args(annotation)
     if (origin is not None and getattr(origin, "__name__", "") == "Annotated") or hasattr(annotation, "__metadata__"):
-        return wanted(args[0], function, depth + 1)
+        return annotated_kind(args[0], function, depth + 1)
     if origin in UNIONS:
-        return _union([wanted(arg, function, depth + 1) for arg in args])
+        return _union([annotated_kind(arg, function, depth + 1) for arg in args])
     if origin is typing.Literal:
-        return Wanted("choice", choices=args)
+        return AnnotatedKind("choice", choices=args)
     if origin is type:
         inner = args[0] if args and isinstance(args[0], type) else None
-        return Wanted("class", cls=inner)
+        return AnnotatedKind("class", cls=inner)
     if origin is collections.abc.Callable:
-        return Wanted("called", cls=args[-1] if args and isinstance(args[-1], type) else None)
+        return AnnotatedKind("called", cls=args[-1] if args and isinstance(args[-1], type) else None)
     if origin is tuple:
-        return _tuple([wanted(arg, function, depth + 1) for arg in args if arg is not Ellipsis], Ellipsis in args)
+        return _tuple([annotated_kind(arg, function, depth + 1) for arg in args if arg is not Ellipsis], Ellipsis in args)
     if isinstance(origin, type):
         if issubclass(origin, collections.abc.Mapping):
-            return Wanted("dict")
+            return AnnotatedKind("dict")
         if issubclass(origin, collections.abc.Iterable):
-            return Wanted("list", item=wanted(args[0], function, depth + 1) if args else None)
+            return AnnotatedKind("list", item=annotated_kind(args[0], function, depth + 1) if args else None)
         annotation = origin
     if isinstance(annotation, typing.TypeVar):
-        return wanted(annotation.__bound__, function, depth + 1) if annotation.__bound__ is not None else NOTHING
+        return annotated_kind(annotation.__bound__, function, depth + 1) if annotation.__bound__ is not None else NOTHING
     if hasattr(annotation, "__supertype__"):  # typing.NewType
-        return wanted(annotation.__supertype__, function, depth + 1)
-    return _of_class(annotation) if isinstance(annotation, type) else Wanted(BY_NAME.get(getattr(annotation, "__name__", ""), ""))
+        return annotated_kind(annotation.__supertype__, function, depth + 1)
+    return _of_class(annotation) if isinstance(annotation, type) else AnnotatedKind(BY_NAME.get(getattr(annotation, "__name__", ""), ""))
 
 
-def _of_class(cls: type) -> Wanted:
+def _of_class(cls: type) -> AnnotatedKind:
     if cls in (int, float, bool, str, dict, list, tuple, set, type):
-        return Wanted(BY_NAME[cls.__name__], is_tuple=cls is tuple)
+        return AnnotatedKind(BY_NAME[cls.__name__], is_tuple=cls is tuple)
     if issubclass(cls, enum.Enum):
-        return Wanted("enum", cls=cls)
+        return AnnotatedKind("enum", cls=cls)
     if issubclass(cls, torch.nn.Module):
-        return Wanted("module", cls=cls)
+        return AnnotatedKind("module", cls=cls)
     if cls is torch.dtype:
-        return Wanted("dtype")
+        return AnnotatedKind("dtype")
     if cls is torch.device:
-        return Wanted("device")
+        return AnnotatedKind("device")
     if issubclass(cls, torch.Tensor) or cls.__name__ == "ndarray":
-        return Wanted("tensor")
+        return AnnotatedKind("tensor")
     if cls is torch.Size:
-        return Wanted("list", is_tuple=True)
+        return AnnotatedKind("list", is_tuple=True)
     if getattr(cls, "_is_protocol", False) or cls.__name__ in ("Buffer", "bytes", "complex"):
         return NOTHING
     if cls.__module__ in ("collections.abc", "typing", "numbers") or cls is object:
-        return Wanted(BY_NAME.get(cls.__name__, ""))
-    return Wanted("of", cls=cls)
+        return AnnotatedKind(BY_NAME.get(cls.__name__, ""))
+    return AnnotatedKind("of", cls=cls)
 
 
-def _union(parts: List[Wanted]) -> Wanted:
+def _union(parts: List[AnnotatedKind]) -> AnnotatedKind:
     given = [part for part in parts if part.kind]
     optional = any(part.optional and not part.kind for part in parts)
     if len({part.kind for part in given}) not in range(1, MOST_KINDS + 1):  # numpy's ArrayLike takes anything.
-        return Wanted("", optional=optional)
+        return AnnotatedKind("", optional=optional)
     best = min(given, key=lambda part: EASIEST.index(part.kind))
     items = next((part for part in given if part.kind == "list"), best)
     choices = tuple(choice for part in given for choice in part.choices)
-    return Wanted(
+    return AnnotatedKind(
         best.kind, best.cls, items.item, items.length, items.items, choices, optional, tuple(part.kind for part in given), items.is_tuple
     )
 
 
-def _tuple(items: List[Wanted], open_end: bool) -> Wanted:
+def _tuple(items: List[AnnotatedKind], open_end: bool) -> AnnotatedKind:
     if open_end or not items:
-        return Wanted("list", item=items[0] if items else None, is_tuple=True)
-    return Wanted("list", item=items[0], length=len(items), items=tuple(items), is_tuple=True)
+        return AnnotatedKind("list", item=items[0] if items else None, is_tuple=True)
+    return AnnotatedKind("list", item=items[0], length=len(items), items=tuple(items), is_tuple=True)
 
 
-def _of_text(text: str, function: Any, depth: int) -> Wanted:
+def _of_text(text: str, function: Any, depth: int) -> AnnotatedKind:
     """An annotation that is a string, as all are with `from __future__ import annotations`."""
     try:
         tree: ast.expr = ast.parse(text.strip(), mode="eval").body
@@ -136,12 +136,12 @@ def _of_text(text: str, function: Any, depth: int) -> Wanted:
     return _of_node(tree, function, depth)
 
 
-def _of_node(node: ast.expr, function: Any, depth: int) -> Wanted:
+def _of_node(node: ast.expr, function: Any, depth: int) -> AnnotatedKind:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):  # Python 3.9 knows no such types.
         return _union([_of_node(node.left, function, depth + 1), _of_node(node.right, function, depth + 1)])
     if isinstance(node, ast.Constant):
         return (
-            Wanted("", optional=True)
+            AnnotatedKind("", optional=True)
             if node.value is None
             else _of_text(node.value, function, depth + 1)
             if isinstance(node.value, str)
@@ -154,7 +154,7 @@ def _of_node(node: ast.expr, function: Any, depth: int) -> Wanted:
     except Exception:  # A name that is imported for type checkers only, or written for a newer Python.
         value = None
     if value is not None and not isinstance(value, str):
-        return wanted(value, function, depth + 1)
+        return annotated_kind(value, function, depth + 1)
     last = node
     if isinstance(node, ast.Subscript):
         last = node.value
@@ -162,12 +162,12 @@ def _of_node(node: ast.expr, function: Any, depth: int) -> Wanted:
         name = last.attr if isinstance(last, ast.Attribute) else getattr(last, "id", "")
         parts = [_of_node(part, function, depth + 1) for part in inner if not (isinstance(part, ast.Constant) and part.value is Ellipsis)]
         if name == "Optional" and parts:
-            return _union(parts + [Wanted("", optional=True)])
+            return _union(parts + [AnnotatedKind("", optional=True)])
         if name == "Union":
             return _union(parts)
         if name in ("Tuple", "tuple"):
             return _tuple(parts, len(parts) < len(inner))
         if BY_NAME.get(name) == "list":
-            return Wanted("list", item=parts[0] if parts else None)
+            return AnnotatedKind("list", item=parts[0] if parts else None)
     name = last.attr if isinstance(last, ast.Attribute) else getattr(last, "id", "")
-    return Wanted(BY_NAME.get(name, ""))
+    return AnnotatedKind(BY_NAME.get(name, ""))

@@ -12,9 +12,9 @@ from ..code.callees import parameters_of
 from ..code.data_flow import Follower
 from ..code.sources import function_node, initialiser, is_torch
 from ..code.uses import Uses
-from ..evidence import BuildPlan, places
+from ..evidence import BuildPlan, sizes_in
 from .abstract_classes import is_abstract
-from .annotated_kinds import Wanted, wanted
+from .annotated_kinds import AnnotatedKind, annotated_kind
 from .document_scope import DocumentScope
 from .parameter_values import ParameterValues
 
@@ -27,7 +27,7 @@ PARTS = (
 CLEAR = ("of", "choice", "enum", "bool", "dtype", "device")  # annotations that say all there is to know
 
 # (name, its annotation as read, what is done with it, whether it has to be given by position)
-Parameter = Tuple[str, Wanted, Uses, bool]
+Parameter = Tuple[str, AnnotatedKind, Uses, bool]
 
 
 def build_plans(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iterator[BuildPlan]:
@@ -47,7 +47,7 @@ def build_plans(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iterat
         template = _written(text, parameters, values, given, variant)
         if template is not None and template not in seen:
             seen.add(template)
-            yield BuildPlan(template, {name: values.sizes[name] for name in places(template)})
+            yield BuildPlan(template, {name: values.sizes[name] for name in sizes_in(template)})
 
 
 def _written(text: str, parameters: List[Parameter], values: ParameterValues, given: Mapping[str, str], variant: int) -> Optional[str]:
@@ -114,7 +114,9 @@ def required_parameters(cls: type) -> List[Parameter]:
             break
         for item in parameters:
             if item.default is True and "pretrained" in item.name and item.name not in passed:
-                found.append((item.name, Wanted("bool"), Uses(), False))  # Weights make no difference to shapes, but take long to fetch.
+                found.append(
+                    (item.name, AnnotatedKind("bool"), Uses(), False)
+                )  # Weights make no difference to shapes, but take long to fetch.
             if item.kind in (item.VAR_KEYWORD, item.VAR_POSITIONAL) or item.default is not item.empty or item.name in passed:
                 continue
             found.append((item.name, *_asked(item, init, cls, owner), item.kind is item.POSITIONAL_ONLY))
@@ -132,14 +134,14 @@ def required_parameters(cls: type) -> List[Parameter]:
     return found
 
 
-def _asked(item: inspect.Parameter, init: Any, cls: type, owner: type) -> Tuple[Wanted, Uses]:
-    uses, asked = Uses(), wanted(item.annotation, init)
+def _asked(item: inspect.Parameter, init: Any, cls: type, owner: type) -> Tuple[AnnotatedKind, Uses]:
+    uses, asked = Uses(), annotated_kind(item.annotation, init)
     if asked.kind not in CLEAR:
         Follower().parameter(init, item.name, uses, cls, owner)
     return asked, uses
 
 
-def parameter_of(cls: type, name: str) -> Optional[Tuple[Wanted, Uses]]:
+def parameter_of(cls: type, name: str) -> Optional[Tuple[AnnotatedKind, Uses]]:
     """What a parameter of a class's constructor asks for, and what is done with it, be it required or not."""
     if is_record(cls):
         return next(((asked, uses) for field, asked, uses, _ in _fields(cls, True) if field == name), None)
@@ -207,7 +209,7 @@ def _fields(cls: type, optional_too: bool = False) -> List[Parameter]:
     except (TypeError, ValueError):
         return []
     return [
-        (item.name, wanted(item.annotation, cls), Uses(), item.kind is item.POSITIONAL_ONLY)
+        (item.name, annotated_kind(item.annotation, cls), Uses(), item.kind is item.POSITIONAL_ONLY)
         for item in parameters
         if (item.default is item.empty or optional_too) and item.kind not in (item.VAR_KEYWORD, item.VAR_POSITIONAL)
     ]

@@ -9,7 +9,7 @@ import torch
 
 from ...loading.definitions import is_main_block
 from ..code.uses import Uses
-from .annotated_kinds import NOTHING, Wanted
+from .annotated_kinds import NOTHING, AnnotatedKind
 from .document_scope import DocumentScope
 from .name_priors import words
 
@@ -40,7 +40,7 @@ class ValueWriter(Protocol):
     def size(self, name: str, number: int) -> str:
         """A place for a guessed number."""
 
-    def values(self, name: str, asked: Wanted, uses: Uses, prefix: str = "", depth: int = 0) -> List[str]:
+    def values(self, name: str, asked: AnnotatedKind, uses: Uses, prefix: str = "", depth: int = 0) -> List[str]:
         """Templates for a value, the most credible one first; never empty."""
 
 

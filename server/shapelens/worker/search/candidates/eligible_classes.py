@@ -12,7 +12,7 @@ from ..code.uses import Uses
 from .name_priors import TEXTUAL, prior_of
 
 
-def accepts(cls: type, uses: Uses) -> bool:
+def can_be_called_as(cls: type, uses: Uses) -> bool:
     """Whether a class can be called as the code calls the parameter."""
     position = initialiser(cls)
     if position is None or (position[0] is torch.nn.Module and any(count or keywords for count, keywords in uses.calls)):
@@ -44,7 +44,7 @@ def is_simple(cls: type) -> bool:
     )
 
 
-def sets(cls: type, uses: Uses) -> bool:
+def has_attributes_of(cls: type, uses: Uses) -> bool:
     """Whether a class's objects have the attributes that the code asks for."""
     own = {name for _, node in methods(cls) for name in index_of(node).stored}
     return all("self." + part in own or hasattr(cls, part) for part in uses.parts if part not in uses.optional)

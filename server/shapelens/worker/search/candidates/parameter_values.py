@@ -10,10 +10,10 @@ import torch
 
 from ..code.sources import is_torch, methods
 from ..code.uses import Uses
-from .annotated_kinds import NOTHING, Wanted, wanted
+from .annotated_kinds import NOTHING, AnnotatedKind, annotated_kind
 from .configs import Configs, looks_like_config
 from .document_scope import DocumentScope
-from .eligible_classes import accepts, is_simple, sets
+from .eligible_classes import can_be_called_as, has_attributes_of, is_simple
 from .name_priors import TEXTUAL, Prior, is_plural, prior_of, words
 
 # Sizes for numbers of which nothing is known: each can be divided by 2, 4 and 8.
@@ -42,11 +42,11 @@ class ParameterValues:
         self.sizes.setdefault(name, number)
         return "⟨%s⟩" % name
 
-    def values(self, name: str, asked: Wanted, uses: Uses, prefix: str = "", depth: int = 0) -> List[str]:
+    def values(self, name: str, asked: AnnotatedKind, uses: Uses, prefix: str = "", depth: int = 0) -> List[str]:
         """Templates for a parameter, the most credible one first; never empty."""
         for annotation, function in uses.annotations:
             if not asked.kind:
-                asked = wanted(annotation, function)
+                asked = annotated_kind(annotation, function)
         kind = self._kind(name, asked, uses)
         prior = self._prior(name, uses, kind)
         label = prefix + name
@@ -77,7 +77,7 @@ class ParameterValues:
             return ["torch.float32" if kind == "dtype" else "'cpu'"]
         return self._numbers(kind, uses, prior, label, asked)
 
-    def _records(self, kind: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+    def _records(self, kind: str, asked: AnnotatedKind, uses: Uses, label: str, depth: int) -> List[str]:
         """Objects of the project's own classes that the code tells apart by their type: the columns of a table, say."""
         if kind not in ("", "object") or asked.kind or not uses.types or depth > 3:
             return []
@@ -87,7 +87,7 @@ class ParameterValues:
 
     # --- what kind it is ---
 
-    def _kind(self, name: str, asked: Wanted, uses: Uses) -> str:
+    def _kind(self, name: str, asked: AnnotatedKind, uses: Uses) -> str:
         kind, used = asked.kind, uses.kind()
         if not kind and self._asked_for(uses) is not None:
             return "module"
@@ -155,7 +155,7 @@ class ParameterValues:
 
     # --- each kind ---
 
-    def _numbers(self, kind: str, uses: Uses, prior: Optional[Prior], label: str, asked: Wanted) -> List[str]:
+    def _numbers(self, kind: str, uses: Uses, prior: Optional[Prior], label: str, asked: AnnotatedKind) -> List[str]:
         numbers = [choice for choice in uses.choices if isinstance(choice, int) and not isinstance(choice, bool) and choice > 0]
         if kind == "float":
             value = prior.value if prior is not None and prior.kind in ("float", "int") else 1.0
@@ -205,7 +205,7 @@ class ParameterValues:
     def _tuple_of(self, numbers: List[int], label: str) -> List[str]:
         return ["(%s)" % ", ".join(self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers))]
 
-    def _lists(self, name: str, asked: Wanted, uses: Uses, prior: Optional[Prior], label: str, depth: int) -> List[str]:
+    def _lists(self, name: str, asked: AnnotatedKind, uses: Uses, prior: Optional[Prior], label: str, depth: int) -> List[str]:
         inner = asked.item or NOTHING
         item = uses.item or Uses()
         length = asked.length or uses.exactly or 0
@@ -261,7 +261,7 @@ class ParameterValues:
         items = [number for number in prior.items if isinstance(number, int)]
         return (items + [items[-1]] * length)[:length]
 
-    def _classes(self, name: str, uses: Uses, asked: Wanted) -> List[str]:
+    def _classes(self, name: str, uses: Uses, asked: AnnotatedKind) -> List[str]:
         own = set(words(name))
         if "norm" in own or "bn" in own:
             return self._by_rank("BatchNorm", "LayerNorm") + [self.scope.layer("Identity")]
@@ -275,7 +275,7 @@ class ParameterValues:
             and all(count == 2 and not keywords for count, keywords in uses.calls)
         ):
             return [self.scope.layer("Linear")]  # A function that makes a network of what comes in and what goes out.
-        fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and accepts(cls, uses)]
+        fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and can_be_called_as(cls, uses)]
         if asked.cls is not None:
             fitting = [(text, cls) for text, cls in fitting if issubclass(cls, asked.cls)] or fitting
         parts = [(text, cls) for text, cls in fitting if all(hasattr(cls, part) or part in uses.optional for part in uses.parts)]
@@ -307,7 +307,7 @@ class ParameterValues:
     def _named_class(self, name: str) -> bool:
         return any(cls is not self.cls for _, cls in self.scope.named_like(name, self.scope.modules()))
 
-    def _modules(self, name: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+    def _modules(self, name: str, asked: AnnotatedKind, uses: Uses, label: str, depth: int) -> List[str]:
         guarded = self._asked_for(uses)
         if guarded is not None:
             fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, guarded)]
@@ -316,7 +316,7 @@ class ParameterValues:
         else:
             fits = self.scope.named_like(name, self.scope.modules())
         if uses.parts:
-            having = [(text, cls) for text, cls in (fits or self.scope.modules()) if cls is not self.cls and sets(cls, uses)]
+            having = [(text, cls) for text, cls in (fits or self.scope.modules()) if cls is not self.cls and has_attributes_of(cls, uses)]
             fits = having or fits
         found = []
         if asked.cls is not None and is_torch(asked.cls) and asked.cls is not torch.nn.Module:
@@ -334,7 +334,7 @@ class ParameterValues:
             return ["[%s]" % ", ".join([self.scope.layer("Identity") + "()"] * max(uses.least, 2))]
         return found + [self.scope.layer("Identity") + "()"]
 
-    def _called(self, name: str, uses: Uses, asked: Wanted) -> List[str]:
+    def _called(self, name: str, uses: Uses, asked: AnnotatedKind) -> List[str]:
         own = set(words(name))
         if own & {"activation", "nonlinear", "relu"} or name.startswith("act"):
             return [self.scope.layer("ReLU") + "()"]
@@ -343,7 +343,7 @@ class ParameterValues:
         named = self._modules(name, NOTHING, uses, name, 1) if self._named_class(name) else []
         return named[:1] + [self.scope.layer("Identity") + "()"]
 
-    def _objects(self, name: str, kind: str, asked: Wanted, uses: Uses, label: str, depth: int) -> List[str]:
+    def _objects(self, name: str, kind: str, asked: AnnotatedKind, uses: Uses, label: str, depth: int) -> List[str]:
         found: List[str] = []
         if asked.cls is not None and depth < 4:
             text = self.build(asked.cls, label + ".", depth + 1)

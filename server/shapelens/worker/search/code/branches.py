@@ -12,7 +12,7 @@ _ASKS = re.compile(r"(%s|%s|default|cast_tuple)" % (_IS_GIVEN.pattern, _IS_NONE.
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
-def missed(function: Any, name: str) -> int:
+def statements_without(function: Any, name: str) -> int:
     """The statements of a `def` that compute something and do not run while a parameter is None; 0 where the text tells of none."""
     return _missed(function.body, name, {})
 

@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..evidence import BuildPlan, filled
+from ..evidence import BuildPlan, with_sizes
 from ..trials.trial import Trial
 from .forms import Form
 
@@ -50,7 +50,7 @@ class ChoiceNode:
     @property
     def constructor(self) -> str:
         """The expression that builds the model."""
-        return filled(self.plan.template, self.sizes)
+        return with_sizes(self.plan.template, self.sizes)
 
     @property
     def given(self) -> str:
@@ -62,9 +62,9 @@ class ChoiceNode:
             if arguments[0].form is None:
                 keyword = True  # What stands behind a default has to be named.
                 continue
-            text = filled(_text(arguments), self.sizes)
+            text = with_sizes(_text(arguments), self.sizes)
             parts.append("%s=%s" % (arguments[0].name, text) if arguments[0].keyword or keyword else text)
-        return short(", ".join(parts))
+        return with_sizes_once(", ".join(parts))
 
     @property
     def key(self) -> Tuple[str, str]:
@@ -95,7 +95,7 @@ def _text(arguments: Sequence[ArgumentChoice]) -> str:
     return "%s%s%s" % (container, ", ".join(texts), "]" if container == "[" else ",)" if len(texts) == 1 else ")")
 
 
-def short(text: str) -> str:
+def with_sizes_once(text: str) -> str:
     """`f32[B:2, 3], i64[B:2]` → `f32[B:2, 3], i64[B]`: a dim's size is said in one tensor."""
     said: Set[Tuple[str, str]] = set()
 

@@ -15,7 +15,7 @@ from torch import nn
 from ..evidence import InputShape
 from ..text.annotations import display_names
 from ..text.shape_words import REST
-from .name_priors import ENTRIES, GENERAL, number_for, read, role_of, tensors_by_name, words_of
+from .name_priors import ENTRIES, GENERAL, number_for, read_forms, role_of, tensors_by_name, words_of
 
 # What a free size is at first, by its role.
 BATCH, STEPS, OTHER_STEPS, FEATURES, CHANNELS, PICTURE, VOLUME, SIGNAL, NODES, EDGES, POINTS = 2, 16, 12, 64, 3, 64, 32, 256, 10, 24, 32
@@ -33,7 +33,7 @@ class Form:
     dtype: str = ""
 
 
-def tensor(parameter: str, dtype: str, *dims: str) -> Form:
+def tensor_form(parameter: str, dtype: str, *dims: str) -> Form:
     """A tensor with one word a dim: a role shared by all arguments (`B`, `T`, `S`, `N`, `E`), a role of this one (`C=3`, `D`), or a number.
 
     `name:role` shows a dim by a name of the author's.
@@ -65,10 +65,10 @@ FIRST = {
 
 def shape_of(dtype: str, dims: str, parameter: str) -> Form:
     """`tensor`, with the dims in one string."""
-    return tensor(parameter, dtype, *dims.split())
+    return tensor_form(parameter, dtype, *dims.split())
 
 
-def distinct(found: Iterable[Form], path: str) -> List[Form]:
+def distinct_forms(found: Iterable[Form], path: str) -> List[Form]:
     """Each form once, with the sizes that belong to one argument alone named by its path."""
     out: Dict[Tuple[str, Tuple[Tuple[str, int], ...]], Form] = {}
     for form in found:
@@ -99,7 +99,7 @@ _TELLING = (
 )  # fmt: skip
 
 
-def of_layer(layer: Any, parameter: str) -> List[Form]:
+def forms_of_layer(layer: Any, parameter: str) -> List[Form]:
     """The forms that a first layer takes."""
 
     def forms(*texts: str, dtype: str = "f32") -> List[Form]:
@@ -145,7 +145,7 @@ def _sequences(features: int, batch_first: bool) -> List[str]:
 _WIDTHS = ("in_channels", "in_features", "in_dim", "in_feats", "input_dim", "input_size", "num_features", "node_dim")
 
 
-def of_nodes(model: Any, layer: Any, parameter: str) -> List[Form]:
+def forms_of_graph_nodes(model: Any, layer: Any, parameter: str) -> List[Form]:
     """The forms of what a graph's nodes hold, by the width that a model remembers or its first layer takes."""
     if isinstance(layer, nn.Embedding):
         return [shape_of("i64", "N", parameter), shape_of("f32", "N D", parameter)]
@@ -154,7 +154,7 @@ def of_nodes(model: Any, layer: Any, parameter: str) -> List[Form]:
     return [shape_of("f32", "N D=%d" % features, parameter)]
 
 
-def of_state(model: Any, parameter: str) -> List[Form]:
+def forms_of_state(model: Any, parameter: str) -> List[Form]:
     """The form of the state that a model's recurrent layer takes; [] where there is none."""
     layer = next((module for module in model.modules() if isinstance(module, _RECURRENT)), None)
     if isinstance(layer, nn.RNNCellBase):
@@ -168,19 +168,19 @@ def of_state(model: Any, parameter: str) -> List[Form]:
 # --- by name ---
 
 
-def by_name(parameter: str) -> List[Form]:
+def forms_by_name(parameter: str) -> List[Form]:
     """The forms that a parameter's name speaks for, the likelier first."""
     return [shape_of(dtype, dims, parameter) for dtype, dims in tensors_by_name(parameter)]
 
 
-def general(parameter: str) -> List[Form]:
+def general_forms(parameter: str) -> List[Form]:
     """The forms that any parameter may have."""
-    return [shape_of(dtype, dims, parameter) for dtype, dims in read(GENERAL)]
+    return [shape_of(dtype, dims, parameter) for dtype, dims in read_forms(GENERAL)]
 
 
-def entries(path: str) -> List[Form]:
+def forms_of_dict_value(path: str) -> List[Form]:
     """The forms that the value of a dict may have."""
-    return [shape_of(dtype, dims, path) for dtype, dims in read(ENTRIES)]
+    return [shape_of(dtype, dims, path) for dtype, dims in read_forms(ENTRIES)]
 
 
 def scalars(parameter: inspect.Parameter) -> List[Form]:
@@ -204,13 +204,13 @@ def scalars(parameter: inspect.Parameter) -> List[Form]:
 # --- by what the text says ---
 
 
-def of_shape(parameter: str, shape: InputShape) -> List[Form]:
+def forms_of_shape(parameter: str, shape: InputShape) -> List[Form]:
     """The forms that what the text says of a parameter allows; dims that have the same name in several parameters are one size."""
     found: List[Form] = []
     for dims in (*([shape.dims] if shape.dims is not None else _open(shape)), *shape.alternatives):
         if REST not in dims:
             words = _words(dims, shape)
-            found += [tensor(parameter, dtype, *words) for dtype in ([shape.dtype] if shape.dtype else ["f32", "i64"])]
+            found += [tensor_form(parameter, dtype, *words) for dtype in ([shape.dtype] if shape.dtype else ["f32", "i64"])]
     return found
 
 

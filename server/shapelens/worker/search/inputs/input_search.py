@@ -70,7 +70,7 @@ class InputSearch:
         self._parameters = _called_with(model)
         self._model, self._is_module = model, isinstance(model, torch.nn.Module)  # or else a function
         self._layer = forms.first_layer(model) if self._is_module else None
-        self._built_for = built_for(model, plan.sizes)
+        self._built_for = sizes_kept_by_model(model, plan.sizes)
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
         self._containers = {name: container for name, container in found.items() if container is not None}
@@ -174,18 +174,18 @@ class InputSearch:
         """The forms that a parameter may have, the likelier first."""
         name = parameter.name
         said = self.shapes.get(name)
-        of_text = forms.of_shape(name, said) if said is not None else []
+        of_text = forms.forms_of_shape(name, said) if said is not None else []
         plain = forms.scalars(parameter) or self._given(parameter)
         if plain:
             return plain
         if words_of(name) == "device":
             return [Form('"cpu"')]
-        named = (forms.of_state(self._model, name) if is_state(name) and self._is_module else []) + forms.by_name(name)
+        named = (forms.forms_of_state(self._model, name) if is_state(name) and self._is_module else []) + forms.forms_by_name(name)
         first = self._is_first(parameter)
-        layer = forms.of_layer(self._layer, name) if self._layer is not None else []
-        rest = forms.general(name)
+        layer = forms.forms_of_layer(self._layer, name) if self._layer is not None else []
+        rest = forms.general_forms(name)
         if self._is_graph and not _speaks_for_itself(named):
-            layer = forms.of_nodes(self._model, self._layer, name) + layer
+            layer = forms.forms_of_graph_nodes(self._model, self._layer, name) + layer
         likely = layer + named if first and not _speaks_for_itself(named) else named + layer
         if named and isinstance(self._layer, torch.nn.Embedding) and named[0].dtype != "i64" and self._has_other_indices(name):
             likely = named + layer  # In `forward(self, z, labels)` the table that comes first is that of the labels.
@@ -203,11 +203,11 @@ class InputSearch:
         number = number_for(name)
         if number is not None and not first and said is None:
             found.insert(0 if not named else 3, Form(str(number)))
-        return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct(found, name)]
+        return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct_forms(found, name)]
 
     def _has_other_indices(self, name: str) -> bool:
         """Whether the name of another required parameter speaks for indices."""
-        others = [forms.by_name(each.name) for each in self._parameters if each.name != name and _is_required(each)]
+        others = [forms.forms_by_name(each.name) for each in self._parameters if each.name != name and _is_required(each)]
         return any(found and found[0].dtype == "i64" for found in others)
 
     def options(self, argument: ArgumentChoice) -> List[Form]:
@@ -216,14 +216,14 @@ class InputSearch:
         own = self.forms_of(parameter) if parameter is not None and (not argument.container or argument.key.isdigit()) else []
         if not argument.container:
             return own[:MOST_FORMS]
-        named = forms.by_name(argument.key) if not argument.key.isdigit() else []
+        named = forms.forms_by_name(argument.key) if not argument.key.isdigit() else []
         number = number_for(argument.key)
         if number is not None and not named:
             named = [Form(str(number))]
         elif self._is_graph and not _speaks_for_itself(named):
-            named = forms.of_nodes(self._model, self._layer, argument.path) + named
-        general = forms.entries(argument.path) if argument.container == "{" else forms.general(argument.path)
-        return forms.distinct([*named, *own, *general], argument.path)[:MOST_FORMS]
+            named = forms.forms_of_graph_nodes(self._model, self._layer, argument.path) + named
+        general = forms.forms_of_dict_value(argument.path) if argument.container == "{" else forms.general_forms(argument.path)
+        return forms.distinct_forms([*named, *own, *general], argument.path)[:MOST_FORMS]
 
     def _is_first(self, parameter: inspect.Parameter) -> bool:
         return bool(self._parameters) and parameter.name == self._parameters[0].name
@@ -289,8 +289,8 @@ class InputSearch:
         found = []
         for number in range(len(said.parts) or count):
             part = argument._replace(container="[" if said.container == "list" else "(", key=str(number))
-            own = forms.of_shape(argument.name, said.parts[number]) if said.parts else []
-            found.append(part._replace(form=forms.distinct(own[:1] or [form], part.path)[0]))
+            own = forms.forms_of_shape(argument.name, said.parts[number]) if said.parts else []
+            found.append(part._replace(form=forms.distinct_forms(own[:1] or [form], part.path)[0]))
         return found
 
     def _contained(self, argument: ArgumentChoice, container: Container) -> List[ArgumentChoice]:
@@ -299,7 +299,7 @@ class InputSearch:
         for number, key in enumerate(container.keys):
             part = argument._replace(container=container.opening, key=key, form=None)
             layer = forms.first_layer(container.layers[number]) if number < len(container.layers) else None
-            of_layer = forms.distinct(forms.of_layer(layer, key), part.path) if layer is not None else []
+            of_layer = forms.distinct_forms(forms.forms_of_layer(layer, key), part.path) if layer is not None else []
             form = (of_layer or self.options(part))[0]
             picture = "%s.P" % part.path
             if picture in form.sizes:  # Feature maps, each half as large as the one before.
@@ -313,7 +313,7 @@ _STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window
 MOST_MODULES = 16  # that are looked at, the outermost ones
 
 
-def built_for(model: Any, given: Mapping[str, int]) -> Tuple[Optional[Tuple[int, int]], int]:
+def sizes_kept_by_model(model: Any, given: Mapping[str, int]) -> Tuple[Optional[Tuple[int, int]], int]:
     """(height and width of pictures, steps of sequences) that a model was given or keeps in an attribute or config: None, 0 for neither."""
     picture: Optional[Tuple[int, int]] = None
     steps = 0

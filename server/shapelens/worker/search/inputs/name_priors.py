@@ -85,7 +85,7 @@ def is_graph(name: str) -> bool:
     return _GRAPH.fullmatch(words_of(name)) is not None
 
 
-def read(text: str) -> List[Words]:
+def read_forms(text: str) -> List[Words]:
     """`i64 B, f32 B T D` → [("i64", "B"), ("f32", "B T D")]; `()` has no dims."""
     found = []
     for part in text.replace("\n", " ").split(","):
@@ -98,7 +98,7 @@ def _rows() -> List[Tuple["re.Pattern[str]", List[Words]]]:
     found = []
     for row in re.split(r"\n(?! )", _TABLE.strip("\n")):
         patterns, _, forms = row.replace("\n", " ").partition(" -> ")
-        found.append((re.compile("(?:%s)\\Z" % "|".join(patterns.split())), read(forms)))
+        found.append((re.compile("(?:%s)\\Z" % "|".join(patterns.split())), read_forms(forms)))
     return found
 
 

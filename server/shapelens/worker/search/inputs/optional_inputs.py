@@ -6,9 +6,9 @@ import inspect
 from dataclasses import replace
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ..code.branches import is_passed_on, missed
+from ..code.branches import is_passed_on, statements_without
 from ..code.sources import function_node
-from ..evidence import InputShape, places
+from ..evidence import InputShape, sizes_in
 from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
 from ..trials.trial import Trial, TrialRunner
@@ -63,7 +63,7 @@ class LeftOut:
         found = []
         for parameter in self._parameters:
             if parameter.name in absent and self._may_be_tensor(parameter):
-                count = missed(function, parameter.name)
+                count = statements_without(function, parameter.name)
                 if count or is_passed_on(function, parameter.name):
                     found.append((parameter, count))
         found.sort(key=lambda each: -each[1])
@@ -147,7 +147,7 @@ def _steps(node: ChoiceNode) -> List[str]:
 
 
 def _key(dim: str) -> str:
-    return places(dim)[0] if places(dim) else ""
+    return sizes_in(dim)[0] if sizes_in(dim) else ""
 
 
 def _fitting(left: List[Form], wanted: Sequence[Demand]) -> List[Form]:

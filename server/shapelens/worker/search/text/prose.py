@@ -13,8 +13,8 @@ import tokenize
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..evidence import InputShape
-from .shape_words import Stated, first_stated, is_open, opening_shape
-from .type_hints import shaped, tensor_dtype
+from .shape_words import StatedShape, first_stated, is_open_rank, opening_shape
+from .type_hints import input_shape, tensor_dtype
 
 _ENDING = re.compile(
     r"^\s*[#*=-]*\s*:?(?:returns?|yields?|outputs?|raises|examples?|output shapes?|references?|notes?|warnings?|todo)\b\s*(?:values?|s)?"
@@ -102,9 +102,9 @@ def _described(entry: str, where: str) -> Optional[InputShape]:
     return _input_shape(shape, where, "docstring", dtype, container)
 
 
-def _input_shape(shape: Stated, where: str, source: str, dtype: str = "", container: str = "") -> InputShape:
-    base = shaped(shape.dims, dtype)
-    alternatives = tuple(other for other in shape.alternatives if not is_open(other))
+def _input_shape(shape: StatedShape, where: str, source: str, dtype: str = "", container: str = "") -> InputShape:
+    base = input_shape(shape.dims, dtype)
+    alternatives = tuple(other for other in shape.alternatives if not is_open_rank(other))
     return InputShape(base.dims, dtype, where, base.pattern, base.min_rank, alternatives, container, source=source)
 
 
@@ -156,11 +156,11 @@ def from_comments(
     return head, within
 
 
-def _introduced(text: str) -> Optional[Stated]:
+def _introduced(text: str) -> Optional[StatedShape]:
     return first_stated(text) if re.search(r"\bshape|\bsize|tensor", text) else None
 
 
-def _named(text: str, name: str, required: Sequence[str]) -> Optional[Stated]:
+def _named(text: str, name: str, required: Sequence[str]) -> Optional[StatedShape]:
     """The shape that a comment gives the parameter: `x: (B, C)`, `x.shape = [B, C]`, `q (b, n, c), k (b, m, c)`, `input: (B, C)`."""
     names = [re.escape(name)]
     if list(required) == [name]:

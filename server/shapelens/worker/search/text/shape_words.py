@@ -63,7 +63,7 @@ _BATCH = frozenset((
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedShape:
     """A shape that a text states, and where in that text."""
 
     dims: Dims
@@ -72,7 +72,7 @@ class Stated:
     alternatives: Tuple[Dims, ...] = ()  # "(N, C) or (N, C, L)": the others
 
 
-def is_open(dims: Dims) -> bool:
+def is_open_rank(dims: Dims) -> bool:
     """Whether the number of dims is left open."""
     return REST in dims
 
@@ -181,7 +181,7 @@ def _names(dims: Dims) -> List[str]:
     return [dim for dim in dims if isinstance(dim, str) and dim != REST]
 
 
-def opens(dims: Dims, text: str) -> bool:
+def opens_description(dims: Dims, text: str) -> bool:
     """Whether dims are a shape where a description begins with them in brackets. text: what stands in those."""
     names = _names(dims)
     if not names or not all(is_dim_word(name) and name.lower() not in _TENSORS for name in names) or _is_picture_size(dims):
@@ -209,10 +209,10 @@ def _cleaned(text: str) -> str:
     return " ".join(text.split())
 
 
-def stated(text: str) -> List[Stated]:
+def stated_shapes(text: str) -> List[StatedShape]:
     """The shapes that a text states, in its order; those that follow an `or` are alternatives of the one before."""
     text = _cleaned(text)
-    found: List[Stated] = []
+    found: List[StatedShape] = []
     for start, end in _groups(text):
         if found and start < found[-1].end:
             continue
@@ -224,8 +224,8 @@ def stated(text: str) -> List[Stated]:
         introduced = introduction is not None and not (_is_picture_size(dims) and "size" in introduction[0])
         introduced = introduced or re.match(r"\s?(?:torch\.)?(?:Float|Long|Bool)?[Tt]ensor\b", text[end:]) is not None  # an [N] Tensor
         stated_so = introduced and (len(dims) > 1 or "," in inside or isinstance(dims[0], str))
-        if stated_so or is_plausible(dims) or (first and opens(dims, inside)):
-            found.append(Stated(dims, start, end))
+        if stated_so or is_plausible(dims) or (first and opens_description(dims, inside)):
+            found.append(StatedShape(dims, start, end))
     for pattern in (_SPACED, _GLUED):
         for match in pattern.finditer(text):
             if any(other.start <= match.start() < other.end for other in found):
@@ -237,10 +237,10 @@ def stated(text: str) -> List[Stated]:
                 and any(is_batch(dim) for dim in (dims if len(dims) > 2 else dims[:1]))
                 and all(isinstance(dim, int) or dim is None or is_dim_word(dim) for dim in dims)
             ):
-                found.append(Stated(dims, match.start(), match.end()))
+                found.append(StatedShape(dims, match.start(), match.end()))
     for match in _LETTERS.finditer(text):
         if not any(other.start <= match.start() < other.end for other in found):
-            found.append(Stated(tuple(match[1] or match[2]), match.start(), match.end()))
+            found.append(StatedShape(tuple(match[1] or match[2]), match.start(), match.end()))
     found.sort(key=lambda one: one.start)
     return _with_alternatives(found, text)
 
@@ -257,33 +257,33 @@ def _groups(text: str) -> List[Tuple[int, int]]:
     return sorted(found)
 
 
-def _with_alternatives(found: List[Stated], text: str) -> List[Stated]:
-    merged: List[Stated] = []
+def _with_alternatives(found: List[StatedShape], text: str) -> List[StatedShape]:
+    merged: List[StatedShape] = []
     for one in found:
         between = text[merged[-1].end : one.start] if merged else ""
         if merged and len(between) < 90 and _ALTERNATIVE.search(between):
             first = merged[-1]
             alternatives = first.alternatives + ((one.dims,) if one.dims not in (first.dims,) + first.alternatives else ())
-            merged[-1] = Stated(first.dims, first.start, one.end, alternatives)
+            merged[-1] = StatedShape(first.dims, first.start, one.end, alternatives)
         else:
             merged.append(one)
     return merged
 
 
-def first_stated(text: str) -> Optional[Stated]:
+def first_stated(text: str) -> Optional[StatedShape]:
     """The first shape of a text that describes one tensor, or the rank of `a 3D tensor`. None where there is none."""
-    shapes = stated(text)
+    shapes = stated_shapes(text)
     if shapes:
         return shapes[0]
     rank = _TENSOR_RANK.search(text)
     if rank is not None and not _ALTERNATIVE.search(text[rank.end() : rank.end() + 20]):
-        return Stated((None,) * int(rank[1]), rank.start(), rank.end())
+        return StatedShape((None,) * int(rank[1]), rank.start(), rank.end())
     return None
 
 
-def opening_shape(text: str) -> Optional[Stated]:
+def opening_shape(text: str) -> Optional[StatedShape]:
     """The shape that a text begins with, as that of `(B, T, C), normalised` and `tensor of shape [N]`."""
     text = _cleaned(text)
     opening = _OPENING.match(text)
-    shapes = stated(text)
+    shapes = stated_shapes(text)
     return shapes[0] if opening is not None and shapes and shapes[0].start <= opening.end() else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Dict, List, Optional, Sequence
 
 from ..evidence import InputShape
-from .shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open, read_dim, read_dims
+from .shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, read_dim, read_dims
 
 # jaxtyping's words for dtypes; Num, Shaped and Real leave it open.
 _JAXTYPING = {
@@ -143,7 +143,7 @@ def _subscript(base: str, elements: List[ast.expr], aliases: Aliases, depth: int
         return _torchtyping(elements)
     if base in _TENSOR_TYPES and elements:
         dims = _generic_dims(elements)
-        return shaped(dims, _TENSOR_TYPES[base]) if dims is not None else InputShape(dtype=_TENSOR_TYPES[base])
+        return input_shape(dims, _TENSOR_TYPES[base]) if dims is not None else InputShape(dtype=_TENSOR_TYPES[base])
     return None
 
 
@@ -175,7 +175,7 @@ def _jaxtyping(base: str, elements: List[ast.expr], aliases: Aliases, depth: int
     if len(elements) == 2 and _read(elements[0], aliases, depth + 1) is None:
         return None  # of another array type
     dims = jaxtyping_dims(text.value)
-    return shaped(dims, _JAXTYPING[base]) if dims is not None else InputShape(dtype=_JAXTYPING[base])
+    return input_shape(dims, _JAXTYPING[base]) if dims is not None else InputShape(dtype=_JAXTYPING[base])
 
 
 def jaxtyping_dims(text: str) -> Optional[Dims]:
@@ -214,7 +214,7 @@ def _torchtyping(elements: List[ast.expr]) -> InputShape:
             dims.append(None)  # -1: any size
         elif _name(element) in _DTYPE_NAMES:
             dtype = _DTYPE_NAMES[_name(element)]
-    return shaped(tuple(dims), dtype)
+    return input_shape(tuple(dims), dtype)
 
 
 def _constant_dim(value: object) -> Dim:
@@ -251,7 +251,7 @@ def _annotated(elements: List[ast.expr], aliases: Aliases, depth: int) -> Option
         return inner
     metadata = elements[1:]
     if len(metadata) > 1 and all(isinstance(one, ast.Constant) and _is_dim(one.value) for one in metadata):
-        return shaped(tuple(_constant_dim(one.value) for one in metadata if isinstance(one, ast.Constant)), inner.dtype)
+        return input_shape(tuple(_constant_dim(one.value) for one in metadata if isinstance(one, ast.Constant)), inner.dtype)
     for one in metadata:
         if isinstance(one, ast.Call):
             dims = (
@@ -266,7 +266,7 @@ def _annotated(elements: List[ast.expr], aliases: Aliases, depth: int) -> Option
         else:
             dims = None
         if dims is not None:
-            return replace(shaped(dims, inner.dtype), optional=inner.optional)
+            return replace(input_shape(dims, inner.dtype), optional=inner.optional)
     return inner
 
 
@@ -281,8 +281,8 @@ def _words(text: str) -> Optional[Dims]:
     return dims if len(dims) > 1 or is_batch(dims[0]) or len(text) <= 2 else None
 
 
-def shaped(dims: Dims, dtype: str = "") -> InputShape:
+def input_shape(dims: Dims, dtype: str = "") -> InputShape:
     """The input shape of dims, whether or not they leave the rank open."""
-    if is_open(dims):
+    if is_open_rank(dims):
         return InputShape(dtype=dtype, pattern=dims, min_rank=len(dims) - 1)
     return InputShape(dims=dims, dtype=dtype, min_rank=len(dims))

@@ -35,12 +35,12 @@ class Fact:
 
 def facts(function: ast.FunctionDef, parameters: Sequence[str], layers: Layers) -> Dict[str, List[Fact]]:
     """The facts of each parameter, in the order of the text."""
-    reader = _Reader(parameters, layers)
+    reader = _ShapeReader(parameters, layers)
     reader.block(function.body, ParameterNames({name: name for name in parameters}), frozenset())
     return reader.found
 
 
-class _Reader:
+class _ShapeReader:
     def __init__(self, parameters: Sequence[str], layers: Layers) -> None:
         self.found: Dict[str, List[Fact]] = {name: [] for name in parameters}
         self.conditions = 0  # how many surround what is read

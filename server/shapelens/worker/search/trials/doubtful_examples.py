@@ -10,7 +10,7 @@ import torch
 
 from ....protocol import Mismatch, Span
 from ...sandbox.exceptions import traceback_of
-from ..evidence import filled
+from ..evidence import with_sizes
 from .demands import demands
 from .solving import Sizes, are_even, difference_to, is_met_by_some_size, sizes_for, sizes_that_matter, step_of
 from .trial import Trial, TrialRunner
@@ -52,7 +52,7 @@ def places_of(runner: TrialRunner, trial: Trial) -> List[Span]:
     return [found.span] + [place for place in (made[index] for index in running) if place is not None]
 
 
-def comes_by(runner: TrialRunner, expression: str, places: Sequence[Span]) -> bool:
+def avoids_failure(runner: TrialRunner, expression: str, places: Sequence[Span]) -> bool:
     """Whether an example that runs does what another one failed at. One that takes another way says nothing of what failed."""
     if runner.is_over or attempt(runner, expression).error is not None or runner.seen is None:
         return True  # It ran before, so that this is no ground to think otherwise.
@@ -132,7 +132,7 @@ def _with_other_sizes(
         tries += 1
         if tries > most or runner.is_over:
             return None
-        text = filled(template, {**sizes, **changed})
+        text = with_sizes(template, {**sizes, **changed})
         tried = attempt(runner, text)
         if tried.error is None:
             worked.setdefault("", text)
@@ -152,7 +152,7 @@ def _with_other_sizes(
     return worked.get("")
 
 
-def is_strange(expression: str, known: str) -> bool:
+def is_far_fetched(expression: str, known: str) -> bool:
     """Whether an example needs far larger numbers than the one that was known, or pictures that no longer are square."""
     largest, before = (max(map(int, _NUMBER.findall(text)), default=0) for text in (expression, known))
     return largest > max(LARGEST_COMMON, 4 * before) or len(_SQUARE.findall(expression)) < len(_SQUARE.findall(known))
@@ -174,7 +174,7 @@ def depends_on_choice(runner: TrialRunner, expression: str, trial: Trial) -> boo
             other = points[-1][0] + step_of(sizes[name])
             if runner.is_over:
                 return True
-            tried = attempt(runner, filled(template, {**sizes, name: other}))
+            tried = attempt(runner, with_sizes(template, {**sizes, name: other}))
             if tried.error is None or (tried.place != trial.place and tried.reached > trial.reached):
                 return True
             difference = difference_to(trial, tried, demand)

@@ -6,14 +6,14 @@ import ast
 from typing import Any, Mapping, Optional
 
 from ...unknown import stand_ins, unknown_sizes
-from ..evidence import Candidate, filled
+from ..evidence import Candidate, with_sizes
 from .trial import Trial
 
 
 def is_known(candidate: Candidate, names: Mapping[str, Any]) -> bool:
     """Whether all that a call names is there: not so for what is read from a file, or made by a missing package."""
-    arguments = filled(candidate.arguments, candidate.sizes) if candidate.arguments is not None else ""
-    expression = "%s(%s)" % (filled(candidate.constructor, candidate.sizes), arguments)
+    arguments = with_sizes(candidate.arguments, candidate.sizes) if candidate.arguments is not None else ""
+    expression = "%s(%s)" % (with_sizes(candidate.constructor, candidate.sizes), arguments)
     try:
         named = {node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)}
     except SyntaxError:

@@ -11,7 +11,7 @@ from ....protocol import Span
 from ..evidence import Candidate
 from .scripts.module_names import ModuleNames, dotted, free_names
 from .scripts.scope import CallArguments
-from .scripts.script import Script, Use
+from .scripts.script import ModelUse, Script
 from .scripts.tensors import DTYPES
 from .scripts.values import ScriptValue
 
@@ -51,7 +51,7 @@ class _Writer:
         self.path = file
         self.file = os.path.basename(file)
 
-    def candidate(self, use: Use) -> Optional[Candidate]:
+    def candidate(self, use: ModelUse) -> Optional[Candidate]:
         """None where nothing of it can be said in the document."""
         node = use.call
         where = use.label or "line %d" % node.lineno

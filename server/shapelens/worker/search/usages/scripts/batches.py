@@ -55,7 +55,7 @@ def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:
     return (side, side) if side else None
 
 
-def item(shorthands: List[Optional[ast.expr]]) -> Optional[ScriptValue]:
+def sample(shorthands: List[Optional[ast.expr]]) -> Optional[ScriptValue]:
     """What a data set of these tensors gives: one row of each. None where it is not known."""
     parts = []
     for node in shorthands:
@@ -81,14 +81,14 @@ def loader(given: CallArguments, items: Optional[ScriptValue]) -> Optional[Scrip
     return ScriptValue(None, element=_batched(items.element, number))
 
 
-def _batched(item: ScriptValue, count: ast.expr) -> ScriptValue:
-    if item.items is not None:
-        return _tuple([_batched(part, count) for part in item.items])
-    if isinstance(item.node, ast.Subscript) and isinstance(item.node.value, ast.Name):
-        inner = item.node.slice
+def _batched(sample: ScriptValue, count: ast.expr) -> ScriptValue:
+    if sample.items is not None:
+        return _tuple([_batched(part, count) for part in sample.items])
+    if isinstance(sample.node, ast.Subscript) and isinstance(sample.node.value, ast.Name):
+        inner = sample.node.slice
         sizes = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
-        batch = ScriptValue(shorthand(item.node.value.id, [count] + sizes))
-        return guessed(batch) if is_guessed(item.node) else batch
+        batch = ScriptValue(shorthand(sample.node.value.id, [count] + sizes))
+        return guessed(batch) if is_guessed(sample.node) else batch
     return UNKNOWN
 
 
@@ -98,7 +98,7 @@ def _tuple(parts: List[ScriptValue]) -> ScriptValue:
     return ScriptValue(ast.Tuple(known, ast.Load()) if len(known) == len(nodes) else None, items=tuple(parts))
 
 
-def asked(value: ScriptValue) -> ScriptValue:
+def first_batch(value: ScriptValue) -> ScriptValue:
     """A loader that the document can make: its first batch is what it gives."""
     if value.node is None or value.element is not None:
         return value

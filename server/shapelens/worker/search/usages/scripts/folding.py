@@ -10,7 +10,7 @@ from .values import integer
 LONGEST = 16
 
 
-def folded(node: ast.expr) -> ast.expr:
+def lists_written_out(node: ast.expr) -> ast.expr:
     """The same expression with such lists written out."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return _repeated(node.left, node.right) or _repeated(node.right, node.left) or node
@@ -21,7 +21,7 @@ def folded(node: ast.expr) -> ast.expr:
     return node
 
 
-def sliced(whole: Optional[ast.expr], bounds: ast.expr) -> Optional[ast.expr]:
+def slice_of_literal(whole: Optional[ast.expr], bounds: ast.expr) -> Optional[ast.expr]:
     """`whole[1:3]` of a list that is written out; None for any other."""
     parts = _parts(whole)
     if whole is None or parts is None or not isinstance(bounds, ast.Slice) or bounds.step is not None:

@@ -11,7 +11,7 @@ from .values import UNKNOWN, ScriptValue, constant, integer
 PROGRESS = {"tqdm", "trange", "track", "progress_bar", "iter", "list", "tuple", "sorted", "reversed", "cycle", "islice", "prefetch"}
 
 
-def element(value: ScriptValue) -> ScriptValue:
+def first_element(value: ScriptValue) -> ScriptValue:
     """The first thing that iterating gives."""
     if value.element is not None:
         return value.element
@@ -36,19 +36,19 @@ def first_of(node: ast.expr) -> ast.expr:
     return ast.Call(ast.Name("next", ast.Load()), [inner], [])
 
 
-def looped(name: str, given: List[ScriptValue]) -> Optional[ScriptValue]:
+def iterated(name: str, given: List[ScriptValue]) -> Optional[ScriptValue]:
     """What `enumerate`, `zip` and progress bars make of what they are given, for a loop; None for any other function."""
     tail = name.rpartition(".")[2]
     if tail == "enumerate" and given:
-        return _pairs([ScriptValue(constant(0)), element(given[0])])
+        return _pairs([ScriptValue(constant(0)), first_element(given[0])])
     if tail == "zip" and given:
-        return _pairs([element(value) for value in given])
+        return _pairs([first_element(value) for value in given])
     if tail in PROGRESS and given and name not in ("list", "tuple", "sorted", "iter"):
         return given[0]
     if tail == "iter" and given:
-        return ScriptValue(None, element=element(given[0]))
+        return ScriptValue(None, element=first_element(given[0]))
     if tail == "next" and given:
-        return element(given[0])
+        return first_element(given[0])
     return None
 
 

@@ -9,7 +9,7 @@ from .module_names import Function, dotted
 from .values import ScriptValue, constant, guessed
 
 
-def options(tree: ast.AST) -> Dict[str, ScriptValue]:
+def command_line_defaults(tree: ast.AST) -> Dict[str, ScriptValue]:
     """The defaults of a command line, by the names that its options are read by."""
     found: Dict[str, ScriptValue] = {}
     for node in ast.walk(tree):
@@ -50,7 +50,7 @@ def _default(node: ast.Call) -> Optional[ast.expr]:
     return None
 
 
-def decorated(function: Function) -> Dict[str, ast.expr]:
+def from_decorators(function: Function) -> Dict[str, ast.expr]:
     """What decorators give to parameters: pytest's first case, a default of click's."""
     found: Dict[str, ast.expr] = {}
     for node in function.decorator_list:

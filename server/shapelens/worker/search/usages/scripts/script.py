@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from . import batches, tools
-from .loops import first_of, looped
+from .loops import first_of, iterated
 from .module_names import (
     FUNCTIONS,
     Function,
@@ -26,11 +26,11 @@ from .module_names import (
     statements,
     stored,
 )
-from .parameters import decorated
+from .parameters import from_decorators
 from .scope import CallArguments, ScriptScope
 from .statements import StatementEvaluator
 from .tensors import Tensors
-from .values import UNKNOWN, ScriptValue, Unresolved, checked, choice, is_guessed, is_literal, is_none
+from .values import UNKNOWN, ScriptValue, Unresolved, checked, first_known, is_guessed, is_literal, is_none
 
 MOST_CALLS = 400  # of functions that are gone through
 DEEPEST = 6
@@ -41,7 +41,7 @@ ARGUMENTS = {"args", "opt", "opts", "hparams", "flags", "FLAGS", "config", "cfg"
 
 
 @dataclass(frozen=True)
-class Use:
+class ModelUse:
     """A model is built, and perhaps called."""
 
     target: str
@@ -60,7 +60,7 @@ class Script(StatementEvaluator):
         super().__init__(names, classes)
         self.document = document
         self.tensors = Tensors(names)
-        self.uses: List[Use] = []
+        self.uses: List[ModelUse] = []
         self.loaders: List[ScriptValue] = []
         self.models = module_classes(names) | self.classes
         self._main_class: Optional[str] = None
@@ -70,7 +70,7 @@ class Script(StatementEvaluator):
         self._owners = {id(part): node for node in names.classes.values() for part in node.body}
         self._fixtures = {name: node for name, node in names.functions.items() if any(map(_is_fixture, node.decorator_list))}
 
-    def read(self) -> List[Use]:
+    def read(self) -> List[ModelUse]:
         """All uses, in the order in which running the script would come to them."""
         words = {name.rpartition(".")[2] for name in self.names.known} | self.classes | MODEL_NAMES | {"get_inputs"}
         if not self.names.speaks_of(words, self.models):
@@ -127,11 +127,11 @@ class Script(StatementEvaluator):
         self.block(function.body, inner)
         self.unsure_places = unsure_places
         self._active.pop()
-        return choice(inner.returned)
+        return first_known(inner.returned)
 
     def _bind_parameters(self, function: Function, given: CallArguments, inner: ScriptScope, owner: Optional[ScriptValue]) -> None:
         parameters = function.args.posonlyargs + function.args.args
-        by_decorator = decorated(function)
+        by_decorator = from_decorators(function)
         is_entry = len(self._active) == 1 and not given.positional and not given.keywords  # Callers may give what is None by default.
         if (
             self._owners.get(id(function)) is not None
@@ -223,7 +223,7 @@ class Script(StatementEvaluator):
                 said = None if self._misses(one.model, "forward", given) else given
                 values = [one, *given.positional, *[value for _, value in given.keywords]]
                 sure = not (model.others or self.unsure_places or said is None or _is_guess(values))
-                self.uses.append(Use(one.model, one.node, said, one.is_evaluated, scope.label, node, sure))
+                self.uses.append(ModelUse(one.model, one.node, said, one.is_evaluated, scope.label, node, sure))
         try:
             positional, keywords = given.nodes()
             return ScriptValue(checked(ast.Call(model.resolved(), positional, keywords)))
@@ -236,7 +236,7 @@ class Script(StatementEvaluator):
             made = replace(made, node=None)
         label = self._active[-1].name + "()" if self._active else self.module.label
         sure = not (self.unsure_places or _is_guess([made]))
-        self.uses.append(Use(target, made.node, None, False, label, node, sure))
+        self.uses.append(ModelUse(target, made.node, None, False, label, node, sure))
         return made
 
     def _misses(self, target: str, name: str, given: CallArguments) -> bool:
@@ -255,7 +255,7 @@ class Script(StatementEvaluator):
             return given.positional[0]
         model = next((value for value in given.positional[:2] if value.is_model), given.by_name("model"))
         if model is not None and model.is_model:
-            inputs = tools.inputs(name, given)
+            inputs = tools.inputs_of_tool(name, given)
             if inputs is not None:
                 self.called(model, inputs, node, scope)
                 return replace(model, node=None) if tail == "trace" else UNKNOWN
@@ -264,7 +264,7 @@ class Script(StatementEvaluator):
         made = self._made_by_document(given, node, scope)
         if made is not None:
             return made
-        in_loop = looped(name, given.positional) if name not in self.names.functions else None
+        in_loop = iterated(name, given.positional) if name not in self.names.functions else None
         return in_loop if in_loop is not None else self._of_data(tail, given, node)
 
     def _made_by_document(self, given: CallArguments, node: ast.Call, scope: ScriptScope) -> Optional[ScriptValue]:
@@ -292,7 +292,7 @@ class Script(StatementEvaluator):
         if tail == "TensorDataset":
             made = self._again(node, given)
             shorthands = [self.tensors.shorthand(value.node) if value.node is not None else None for value in given.positional]
-            return replace(made, element=batches.item(shorthands))
+            return replace(made, element=batches.sample(shorthands))
         if tail == "random_split" and len(given.positional) > 1:
             parts = given.positional[1].items
             return ScriptValue(items=(given.positional[0],) * (len(parts) if parts else 2))
@@ -321,7 +321,7 @@ class Script(StatementEvaluator):
         if known is not None:
             return known
         kept: List[Tuple[Optional[str], ScriptValue]] = [(name, value) for name, value in given.keywords if name in OF_LOADERS]
-        return batches.asked(self._again(node, CallArguments(given.positional[:2], kept)))
+        return batches.first_batch(self._again(node, CallArguments(given.positional[:2], kept)))
 
     def kept(self, name: str, value: ScriptValue, scope: ScriptScope) -> ScriptValue:
         """A name of the document stays one, unless what it holds says more: a model, tensors, what a model gave."""

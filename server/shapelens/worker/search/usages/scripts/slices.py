@@ -12,12 +12,12 @@ import copy
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-from .folding import folded, sliced
-from .loops import element
+from .folding import lists_written_out, slice_of_literal
+from .loops import first_element
 from .module_names import Function, ModuleNames, dotted, free_names, method
-from .parameters import options
+from .parameters import command_line_defaults
 from .scope import CallArguments, ScriptScope
-from .values import UNKNOWN, ScriptValue, Unresolved, checked, choice, constant, dotted_node, guessed, integer, part_of, spelled
+from .values import UNKNOWN, ScriptValue, Unresolved, checked, constant, dotted_node, first_known, guessed, integer, part_of, with_spelling
 
 # What a model or a tensor is after these is shaped as before.
 SAME_TENSOR = {"to", "cuda", "cpu", "clone", "detach", "contiguous", "pin_memory", "requires_grad_", "xpu", "to_device"}
@@ -45,7 +45,7 @@ class ExpressionEvaluator:
     def options(self) -> Dict[str, ScriptValue]:
         """The defaults of the command line."""
         if self._options is None:
-            self._options = options(self.names.tree)
+            self._options = command_line_defaults(self.names.tree)
         return self._options
 
     def value(self, node: Optional[ast.AST], scope: ScriptScope) -> ScriptValue:
@@ -82,7 +82,7 @@ class ExpressionEvaluator:
         if found is not None:
             if found is UNKNOWN and node.id in DEVICES:
                 return ScriptValue(constant("cpu"))
-            return spelled(found, node.id)
+            return with_spelling(found, node.id)
         return self._global(node.id)
 
     def _global(self, name: str) -> ScriptValue:
@@ -105,7 +105,7 @@ class ExpressionEvaluator:
         name = dotted(node)
         found = scope.find(name) if name else None
         if found is not None:
-            return spelled(found, node.attr)
+            return with_spelling(found, node.attr)
         if name in self.names.known and scope.find(name.partition(".")[0]) is None:
             return ScriptValue(ast.Name(self.names.known[name], ast.Load()))
         base = self.value(node.value, scope)
@@ -125,7 +125,7 @@ class ExpressionEvaluator:
         number = integer(index.known())
         if number is not None and base.items is not None and -len(base.items) <= number < len(base.items):
             return base.items[number]
-        part = sliced(base.known(), index.node) if index.node is not None else None
+        part = slice_of_literal(base.known(), index.node) if index.node is not None else None
         if part is not None:
             return ScriptValue(part)
         known = index.known()
@@ -173,7 +173,7 @@ class ExpressionEvaluator:
             return parts[0 if test.node.value else 1]
         if test.node is not None and not any(part.is_model for part in parts) and all(part.node is not None for part in parts):
             return ScriptValue(checked(ast.IfExp(test.node, parts[0].resolved(), parts[1].resolved())))
-        return choice(parts)
+        return first_known(parts)
 
     def _read_namedexpr(self, node: ast.NamedExpr, scope: ScriptScope) -> ScriptValue:
         scope.values[node.target.id] = value = self.value(node.value, scope)
@@ -186,7 +186,7 @@ class ExpressionEvaluator:
     def _read_listcomp(self, node: ast.AST, scope: ScriptScope) -> ScriptValue:
         inner = ScriptScope(scope.label, parent=scope, owner=scope.owner, is_script=scope.is_script)
         for loop in node.generators:  # type: ignore[attr-defined]
-            self.assign(loop.target, element(self.value(loop.iter, inner)), inner)
+            self.assign(loop.target, first_element(self.value(loop.iter, inner)), inner)
         for part in ("elt", "key", "value"):
             self.value(getattr(node, part, None), inner)
         return self._quietly(node, scope)
@@ -227,7 +227,7 @@ class ExpressionEvaluator:
             if new is None or (isinstance(new, list) and any(item is None for item in new)):
                 raise Unresolved
             setattr(made, name, new)
-        return ScriptValue(folded(checked(made)))  # type: ignore[arg-type]
+        return ScriptValue(lists_written_out(checked(made)))  # type: ignore[arg-type]
 
     def _part(self, node: ast.AST, scope: ScriptScope) -> Optional[ast.AST]:
         if isinstance(node, (ast.cmpop, ast.arguments)) or isinstance(getattr(node, "ctx", None), ast.Store):

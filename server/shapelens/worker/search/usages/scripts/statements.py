@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Dict, List, Sequence
 
-from .loops import element
+from .loops import first_element
 from .module_names import Function, ModuleNames, dotted, is_main_block
 from .scope import ScriptScope
 from .slices import ExpressionEvaluator
-from .values import UNKNOWN, ScriptValue, choice, constant, is_none
+from .values import UNKNOWN, ScriptValue, constant, first_known, is_none
 
 EXPECT_FAILURE = {"raises", "assertRaises", "assertRaisesRegex", "suppress"}
 
@@ -91,10 +91,10 @@ class StatementEvaluator(ExpressionEvaluator):
             if other is None or other is value:
                 scope.values[name] = value
             else:
-                scope.values[name] = choice([value, other] if prefer_body or is_none(other.node) else [other, value])
+                scope.values[name] = first_known([value, other] if prefer_body or is_none(other.node) else [other, value])
 
     def _do_for(self, node: ast.For, scope: ScriptScope) -> None:
-        self.assign(node.target, element(self.value(node.iter, scope)), scope)
+        self.assign(node.target, first_element(self.value(node.iter, scope)), scope)
         self.block(node.body, scope)
         self.block(node.orelse, scope)
 

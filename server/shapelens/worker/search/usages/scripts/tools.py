@@ -18,7 +18,7 @@ SIZES = {"summary", "get_model_complexity_info"}
 BATCH = 2  # where a tool adds one itself
 
 
-def inputs(name: str, given: CallArguments) -> Optional[CallArguments]:
+def inputs_of_tool(name: str, given: CallArguments) -> Optional[CallArguments]:
     """What the model is called with; None where the tool is none of these, or does not say."""
     tail = name.rpartition(".")[2]
     keyword = CALLS_IT.get(tail) or (OF_TORCH.get(tail) if name.startswith("torch.") else None)

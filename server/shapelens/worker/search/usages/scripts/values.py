@@ -46,7 +46,7 @@ class ScriptValue:
 UNKNOWN = ScriptValue()
 
 
-def choice(values: List[ScriptValue]) -> ScriptValue:
+def first_known(values: List[ScriptValue]) -> ScriptValue:
     """One of several: the first that is known, and the rest where they may be models too."""
     values = [value for value in values if value is not UNKNOWN]
     if not values:
@@ -162,7 +162,7 @@ def is_none(node: Optional[ast.expr]) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def spelled(value: ScriptValue, name: str) -> ScriptValue:
+def with_spelling(value: ScriptValue, name: str) -> ScriptValue:
     """A number remembers what the script calls it."""
     if isinstance(value.node, ast.Constant) and type(value.node.value) is int:
         number = constant(value.node.value)
