@@ -180,11 +180,11 @@ def ready(forking: WorkerProcess, file: Path, text: str, pause: float = 1.0) -> 
 
 
 def stages_of(forking: WorkerProcess, file: Path, text: str) -> list[Traced]:
-    """What a run says, one after the other."""
+    """What a run says, one after the other, but for what a long one shows while it still runs: how long that is depends on the machine."""
     forking.start(file, text, EXAMPLE, findings_first=True)
     told = []
     while not isinstance(message := forking.read(), Finished):
-        if isinstance(message, Traced):
+        if isinstance(message, Traced) and message.stage != "partial":
             told.append(message)
         elif isinstance(message, Output):
             forking.output += message.text
