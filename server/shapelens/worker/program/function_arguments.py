@@ -21,7 +21,7 @@ from ..search.code.sources import Index, function_node, index_of
 from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
 from ..search.inputs.forms import FIRST, Form
-from ..search.inputs.name_priors import MEASURED, is_measured, number_for, read, tensors_by_name, words_of
+from ..search.inputs.name_priors import MEASURED, is_measured, number_for, read_forms, tensors_by_name, words_of
 from .class_examples import DTYPES, ClassExample, targets_of
 
 UNKNOWN = Form("unknown")
@@ -128,7 +128,9 @@ class FunctionArguments:
         if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
             return _numbers(name)
         if is_measured(name) and not annotation and name not in self._said:
-            return forms.distinct([*(forms.shape_of(dtype, dims, name) for dtype, dims in read(MEASURED)), *forms.general(name)], name)
+            return forms.distinct_forms(
+                [*(forms.shape_of(dtype, dims, name) for dtype, dims in read_forms(MEASURED)), *forms.general_forms(name)], name
+            )
         return []
 
     def calls(self) -> Iterator[str]:
@@ -319,7 +321,7 @@ def _of_one(name: str) -> List[str]:
 
 def _by_name(name: str) -> List[Form]:
     path = name or "x"
-    return forms.distinct([*forms.by_name(path), *forms.general(path)], path)
+    return forms.distinct_forms([*forms.forms_by_name(path), *forms.general_forms(path)], path)
 
 
 def _batch_of(target: ast.expr, index: Index) -> Optional[Batch]:
