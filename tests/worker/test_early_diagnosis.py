@@ -170,7 +170,7 @@ def test_a_module_that_changes_itself_is_built_and_called_again(tmp_path: Path) 
 
 
 def ready(forking: WorkerProcess, file: Path, text: str, pause: float = 1.0) -> None:
-    """Run a text until it stands loaded, and let it be rehearsed for some seconds."""
+    """Run a text until it is loaded, and let it be rehearsed for some seconds."""
     for _ in range(50):
         forking.run(file, text, EXAMPLE, findings_first=True)
         if forking.runs not in forking.loading:

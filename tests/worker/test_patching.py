@@ -1,4 +1,4 @@
-"""An edit inside of functions is done to what stands loaded: what a run sees is the same as if all had been loaded anew."""
+"""An edit inside of functions is done to what is loaded: what a run sees is the same as if all had been loaded anew."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ BEYOND = [
 
 @pytest.fixture
 def file(forking: WorkerProcess, tmp_path: Path) -> Path:
-    """The document, which stands loaded."""
+    """The document, which is loaded."""
     found = tmp_path / "net.py"
     forking.run(found, DOCUMENT, EXAMPLE)
     for _ in range(50):
@@ -122,11 +122,11 @@ def file(forking: WorkerProcess, tmp_path: Path) -> Path:
         if forking.runs not in forking.loading:
             return found
         time.sleep(0.1)
-    raise AssertionError("nothing stands loaded")
+    raise AssertionError("nothing is loaded")
 
 
 def compare(forking: WorkerProcess, unforked: WorkerProcess, file: Path, text: str, what: object) -> bool:
-    """Run a text with what stands loaded, and with nothing; whether the former has executed it."""
+    """Run a text with what is loaded, and with nothing; whether the former has executed it."""
     quick, _ = forking.run(file, text, EXAMPLE)
     executed = "executed" in forking.output
     fresh, _ = unforked.run(file, text, EXAMPLE)

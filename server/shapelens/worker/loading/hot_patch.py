@@ -1,4 +1,4 @@
-"""An edit inside of functions, done to what stands loaded: the functions get their new code, and no definition is executed again.
+"""An edit inside of functions, done to what is loaded: the functions get their new code, and no definition is executed again.
 
 What a definition executes (decorators, defaults, annotations, the body of a class) is code of its own, beside that of the functions that it
 makes. Where that is the same as before, and the functions that changed can be found, executing the document once more would give what is
@@ -58,7 +58,7 @@ class LoadedDocument:
         self._fixed.update(functions or ())
 
     def is_of(self, file: str) -> bool:
-        """Whether this is what stands loaded of a file."""
+        """Whether this is what is loaded of a file."""
         return file == self._file and sys.modules.get(self.module.__name__) is self.module
 
     def note_state(self) -> None:

@@ -13,7 +13,7 @@ from ..meta import op_cache
 from ..reload.loaded_project import LoadedProject, Unsuitable
 from ..sandbox import kernel_boundary
 from ..sandbox.audit_hook import forbid, trust
-from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit, undisturbed
+from ..sandbox.limits import MOST_WAITING, DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit, undisturbed
 from ..sandbox.monkeypatches import ProcessState
 from ..sandbox.originals import gc, os, select, time
 from ..sandbox.output import flush
@@ -22,7 +22,7 @@ from ..sandbox.threads import OtherThreads
 from .framing import read_message
 from .messages import Imported, OpCacheAdditions, Outdated, Rehearsal, RunBegun, RunUnsuitable
 
-LONGEST_REHEARSAL = 2.0  # seconds of this process's own work: what is rehearsed must not depend on what else the machine does
+LONGEST_REHEARSAL = 2.0  # seconds of a run's own work; one that waits for much longer is not rehearsed, as that would hold up the next one
 LOOKING_SECONDS = 0.5  # between looks at threads that a rehearsal has left
 
 
@@ -72,7 +72,7 @@ def do_run(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehea
 
     newest: Optional[Trace] = None
     rehearsed: Optional[Run] = None
-    start = time.process_time()
+    start, work_before = time.perf_counter(), time.process_time()
 
     def write(message: Any) -> None:
         frame = encode(message)
@@ -90,7 +90,8 @@ def do_run(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehea
         nonlocal rehearsed
         next_one: Optional[Run] = None
         if newest is not None and not run.background:
-            next_one = _to_be_rehearsed(run, newest, time.process_time() - start)
+            seconds = max(time.process_time() - work_before, (time.perf_counter() - start) / MOST_WAITING)
+            next_one = _to_be_rehearsed(run, newest, seconds)
             if project is not None and rehearsal is not None and newest.mismatches and _is_better(rehearsal, next_one, project):
                 next_one = rehearsal
         if next_one is not None and next_one != rehearsed:
