@@ -101,6 +101,18 @@ async function fix(browser, codeServer, workspace) {
   await vscode.page.close();
 }
 
+async function model(browser, codeServer, workspace) {
+  const vscode = await open(browser, codeServer, workspace, "recipe.py");
+  await vscode.page.setViewportSize({ width: 1400, height: 760 });
+  await vscode.click("self.fc1 = nn.Linear", "fc1");
+  await vscode.command("ShapeLens: Show Model");
+  const frame = vscode.page.frameLocator("iframe.webview").frameLocator("iframe");
+  await frame.locator("#tree tr.at-cursor", { hasText: "fc1" }).waitFor({ timeout: 60_000 });
+  const editor = await vscode.page.locator(".part.editor").boundingBox();
+  await take(vscode, "model.png", [{ x: editor.x + SIDE, y: editor.y + ABOVE, width: editor.width - 2 * SIDE, height: editor.height - 2 * ABOVE }]);
+  await vscode.page.close();
+}
+
 async function quickFixMenu(vscode) {
   await vscode.quickFixes("nn.Linear(16 * 6 * 6", "6 * 6");
   await vscode.page.locator(".action-widget:visible").first().waitFor();
@@ -112,7 +124,10 @@ let browser;
 try {
   codeServer = await CodeServer.start({ vsix: vsix(), settings: SETTINGS, machine: { "shapelens.interpreter": pythonWithTorch() } });
   browser = await openBrowser({ width: 880, height: 1000, scale: 2 });
-  for (const picture of [hints, hover, fix]) await picture(browser, codeServer, workspace);
+  const wanted = process.argv.slice(2); // Names of pictures; all by default.
+  for (const picture of [hints, hover, fix, model]) {
+    if (!wanted.length || wanted.includes(picture.name)) await picture(browser, codeServer, workspace);
+  }
 } catch (error) {
   await browser?.pages().at(-1)?.screenshot({ path: join(testOutput, "screenshots-failed.png") });
   throw error;
