@@ -62,6 +62,8 @@ class Recovery:
             changed = _changed(function, args, kwargs)
             is_told = not self._is_vague(args, kwargs) and (not _is_given_absent(args, kwargs) or expected_shapes.keeps_first(function))
             shapes = expected_shapes.shapes_of(function, args, kwargs) if is_told else None
+            if shapes is None and expected_shapes.gives_number(function, args, kwargs):
+                shapes = [[]]
             # That there is no meta kernel says nothing about the code; it is said only where nothing is known of the result.
             if not (is_unable(error) and (changed is not None or shapes is not None)) and not self._follows(args, kwargs, function):
                 self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))

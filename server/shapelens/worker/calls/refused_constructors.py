@@ -9,8 +9,11 @@ from typing import Any, Callable, Iterator, List, Tuple
 import torch
 
 from ..meta.mode import MetaMode, NotRecovered
+from ..unknown.stand_ins import is_absent
 
 Module = torch.nn.Module
+# What shapes do not depend on: where it is not known, a layer is made without it.
+WITHOUT_SHAPE = {"padding_idx", "dropout", "p", "eps", "momentum", "max_norm", "weight", "ignore_index", "label_smoothing", "pos_weight"}
 
 
 def _layers() -> List[Any]:
@@ -43,6 +46,8 @@ def _guarded(cls: Any, initialise: Any, meta: MetaMode, refused: Callable[[Any, 
     @functools.wraps(initialise)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> None:
         meta.inside_layer += 1
+        if any(is_absent(value) for value in kwargs.values()):
+            kwargs = {name: value for name, value in kwargs.items() if not (name in WITHOUT_SHAPE and is_absent(value))}
         try:
             initialise(self, *args, **kwargs)
             return

@@ -82,7 +82,20 @@ def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optio
 def keeps_first(function: Callable[..., Any]) -> bool:
     """Whether the shape of a result is that of the known operand, or follows from the function alone, also where others are unknown."""
     name = getattr(function, "__name__", "")
-    return name in SAME | BINARY | COMPARE or name.endswith(("_loss", "entropy", "_logits")) or name in ("kl_div", "view", "reshape")
+    return name in _FOLLOWS or name.endswith(LOSSES)
+
+
+LOSSES = ("_loss", "entropy", "_logits", "kl_div")
+_FOLLOWS = SAME | BINARY | COMPARE | {"view", "reshape", "embedding"}
+_WHOLE = _words("sum mean prod amax amin norm any all std var max min median nanmean nansum count_nonzero")
+
+
+def gives_number(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
+    """Whether a function gives a single number, whatever the shape of its operands: a sum over all dims, a loss that is reduced."""
+    name = getattr(function, "__name__", "")
+    if name.endswith(LOSSES):
+        return kwargs.get("reduction", "mean") in ("mean", "sum", "batchmean")
+    return name in _WHOLE and len(args) == 1 and not kwargs
 
 
 def dtype_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> torch.dtype:

@@ -21,7 +21,7 @@ from ..trace.remarks import WATCHED, Remarks
 from ..trace.value_summary import STAND_IN, VAGUE
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import holds_absent
-from . import eager_checks, op_cache, second_opinion
+from . import eager_checks, expected_shapes, op_cache, second_opinion
 
 Tensor = torch.Tensor
 META = torch.device("meta")
@@ -144,7 +144,7 @@ class MetaMode(TorchFunctionMode):
             odd = check(*given, result)
             if odd is not None:
                 self.remarks.add(func, odd)
-        if self.vague and not self.inside_layer:
+        if self.vague and not self.inside_layer and not expected_shapes.gives_number(func, *given):
             spread(given, result)
         if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
             provenance.observed(func, (args, kwargs), result)

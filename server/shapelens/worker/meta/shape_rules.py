@@ -7,6 +7,7 @@ from typing import Any, Callable, Set
 import torch
 import torch.nn.functional as F
 
+from ..unknown import unknown_sizes
 from . import eager_checks, op_cache
 from .mode import SPECIAL, Args, Kwargs, made, named, operation, together
 
@@ -33,6 +34,21 @@ def _recurrent(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         grad = torch.is_grad_enabled()
         output = made((*args[0].shape[:-1], directions * states[0].shape[-1]), args[0].dtype, grad)
         return (output, *(made(tuple(state.shape), state.dtype, grad) for state in states))
+
+
+def _squeezed(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """squeeze(input, dim): in a program a dim of unknown size may be the one of a single sample, so that nothing is known of the result."""
+    if op_cache.state.assumes_gradients and unknown_sizes.state.met and args and isinstance(args[0], Tensor):
+        with _plainly():
+            sizes = list(args[0].shape)
+            wanted = args[1:] or tuple(kwargs.values())
+            dims = [dim for each in wanted for dim in (each if isinstance(each, (tuple, list)) else (each,))]
+            asked = [sizes[dim] for dim in dims if isinstance(dim, int) and -len(sizes) <= dim < len(sizes)] if dims else sizes
+        if unknown_sizes.any_unknown(asked):
+            raise NotImplementedError("whether a dim of unknown size is squeezed is data-dependent")
+    key = op_cache.key_of(func, args, kwargs)
+    known = op_cache.known(key, args) if key is not None else None
+    return operation(key, func, args, kwargs) if known is None else known
 
 
 def _istft(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -138,6 +154,7 @@ for _rule, _functions in (
     (_pack, named(torch, "_pack_padded_sequence")),
     (_pad, named(torch, "_pad_packed_sequence")),
     (_recurrent, named(torch, "lstm gru rnn_tanh rnn_relu")),
+    (_squeezed, named(torch, "squeeze") | named(Tensor, "squeeze")),
     (_istft, named(torch, "istft") | named(Tensor, "istft")),
     (_grouped_mm, named(torch, "_grouped_mm") | named(F, "grouped_mm")),
 ):

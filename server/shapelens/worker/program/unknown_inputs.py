@@ -29,7 +29,7 @@ from ..unknown.stand_ins import is_absent
 from .class_examples import ClassExample, NamesAndMore
 
 MOST_TRIES = 30
-MOST_SECONDS = 0.4  # for one module
+MOST_SECONDS = 1.0  # for one module
 _MODEL = "__shapelens_called__"
 _NAMED = re.compile(r"\b([A-Za-z_]\w*):\d")
 
