@@ -11,6 +11,7 @@ from shapelens.examples.settings import Settings
 from shapelens.protocol import LayerSeen, Observation, Trace, Value
 from shapelens.source.module import Module
 from shapelens.source.positions import Position, Span
+from shapelens.traces import PROGRAM
 
 LONGEST_LABEL = 43  # VS Code cuts a line's hints there (editor.inlayHints.maximumLength)
 
@@ -65,15 +66,24 @@ def _own(trace: Trace, kinds: Sequence[str]) -> Iterable[Observation]:
     return (seen for seen in trace.observations if seen.kind in kinds and seen.span.file == trace.file)
 
 
-def _merged(module: Module, observations: Iterable[Observation], *, first_line_of_statement: bool) -> dict[int, list[_Named]]:
+def _counts_turns(module: Module, trace: Trace, seen: Observation, span: Span) -> bool:
+    """Whether `n += len(y)` adds up sizes in a loop of a program: of the loop only the first turns were seen."""
+    of_program = 0 <= seen.example < len(trace.examples) and trace.examples[seen.example].evidence == PROGRAM
+    adds = module.lines.line(span.end_line)[span.end_column :].lstrip().startswith(("+=", "-="))
+    return of_program and adds and len(seen.values) > 1 and all(value.kind == "scalar" for value in seen.values)
+
+
+def _merged(module: Module, trace: Trace, kinds: Sequence[str], *, first_line_of_statement: bool) -> dict[int, list[_Named]]:
     """The observations line by line; what several examples saw at one anchor is put together."""
     anchors: dict[Span, _Named] = {}
     lines: dict[Span, int] = {}
-    for seen in observations:
+    for seen in _own(trace, kinds):
         values = [value for value in seen.values if is_shown(value)]
         if not values:
             continue
         span = module.lines.span_from_bytes(seen.span)
+        if _counts_turns(module, trace, seen, span):
+            continue
         if span not in anchors:
             anchors[span] = _Named(seen.name, span, [], 0, seen.kind, inner=seen.statement == seen.span)
             lines[span] = seen.statement.line if first_line_of_statement and seen.statement is not None else span.line
@@ -86,12 +96,12 @@ def _merged(module: Module, observations: Iterable[Observation], *, first_line_o
 
 
 def _values(module: Module, trace: Trace) -> dict[int, list[_Named]]:
-    return _merged(module, _own(trace, ("assign", "return")), first_line_of_statement=True)
+    return _merged(module, trace, ("assign", "return"), first_line_of_statement=True)
 
 
 def _parameters(module: Module, trace: Trace) -> dict[int, list[_Named]]:
     # Where each parameter has a line of its own, so has its hint.
-    return _merged(module, _own(trace, ("parameter",)), first_line_of_statement=False)
+    return _merged(module, trace, ("parameter",), first_line_of_statement=False)
 
 
 def _of_names(module: Module, by_line: dict[int, list[_Named]], kind: str, settings: Settings) -> list[Hint]:

@@ -57,6 +57,8 @@ def constructor(places: Places, layer: LayerSeen, argument: ArgumentPlace | None
 
 def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
     """Where the size that arrived came from; a layer's argument rather than its call, as that is what one would change."""
+    if mismatch.code == "dtype":
+        return
     multiplied = False
     for origin in mismatch.origins:
         if origin.layer is not None and origin.argument:
