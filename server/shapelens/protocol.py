@@ -202,6 +202,14 @@ class Loading:
 
 
 @dataclass
+class Searching:
+    """An example for this class of the run's document is searched for now: what ends the process meanwhile is due to that class."""
+
+    run_id: int
+    target: str
+
+
+@dataclass
 class Replace:
     """The worker is no longer as it began, which further runs would see: it ends, and another one is to take its place."""
 
@@ -243,12 +251,13 @@ class Finished:
     detail: str = ""  # one line for the user
     seconds: float = 0.0
     read: List[str] = field(default_factory=list)  # by absolute path, files that are no library's: the run depends on them
+    target: str = ""  # the class whose search ended the run, where that is known
 
 
 WHAT_IS_WRONG = ("first", "findings")  # stages of traces that hold nothing else
 SHARED = {Traced: (Span, Value), Profiled: (Span, Value)}  # by class of message
 MESSAGES: Dict[str, Any] = {
-    cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Replace, Output, Traced, Profiled, Finished)
+    cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Searching, Replace, Output, Traced, Profiled, Finished)
 }
 
 

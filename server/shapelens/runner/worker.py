@@ -7,7 +7,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shapelens import protocol
@@ -25,6 +25,8 @@ LOADING_SECONDS = 120.0
 # A worker that could not be started is not started again for this long, unless `restart` asks for it.
 FAILURE_SECONDS = 3.0
 LONGEST_BACK_OFF = 30.0
+# Outcomes that code of the document is to blame for.
+ENDED_BY_CODE = ("deadline", "memory", "exit", "crash")
 
 
 @dataclass
@@ -35,13 +37,35 @@ class _Job:
     cancelled: asyncio.Event
     on_profile: Callable[[protocol.ModelProfile], None]
     loads: bool = False  # what it imports, in the worker
+    target: str = ""  # the class that an example is searched for
+    first_end: protocol.Finished | None = None  # how the run ended that is done again without the class that ended it
+    is_repeated: bool = False  # it ended by a class that is left out now, and has not begun again yet
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def finish(self, outcome: str, detail: str = "") -> None:
         self.end(protocol.Finished(self.run.run_id, outcome, detail))
 
     def end(self, finished: protocol.Finished) -> None:
-        if not self.finished.done():
+        """The run has ended: that is told, unless it is done again without the class that has ended it."""
+        if self.finished.done() or self.is_repeated:
+            return
+        self.ended.set()
+        others = self._others() if finished.outcome in ENDED_BY_CODE and not self.cancelled.is_set() else []
+        first = self.first_end
+        if finished.outcome in ENDED_BY_CODE and first is None:
+            first = self.first_end = replace(finished, target=self.target)
+        if others and self.run.search is not None:
+            self.run = replace(self.run, search=replace(self.run.search, classes=others))
+            self.is_repeated = True
+        elif first is not None and finished.outcome != "cancelled":
+            self.finished.set_result(replace(first, read=sorted({*first.read, *finished.read})))
+        else:
             self.finished.set_result(finished)
+
+    def _others(self) -> list[str]:
+        """The classes that the search can still look at; none where it is not known which of them has ended the run."""
+        classes = self.run.search.classes if self.run.search is not None else []
+        return [name for name in classes if name != self.target] if self.target in classes else []
 
 
 class Worker:
@@ -243,6 +267,9 @@ class Worker:
         elif isinstance(message, protocol.Loading):
             if job is not None and message.run_id == job.run.run_id:
                 job.loads = True
+        elif isinstance(message, protocol.Searching):
+            if job is not None and message.run_id == job.run.run_id:
+                job.target = message.target
         elif isinstance(message, protocol.Profiled):
             if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
                 job.on_profile(message.profile)
@@ -273,10 +300,16 @@ class Worker:
             self._running = job
             try:
                 await self._execute(job)
+                while job.is_repeated:
+                    job.is_repeated, job.target, job.loads = False, "", False
+                    job.ended.clear()
+                    await self._execute(job)
             except Exception:
                 logger.exception("run %d failed", job.run.run_id)
+                job.is_repeated = False
                 job.finish("crash", "ShapeLens failed to run this file; see the log.")
             finally:
+                job.is_repeated = False
                 job.finish("cancelled")
                 self._running = None
             if self.state.name == "running":
@@ -301,10 +334,10 @@ class Worker:
         before = list(self._cancelled.values())
         process.send(job.run)
         limit = job.run.longest + GRACE_SECONDS
-        await _first(job.finished, process.ended, job.cancelled, timeout=limit)
-        if job.loads and not job.finished.done():
-            await _first(job.finished, process.ended, job.cancelled, timeout=protocol.LONGEST_LOAD + limit)
-        if job.finished.done():
+        await _first(job.ended, process.ended, job.cancelled, timeout=limit)
+        if job.loads and not job.ended.is_set():
+            await _first(job.ended, process.ended, job.cancelled, timeout=protocol.LONGEST_LOAD + limit)
+        if job.ended.is_set():
             self._crashes = 0
         elif job.cancelled.is_set():
             job.finish("cancelled")  # The next run need not wait until the process has done with this one.

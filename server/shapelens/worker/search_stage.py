@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Dict, List, NamedTuple, Optional, Set
 
-from ..protocol import ExampleRun, LayerSeen, Search, Traced
+from ..protocol import ExampleRun, LayerSeen, Search, Searching, Traced
 from .calls.module_calls import Calls, shift
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.example_runner import ExampleRunner
 from .sandbox.limits import DeadlineReached, TooLong, within
-from .search.events import AlternativesFound, Attempted, EditSuspected, ExampleFound, ExampleKept, FoundExample
+from .search.events import AlternativesFound, Attempted, ClassBegun, EditSuspected, ExampleFound, ExampleKept, FoundExample
 from .search.finder import Finder
 from .search.trials.doubtful_examples import is_one_mistake
 from .search.trials.trace_marks import Marks
@@ -71,7 +71,9 @@ class _SearchStage:
     def run(self) -> None:
         """Turn all events of the search into what is in the trace, and send it."""
         for event in self._finder.events():
-            if isinstance(event, Attempted):
+            if isinstance(event, ClassBegun):
+                self._runner.send(Searching(self._runner.run.run_id, event.target))
+            elif isinstance(event, Attempted):
                 self._show(event.example)
             elif isinstance(event, EditSuspected):
                 self._say_what_is_wrong()

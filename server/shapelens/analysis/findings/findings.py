@@ -90,8 +90,12 @@ def example_problems(file: str, choice: Choice) -> list[Finding]:
 
 
 def failure(module: Module, file: str, finished: Finished, settings: Settings, *, given: bool) -> list[Finding]:
-    """The finding at the top of the file for a run that ended badly. given: the run had examples that somebody gave."""
-    span = Span(1, 0, 1, len(module.lines.line(1)))
+    """The finding for a run that ended badly, at the class that ended it, else at the top of the file.
+
+    given: the run had examples that somebody gave.
+    """
+    cls = module.class_named(finished.target) if finished.target else None
+    span = cls.name_span if cls is not None else Span(1, 0, 1, len(module.lines.line(1)))
     message = finished.detail or _FAILURES.get(finished.outcome, finished.outcome)
     found = _with_settings(module, Finding(finished.outcome, codes.severity(finished.outcome), message, span, file), settings)
     if found is None:

@@ -23,6 +23,12 @@ class FoundExample:
     tried: int = 0  # ways to build and call the class that were tried
 
 
+class ClassBegun(NamedTuple):
+    """The search for an example of this class begins."""
+
+    target: str
+
+
 class Attempted(NamedTuple):
     """An attempt has shown something before the example itself has run; what it saw is in the trial runner until the next event."""
 
@@ -53,4 +59,4 @@ class AlternativesFound(NamedTuple):
     alternatives: List[Alternative]
 
 
-Event = Union[Attempted, EditSuspected, ExampleFound, ExampleKept, AlternativesFound]
+Event = Union[ClassBegun, Attempted, EditSuspected, ExampleFound, ExampleKept, AlternativesFound]

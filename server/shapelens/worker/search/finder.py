@@ -19,7 +19,7 @@ from ..sandbox.limits import TooLong
 from .adjusting.adjustments import adjusted
 from .candidates.abstract_classes import is_abstract
 from .candidates.build_plans import build_plans
-from .events import AlternativesFound, Attempted, EditSuspected, Event, ExampleFound, ExampleKept, FoundExample
+from .events import AlternativesFound, Attempted, ClassBegun, EditSuspected, Event, ExampleFound, ExampleKept, FoundExample
 from .evidence import BuildPlan, Candidate, InputShape, with_sizes
 from .inputs.choices import ChoiceNode
 from .inputs.input_search import InputSearch
@@ -107,6 +107,7 @@ class Finder:
                 continue
             if self.runner.clock() > self.runner.until + EXTRA_SECONDS and name not in self._known:
                 continue
+            yield ClassBegun(name)
             examples.append((yield from self._example(name, cls)))
         for example in examples:  # When all classes have one.
             yield AlternativesFound(example.target, self._alternatives(example))
