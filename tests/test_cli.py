@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -179,6 +180,17 @@ def test_summary_prints_the_tree_with_memory_and_marks_what_fails() -> None:
     assert "✗ fc1 gets 400 features" in wrong.stdout
     assert re.search(r"fc3 \(Linear\) +\[B, 10\]", wrong.stdout)
     assert "Training step  not known" in wrong.stdout
+
+
+def test_show_prints_a_model_as_a_picture() -> None:
+    """Each module and operation is a box, in the order of the calls, with the shapes between them; what fails is marked."""
+    shown = run("show", f"{WRONG}::Net", "--format", "svg")
+    root = ElementTree.fromstring(shown.stdout)
+    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    boxes = [text for text in texts if text and not text.startswith("[")]
+    assert boxes[:8] == ["x", "Net", "conv1 Conv2d", "relu", "pool MaxPool2d", "conv2 Conv2d", "relu", "pool MaxPool2d"]
+    assert "[B, 16, 5, 5]" in texts
+    assert [box.get("class") for box in root.iter("{http://www.w3.org/2000/svg}rect")].count("failed") == 1
 
 
 def test_show_prints_a_model_as_markdown_and_as_json() -> None:

@@ -34,6 +34,7 @@ class Format(str, Enum):
     text = "text"
     json = "json"
     markdown = "markdown"
+    svg = "svg"
     html = "html"
     model = "model"
 
@@ -108,8 +109,8 @@ def show(
         typer.Option(
             "--format",
             "-f",
-            help="text: the source with its hints; json: that as JSON (see show.schema.json). markdown, html, model: one class as a"
-            " whole, as a table, as a page, or as JSON (see model.schema.json).",
+            help="text: the source with its hints; json: that as JSON (see show.schema.json). markdown, svg, html, model: one class as a"
+            " whole, as a table, a picture, a page, or JSON (see model.schema.json).",
         ),
     ] = Format.text,
     interpreter: Interpreter = None,

@@ -103,12 +103,13 @@ async function fix(browser, codeServer, workspace) {
 
 async function model(browser, codeServer, workspace) {
   const vscode = await open(browser, codeServer, workspace, "recipe.py");
-  await vscode.page.setViewportSize({ width: 1400, height: 760 });
+  await vscode.page.setViewportSize({ width: 1600, height: 760 });
   await vscode.click("self.fc1 = nn.Linear", "fc1");
   await vscode.command("ShapeLens: Show Model");
   const frame = vscode.page.frameLocator("iframe.webview").frameLocator("iframe");
   await frame.locator("#tree tr.at-cursor", { hasText: "fc1" }).waitFor({ timeout: 60_000 });
   const editor = await vscode.page.locator(".part.editor").boundingBox();
+  await vscode.page.mouse.move(editor.x + editor.width / 4, editor.y + editor.height - 40); // Away from all that says something of itself.
   await take(vscode, "model.png", [{ x: editor.x + SIDE, y: editor.y + ABOVE, width: editor.width - 2 * SIDE, height: editor.height - 2 * ABOVE }]);
   await vscode.page.close();
 }

@@ -16,18 +16,20 @@ from shapelens.project_scope import ProjectScope
 from shapelens.report.document import document
 from shapelens.report.model_document import ModelView, model_document
 from shapelens.report.model_html import html
+from shapelens.report.model_svg import svg
 from shapelens.report.model_table import markdown
 from shapelens.report.text import Listing, summary
 
 _PICTURES: dict[str, Callable[[ModelView], str]] = {
     "markdown": markdown,
     "html": html,
+    "svg": svg,
     "model": lambda view: json.dumps(model_document(view), ensure_ascii=False, indent=2) + "\n",
 }
 
 
 async def picture(wanted: Wanted, output: str) -> int:
-    """Print a class as a whole as "markdown", "html" or "model". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
+    """Print a class as a whole as "markdown", "svg", "html" or "model". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
 
     async def print_it(found: Profiled) -> int:
         sys.stdout.write(_PICTURES[output](found.view))

@@ -1,0 +1,93 @@
+"""The memory of a training step from its allocations, the largest size that fits, and the optimizer that a text names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shapelens.analysis.structure.largest_size import largest_size
+from shapelens.analysis.structure.training_memory import inference_memory, optimizer_state, training_memory
+from shapelens.profiles import Allocation, MemoryProfile
+from shapelens.source.optimizers import optimizer_of
+
+# One layer of 1000 × 10 numbers: an input, what it makes, and in backward the gradients of both.
+STEP = MemoryProfile(
+    [
+        Allocation(400, "input", -1, 0),
+        Allocation(4000, "activation", 0, 1, 5),
+        Allocation(3000, "activation", 0, 2, 3),
+        Allocation(40000, "gradient", 0, 4),
+    ],
+    forward_end=3,
+    backward_end=5,
+    parameters=[[1000, 10]],
+    parameter_storages=[40000],
+    trained_storages=[40000],
+    buffer_storages=[100],
+)
+
+
+def test_the_peak_is_the_largest_sum_of_what_lives_at_once() -> None:
+    found = training_memory(STEP, "SGD", "cpu")
+    assert (found.parameters, found.buffers, found.gradients, found.optimizer_state) == (40000, 100, 40000, 0)
+    assert found.activations == 4000  # What was freed in forward is not kept.
+    assert found.after_forward == 40100 + 4400
+    assert (found.peak, found.peak_phase, found.peak_step) == (40100 + 400 + 4000 + 40000, "backward", 0)
+    assert inference_memory(replace(STEP, allocations=STEP.allocations[:3]), "cpu").peak == 40100 + 7400
+
+
+def test_a_cuda_device_allocates_blocks_of_512_bytes() -> None:
+    found = training_memory(STEP, "SGD", "cuda")
+    assert (found.parameters, found.buffers, found.inputs, found.activations) == (40448, 512, 512, 4096)
+
+
+def test_the_optimizers_step_may_be_the_peak() -> None:
+    found = training_memory(STEP, "Adam", "cpu")
+    assert found.optimizer_state == 2 * 40000 + 4
+    # Its gradient and the input are there, and two tensors of the largest parameter's size.
+    assert (found.peak, found.peak_phase, found.temporaries) == (40100 + 80004 + 40000 + 400 + 80000, "optimizer", 80000)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "state"),
+    [("SGD", 0), ("momentum", 40000), ("AdamW", 80000), ("Adafactor", 4 * 1000 + 4 * 10), ("Adam8bit", 2 * (10000 + 4 * 40))],
+)
+def test_the_state_of_an_optimizer(optimizer: str, state: int) -> None:
+    counters = 4 if optimizer in ("AdamW", "Adafactor") else 0
+    assert optimizer_state(STEP, optimizer, "cpu") == state + counters
+
+
+def test_an_optimizer_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match="Magic"):
+        optimizer_state(STEP, "Magic", "cpu")
+
+
+@pytest.mark.parametrize(("fixed", "each", "limit"), [(0, 7, 1000), (500, 3, 10_000), (90, 11, 100), (0, 1, 1 << 20)])
+@pytest.mark.parametrize("size", [1, 64, 5000])
+async def test_the_largest_size_is_found(fixed: int, each: int, limit: int, size: int) -> None:
+    tried: list[int] = []
+
+    async def peak_at(other: int) -> int:
+        tried.append(other)
+        return fixed + each * other
+
+    found = await largest_size(limit, size, fixed + each * size, peak_at)
+    assert found == max((limit - fixed) // each, 0)
+    assert len(tried) <= 12
+
+
+@pytest.mark.parametrize(
+    ("text", "optimizer"),
+    [
+        ("optim = torch.optim.AdamW(model.parameters(), lr=1e-3)", "AdamW"),
+        ("o = SGD(p, momentum=0.9)", "momentum"),
+        ("o = SGD(p, momentum=0)", "SGD"),
+        ("a = torch.optim.Adam(p, amsgrad=True)", "amsgrad"),
+        ("o = bnb.optim.Adam8bit(p)", "Adam8bit"),
+        ("x = nn.Linear(2, 3)", None),
+        ("def broken(:", None),
+    ],
+)
+def test_the_optimizer_that_a_text_names(text: str, optimizer: str | None) -> None:
+    assert optimizer_of(text) == optimizer
