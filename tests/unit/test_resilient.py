@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shapelens.worker.rewrite.resilient import ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, resilient
+from shapelens.worker.rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, resilient
 from shapelens.worker.rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
 
 
@@ -26,6 +26,7 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         MISSING: lambda name: f"no {name}",
         STEPS: lambda iterable, line, pattern: iterable if iterable != "unknown" else [],
         GOES_ON: lambda line: True,
+        BRANCH: lambda branches, value: value,
         ITEMS: lambda iterable, pattern: iterable,
         MARK: lambda: 0,
         LISTED: lambda mark, made: made,

@@ -11,13 +11,13 @@ import linecache
 import sys
 import time
 from types import FrameType
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import torch
 
 from ..calls.exception_handlers import handled_by_user
 from ..meta.gradients import training
-from ..rewrite.resilient import ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, Pattern
+from ..rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, Pattern
 from ..sandbox.exceptions import traceback_of
 from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
@@ -25,22 +25,32 @@ from ..unknown.stand_ins import absent, is_absent
 
 LOOP_SECONDS = 0.25  # that a loop takes, after which it is cut
 MOST_TURNS = 4096
+Branch = Tuple[int, int, bool]  # its first and last lines, and whether it leaves the block
+Branches = Tuple[Optional[Branch], Optional[Branch]]  # of an `if`: the one where its condition holds, and the other one
+_PLAIN = (bool, int, float, str, type(None))
 ENDS_STATEMENT = (Exception, SystemExit)
 
 
 class Flow:
-    """The functions that resilient code calls. `failed(error, line)` is told of each statement that failed."""
+    """The functions that resilient code calls.
 
-    def __init__(self, missing: Callable[[str], Any], on_failure: Callable[[BaseException, FrameType, int], None]) -> None:
+    on_failure: is told of each statement that failed; turned: the conditions that go the other way when they come for the first time.
+    """
+
+    def __init__(
+        self, missing: Callable[[str], Any], on_failure: Callable[[BaseException, FrameType, int], None], turned: Iterable[Branches] = ()
+    ) -> None:
         self._missing = missing
         self._on_failure = on_failure
+        self.taken: Dict[Branches, Set[bool]] = {}  # which ways conditions on settings and counts went
+        self._turned = set(turned)
         self._unknown_items = 0  # comprehensions that went through something unknown
         self._loops: Dict[Tuple[int, int], _Loop] = {}  # `while` loops under way, by frame and line
 
     def names(self) -> Dict[str, Any]:
         """The functions by the names that resilient code has for them."""
         names = {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
-        return {**names, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
+        return {**names, BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
 
     def failed(self, error: BaseException, line: int) -> Any:
         """A statement has failed: what takes the place of its value. Raises the error where user code around it expects it to be raised."""
@@ -84,6 +94,22 @@ class Flow:
         if self._unknown_items != mark:
             unknown_sizes.cut_short([made])
         return made
+
+    def branch(self, branches: Branches, value: Any) -> Any:
+        """The value of a condition on settings and counts, the other way round where its other branch is looked at."""
+        if type(value) not in _PLAIN:
+            return value
+        taken = bool(value)
+        self.taken.setdefault(branches, set()).add(taken)
+        if branches in self._turned:
+            self._turned.discard(branches)
+            return not taken
+        return value
+
+    def not_taken(self) -> Dict[Branches, Branch]:
+        """The branches that no turn has taken, by their conditions."""
+        others = {branches: branches[1] if True in taken else branches[0] for branches, taken in self.taken.items() if len(taken) == 1}
+        return {branches: other for branches, other in others.items() if other is not None}
 
     def goes_on(self, line: int) -> bool:
         """Whether a `while` takes another turn."""

@@ -7,7 +7,7 @@ import builtins
 import contextlib
 import sys
 from types import CodeType, FrameType, ModuleType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ...notebooks import UNKNOWN
 from ..loading.definitions import bound_names, future_flags
@@ -21,7 +21,7 @@ from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
 from ..unknown.stand_ins import absent, is_absent, unknown_value
 from ..unknown.unknown_sizes import turn, turns
-from .flow import Flow
+from .flow import Branch, Branches, Flow
 
 MAIN = "__main__"
 # What only writes to people: it costs time, and what it would write is not known.
@@ -38,6 +38,7 @@ class Program:
         self.file = file
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
         self.names: Dict[str, Any] = {}  # of the program, once it was followed
+        self.not_taken: Dict[Branches, Branch] = {}  # the branches that the program did not come to, by their conditions
         self._text = text
         self._loaded = loaded
         self._statements = _compiled(file, text, recorder)
@@ -45,15 +46,28 @@ class Program:
     def follow(self, seconds: float) -> bool:
         """Execute the statements for so many seconds at most; whether that was enough. Raises what ends a run."""
         flow = Flow(self._missing, self._failed)
-        with self._as_main() as names, gradients_assumed():
-            self.names = names
-            names.update(flow.names())
-            try:
-                with within(seconds):
-                    for code in self._statements:
-                        _execute(code, names, self._failed)
-            except TooLong:
-                return False
+        with self._as_main() as self.names:
+            finished = self._execute_all(flow, seconds, self._failed, self.names)
+        self.not_taken = flow.not_taken()
+        return finished
+
+    def look_again(self, seconds: float, turned: Iterable[Branches]) -> None:
+        """Execute the statements once more, with the conditions `turned` going the other way. What fails there is forgotten."""
+
+        def forgotten(*failure: Any) -> None:
+            """Nobody takes these branches."""
+
+        with self._as_main() as names:
+            self._execute_all(Flow(self._missing, forgotten, turned), seconds, forgotten, names)
+
+    def _execute_all(self, flow: Flow, seconds: float, on_failure: Callable[..., None], names: Dict[str, Any]) -> bool:
+        names.update(flow.names())
+        try:
+            with gradients_assumed(), within(seconds):
+                for code in self._statements:
+                    _execute(code, names, on_failure)
+        except TooLong:
+            return False
         return True
 
     def _missing(self, name: str) -> Any:

@@ -11,15 +11,19 @@ from typing import Callable
 
 from ...protocol import ExampleRun
 from ...traces import PROGRAM
+from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..meta.gradients import training
 from ..shims import file_access
+from ..trace.recorder import Seen
 from .class_examples import class_examples
 from .functions import FunctionCalls, functions_shown
 from .optimizers import Optimizers
 from .program import Program
 from .steps import call_steps
 from .unknown_inputs import UnknownInputs
+
+MOST_SECONDS_TO_LOOK_AGAIN = 0.3  # that the program has taken
 
 
 def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
@@ -51,6 +55,8 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     if finished and optimizers.all_else_ran(program.failures) and not trace.notes:
         trace.mismatches += optimizers.mismatches(len(trace.examples) - 1)
         found.remarks += optimizers.remarks(evaluation.calls, len(trace.examples) - 1) if training.steps else []
+    if finished and example.seconds < MOST_SECONDS_TO_LOOK_AGAIN:
+        _add_other_branches(runner, program, found)
     runner.record(found)
     trace.remarks += found.remarks
     tell()
@@ -60,3 +66,31 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     known = {request.target: request.expression for request in run.known}
     FunctionCalls(runner, program, examples, known, left).call(shown)
     tell()
+
+
+def _add_other_branches(runner: ExampleRunner, program: Program, found: Evaluated) -> None:
+    """Add what the branches show that no turn has taken, `if step % 100 == 0:` say: first those that go on, then those that leave a block.
+
+    What is wrong in them is not said, as nobody may ever take them so.
+    """
+    evaluation, recorder = runner.evaluation, runner.recorder
+    for leaves in (False, True):
+        turned = {branches: branch for branches, branch in program.not_taken.items() if branch[2] is leaves}
+        if not turned:
+            continue
+        of_unknown = found.calls.of_unknown
+        with evaluation.aside():
+            evaluation.watch_anew().of_unknown = of_unknown
+            evaluation.start(found.example)
+            program.look_again(MOST_SECONDS_TO_LOOK_AGAIN, turned)
+            seen = recorder.seen
+        for number, other in seen.items():
+            line = recorder.sites[number].place[0]
+            is_there = any(first <= line <= last for first, last, _ in turned.values())
+            if is_there and number not in found.sites and recorder.file_of(number) == runner.run.file and not _holds_layer(other):
+                found.sites[number] = other
+
+
+def _holds_layer(seen: Seen) -> bool:
+    """Whether a value is a layer: those are numbered by the evaluation that made them."""
+    return any(key is not None and key[0] == "layer" for key in seen.counts)

@@ -21,7 +21,7 @@ import ast
 from typing import Any, List, Optional, Set, Tuple, Union
 
 from .instrument import Rewriter
-from .scopes import ScopeSurvey, targets_in
+from .scopes import ScopeSurvey, is_size, targets_in
 from .sites import Site
 
 ERRORS = "__shapelens_errors__"  # the classes of exceptions that end a statement, not the program
@@ -31,6 +31,7 @@ STEPS = "__shapelens_steps__"  # (iterable, line, pattern) -> the items that a `
 ITEMS = "__shapelens_items__"  # (iterable, pattern) -> the items that a comprehension takes
 MARK = "__shapelens_mark__"  # () -> how many comprehensions went through something unknown until now
 LISTED = "__shapelens_listed__"  # (mark, list) -> the list, of unknown length if it was made of something unknown
+BRANCH = "__shapelens_branch__"  # (the lines of its two branches, value) -> which of them is taken
 GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn
 
 _ERROR = "__shapelens_error__"
@@ -73,11 +74,14 @@ class ResilientRewriter(Rewriter):
     def _statement(self, node: ast.stmt, out: List[ast.stmt]) -> None:
         unrewritten = _targets(node)
         pattern = _pattern(node.target) if isinstance(node, ast.For) else 1
+        branches = _branches(node) if isinstance(node, ast.If) and _is_setting(node.test, self.sizes) else None
         group: List[ast.stmt] = []
         super()._statement(node, group)
         if self._fragile or isinstance(node, _BARE):
             out.extend(group)
             return
+        if isinstance(node, ast.If) and branches is not None:
+            node.test = ast.Call(ast.Name(BRANCH, ast.Load()), [branches, node.test], [])
         if isinstance(node, ast.For) and not self._endless:
             iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
             instead = ast.Assign([ast.Name(_ITERABLE, ast.Store())], _failed(node))
@@ -179,6 +183,31 @@ def _pattern(target: Optional[ast.expr]) -> Pattern:
     if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(part, ast.Starred) for part in target.elts):
         return tuple(_pattern(part) for part in target.elts)
     return 1
+
+
+def _is_setting(test: ast.expr, sizes: Set[str]) -> bool:
+    """Whether a condition is one on settings and counts alone (`step % 100 == 0`, `args.eval`), so that it may go another way elsewhere.
+
+    What a shape, a type or a call decides fits the values that are there: the other branch is for others.
+    """
+    for part in ast.walk(test):
+        if isinstance(part, (ast.Call, ast.Subscript, ast.Lambda, ast.NamedExpr, ast.IfExp)) or is_size(part, sizes):
+            return False
+        if isinstance(part, ast.Compare) and any(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in part.ops):
+            return False
+        if isinstance(part, ast.Name) and part.id == "__name__":
+            return False
+    return True
+
+
+def _branches(node: ast.If) -> ast.expr:
+    """The first and last lines of each branch, and whether it leaves the block; None for one that is not there."""
+    parts: List[ast.expr] = []
+    for body in (node.body, node.orelse):
+        leaves = any(isinstance(each, (ast.Return, ast.Raise, ast.Break, ast.Continue)) for each in body)
+        told = (body[0].lineno, body[-1].end_lineno, leaves) if body else None
+        parts.append(ast.Tuple([ast.Constant(each) for each in told], ast.Load()) if told is not None else ast.Constant(None))
+    return ast.Tuple(parts, ast.Load())
 
 
 def _constant(pattern: Pattern) -> ast.expr:
