@@ -23,6 +23,7 @@ from shapelens.batch import Batch, read
 from shapelens.examples.settings import Settings
 from shapelens.report.document import document, schema
 from shapelens.report.model_document import schema as model_schema
+from shapelens.worker.sandbox import kernel_boundary
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "fixtures" / "recipe" / "recipe.py"
@@ -383,6 +384,22 @@ def test_doctor_says_that_all_is_well(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "✗" not in done.stdout and f"✓ ShapeLens {__version__}" in done.stdout and "✓ torch 2." in done.stdout
     assert "✓ a model with one Linear layer ran" in done.stdout
+
+
+def test_doctor_says_what_the_kernel_holds(tmp_path: Path) -> None:
+    done = run("doctor", tmp_path, "--interpreter", sys.executable)
+    held = "✓ the kernel holds each run to it as well (Landlock"
+    assert (held in done.stdout) == bool(kernel_boundary.version()) and "the kernel" in done.stdout
+
+
+def test_a_report_of_a_bug_has_versions_and_nothing_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "secret_model.py").write_text(RECIPE.read_text())
+    (tmp_path / "pyproject.toml").write_text("[tool.shapelens]\ndeadline = 3\nbaseline = 'private.json'\n")
+    done = run("report-bug", ".", "--interpreter", sys.executable, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"- ShapeLens {__version__} on Python" in done.stdout and "torch 2." in done.stdout
+    assert "settings that are not their defaults: baseline, deadline" in done.stdout
+    assert "secret" not in done.stdout and "private" not in done.stdout and str(tmp_path) not in done.stdout
 
 
 def test_doctor_says_what_to_do(folder: Path) -> None:

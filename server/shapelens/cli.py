@@ -245,6 +245,17 @@ def doctor(
 
 
 @app.command()
+def report_bug(
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project.")] = Path(),
+    interpreter: Interpreter = None,
+) -> None:
+    """Print what a report of a bug needs to hold: versions and settings, nothing of your source."""
+    from shapelens.commands import report_bug as command
+
+    _run(lambda: command.report_bug(folder, interpreter))
+
+
+@app.command()
 def lsp(
     tcp: Annotated[
         int | None,

@@ -185,6 +185,7 @@ class Hello:
     torch: Optional[str]  # its version; None where it cannot be imported
     error: Optional[str] = None  # why torch cannot be imported, one line
     path: List[str] = field(default_factory=list)  # its `sys.path`
+    landlock: int = 0  # the version of Landlock that holds its runs; 0: the kernel holds them to nothing
 
 
 @dataclass

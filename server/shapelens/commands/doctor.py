@@ -117,3 +117,13 @@ def _confinement(report: _Report, hello: protocol.Hello) -> None:
     how = "in a forked process of its own" if hello.fork else "in a process that is replaced when it fails (this system has no fork)"
     report.say("note", f"each run happens {how}, within a deadline and, on Linux, a memory limit")
     report.say("note", "network, writes and other programs are refused to it by an audit hook: a guard against accidents, no sandbox")
+    if held := held_by_kernel(hello.landlock):
+        report.say("ok", f"the kernel holds each run to it as well (Landlock {hello.landlock}): {held}")
+    else:
+        report.say("note", "the kernel does not hold it to that: this system has no Landlock (Linux 5.13 or newer)")
+
+
+def held_by_kernel(landlock: int) -> str:
+    """What a version of Landlock keeps a run from; "" for none. See `worker/sandbox/kernel_boundary.py`."""
+    kept = [(1, "writes outside of its scratch folder"), (4, "TCP"), (6, "signals to other processes")]
+    return ", ".join(what for first, what in kept if landlock >= first)

@@ -1,0 +1,66 @@
+"""`shapelens report-bug`: what a report of a bug needs to hold, as Markdown; nothing of the source, no names of files in a project."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from shapelens import __version__
+from shapelens.batch import Batch, Unavailable
+from shapelens.commands.doctor import held_by_kernel
+from shapelens.examples.settings import SETTINGS, Settings
+from shapelens.project_scope import ProjectScope
+
+# Packages of the environment that change how models are run.
+_PACKAGES = ("numpy", "torchvision", "lightning", "transformers", "timm", "einops", "jaxtyping")
+
+
+async def report_bug(folder: Path, python: str | None) -> int:
+    """Print the report for a project."""
+    scope = ProjectScope([folder])
+    root = scope.project_root(folder.absolute())
+    lines = [
+        "### What happened",
+        "",
+        "<!-- What you did, what you expected, what you saw instead. The smallest file that shows it helps most. -->",
+        "",
+        "### Environment",
+        "",
+        f"- ShapeLens {__version__} on Python {platform.python_version()}, {platform.platform()}",
+        f"- server: {', '.join(f'{name} {metadata.version(name)}' for name in ('pygls', 'lsprotocol', 'libcst'))}",
+        *await _of_worker(root, scope, python),
+        f"- settings that are not their defaults: {', '.join(_changed(scope.settings(root))) or 'none'}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+async def _of_worker(root: Path, scope: ProjectScope, python: str | None) -> list[str]:
+    async with Batch(python, root=root, scope=scope) as batch:
+        try:
+            hello = await batch.start()
+        except Unavailable as error:
+            return [f"- no worker: {_without_home(str(error))}"]
+    found = [f"{name} {version}" for name in _PACKAGES if (version := _version(name, hello.path)) is not None]
+    held = held_by_kernel(hello.landlock)
+    boundary = f"Landlock {hello.landlock} ({held})" if held else "no kernel boundary"
+    return [
+        f"- your code: Python {hello.python}, torch {hello.torch}{''.join(', ' + each for each in found)}",
+        f"- runs: {'forked' if hello.fork else 'in one process'}, {boundary}",
+    ]
+
+
+def _version(name: str, path: list[str]) -> str | None:
+    found = next(iter(metadata.distributions(name=name, path=path)), None)
+    return found.version if found is not None else None
+
+
+def _changed(settings: Settings) -> list[str]:
+    defaults = Settings()
+    return [setting.name for setting in SETTINGS if getattr(settings, setting.attribute) != getattr(defaults, setting.attribute)]
+
+
+def _without_home(text: str) -> str:
+    return text.replace(str(Path.home()), "~")
