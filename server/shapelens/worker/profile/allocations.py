@@ -13,6 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...profiles import Allocation
+from ..unknown import unknown_sizes
 from . import kernels
 from .steps import StepRecorder
 
@@ -50,6 +51,7 @@ class AllocationRecorder(TorchDispatchMode):
         self.on = False
         self.time = 0
         self.backward = False
+        self.depends_on_data = False  # whether a size that only data says was allocated
         self.allocations: List[Allocation] = []
         self.unknown: Set[str] = set()  # operations of other packages, whose FLOPs no rule counts
         self._known: Dict[int, Any] = {}  # storages that live, and those that are counted elsewhere
@@ -124,6 +126,8 @@ class AllocationRecorder(TorchDispatchMode):
         key = storage._cdata
         if not isinstance(size, int) or not size or key in self._known:
             return
+        if unknown_sizes.state.met and unknown_sizes.any_unknown(tensor.shape):
+            self.depends_on_data = True
         self.time += 1
         made = Allocation(size, kind, step, self.time)
         self.allocations.append(made)

@@ -23,7 +23,6 @@ from ..trace.dim_names import Sizes, name_key
 from ..trace.module_memory import Holdings, parts_of
 from ..trace.provenance import tensors_in
 from ..trace.value_summary import MODE, value_of
-from ..unknown import unknown_sizes
 from .allocations import AllocationRecorder, storages
 from .fused_kernels import FusedKernels, fused
 from .steps import StepRecorder
@@ -138,6 +137,8 @@ class _Evaluation:
         self.memory.forward_end = self.memory.forward_end or recorder.time
         self.memory.backward_end = recorder.time
         self.memory.allocations = recorder.allocations
+        if recorder.depends_on_data:
+            self.memory.error = "some sizes depend on data"
         parameters = [tensor for model in self.steps.models for part in parts_of(model) for tensor in part._parameters.values()]
         with _plainly():
             trained = [tensor for tensor in parameters if tensor is not None and tensor.grad is not None]
@@ -164,8 +165,6 @@ def profile(runner: ExampleRunner, request: ProfileRequest) -> ModelProfile:
         training.run(code)
     found.dims = found.dims or training.dims
     found.training = training.memory
-    if unknown_sizes.state.met:
-        training.memory.error = "some sizes depend on data"
     if runner.evaluation.calls.mismatches:
         training.memory.error = "an operation fails in it"  # What stands in for its result has no graph.
     if training.error is not None:
@@ -181,8 +180,6 @@ def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found:
     with _without_cache():
         seen = _Evaluation(runner, request.sizes, request.device, training=False, counted=True)
         seen.run(code)
-    if unknown_sizes.state.met:
-        seen.memory.error = "some sizes depend on data"
     calls, error = runner.evaluation.calls, seen.error
     calls.ended = True
     found.dims, found.inference = seen.dims, seen.memory
