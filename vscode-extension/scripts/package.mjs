@@ -57,9 +57,14 @@ if (!process.argv.includes('--unpacked')) {
 }
 if (process.argv.includes('--targets')) {
     for (const [target, suffix] of Object.entries(TARGETS)) {
-        const others = Object.values(TARGETS).filter((other) => other !== suffix);
         const ignored = path.join('out', `${target}.vscodeignore`);
-        fs.writeFileSync(ignored, [fs.readFileSync('.vscodeignore', 'utf8').trimEnd(), ...others.map((other) => `bundled/libcst/**/native.*${other}`), ''].join('\n'));
+        const everything = fs.readFileSync('.vscodeignore', 'utf8');
+        // What is let in cannot be left out again, so only the modules of this platform are let in.
+        const own = everything.replace('{libs,libcst,server}/**', `{libs,server}/**\n!bundled/libcst/**/{*.py,py.typed,native.*${suffix}}`);
+        if (own === everything) {
+            fail('.vscodeignore does not let in bundled/{libs,libcst,server}/** any more');
+        }
+        fs.writeFileSync(ignored, own);
         makePackage(`${name}-${target}-${version}.vsix`, ['--target', target, '--ignoreFile', ignored]);
     }
 }
