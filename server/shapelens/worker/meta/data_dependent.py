@@ -250,6 +250,11 @@ def _item(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     return _number(args[0].dtype)
 
 
+def _count(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """How many elements there are."""
+    return unknown_sizes.whole(None) if unknown_sizes.any_unknown(args[0].shape) else func(*args, **kwargs)
+
+
 def _index_of(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """As a position (`layers[i]`, `range(n)`): Python takes a plain int only."""
     return int(_item(func, args, kwargs))
@@ -294,6 +299,7 @@ for _rule, _functions in (
     (_on_data(_index_of), {Tensor.__int__, Tensor.__index__}),
     (_on_data(_float_of), {Tensor.__float__}),
     (_on_data(_listed), {Tensor.tolist}),
+    (_on_data(_count), {torch.numel, Tensor.numel, Tensor.nelement}),
     (_on_data(_array), named(Tensor, "numpy __array__")),
 ):  # fmt: skip
     SPECIAL.update(dict.fromkeys(_functions, _rule))

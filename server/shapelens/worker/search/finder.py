@@ -37,7 +37,7 @@ from .trials.doubtful_examples import (
     runs_with_other_sizes,
 )
 from .trials.trial import TrialRunner
-from .trials.unavailable import is_known, lacks_parts
+from .trials.unavailable import can_be_built, is_known, lacks_parts
 from .usages.factories import factories
 from .usages.importing_files import usages_elsewhere
 from .usages.project_usages import usages
@@ -303,6 +303,8 @@ class Finder:
         for candidate in candidates:
             if candidate.constructor and candidate.arguments is not None:  # What it is called with did not fit.
                 yield WayToBuild(BuildPlan(candidate.constructor, candidate.sizes), None)
+        for plan in {candidate.constructor: _plan(candidate) for candidate in unclear if can_be_built(candidate, self.names)}.values():
+            yield WayToBuild(plan, None)  # The project says how it is built, and not what it is called with.
         inferred = build_plans(cls, self.names, self.tree)
         for plan in inferred:
             for candidate in candidates:

@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import torch
 
+from ...unknown.stand_ins import is_absent
 from ..code.callees import parameters_of
 from ..code.data_flow import Follower
 from ..code.sources import function_node, initialiser, is_torch
@@ -38,6 +39,8 @@ def build_plans(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iterat
     if not parameters:
         yield BuildPlan(text + "()")
         return
+    if _config_class(cls) is not None and [name for name, *_ in parameters] == ["config"]:
+        yield BuildPlan("%s(%s.config_class())" % (text, text))
     given = literals(cls, scope)
     seen: Set[str] = set()
     for variant in range(MOST):
@@ -84,12 +87,20 @@ class Building:
         self.under_way.append(cls)
         try:
             written = []
+            if _config_class(cls) is not None:
+                return "%s(%s.config_class())" % (text, text)
             for name, asked, uses, by_position in required_parameters(cls):
                 value = self.values.values(name, asked, uses, _shared(prefix, name), depth)[0]
                 written.append(value if by_position else "%s=%s" % (name, value))
             return "%s(%s)" % (text, ", ".join(written))
         finally:
             self.under_way.pop()
+
+
+def _config_class(cls: type) -> Optional[type]:
+    """The class of the configuration that a model of `transformers` or the like is made from, where its defaults will do."""
+    found = getattr(cls, "config_class", None)
+    return found if isinstance(found, type) and hasattr(cls, "from_pretrained") and not is_absent(found) else None
 
 
 def _shared(prefix: str, name: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Mapping, Optional
+import contextlib
+from typing import Any, Iterator, Mapping, Optional
 
 from ...unknown import stand_ins, unknown_sizes
 from ..evidence import Candidate, with_sizes
@@ -13,19 +14,28 @@ from .trial import Trial
 def is_known(candidate: Candidate, names: Mapping[str, Any]) -> bool:
     """Whether all that a call names is there: not so for what is read from a file, or made by a missing package."""
     arguments = with_sizes(candidate.arguments, candidate.sizes) if candidate.arguments is not None else ""
-    expression = "%s(%s)" % (with_sizes(candidate.constructor, candidate.sizes), arguments)
+    values = _named_in("%s(%s)" % (with_sizes(candidate.constructor, candidate.sizes), arguments), names)
+    return not any(stand_ins.is_absent(value) or _is_unknown_size(value) for value in values)
+
+
+def can_be_built(candidate: Candidate, names: Mapping[str, Any]) -> bool:
+    """Whether all that a construction names is there, or is a size that nobody knows."""
+    return not any(map(stand_ins.is_absent, _named_in(with_sizes(candidate.constructor, candidate.sizes), names)))
+
+
+def _is_unknown_size(value: Any) -> bool:
+    return unknown_sizes.state.lasting and unknown_sizes.is_unknown(value)
+
+
+def _named_in(expression: str, names: Mapping[str, Any]) -> Iterator[Any]:
+    """The values of the names of an expression; of a name that the file does not have, or whose definition fails, building tells."""
     try:
         named = {node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)}
     except SyntaxError:
-        return True
+        return
     for name in sorted(named):
-        try:
-            value = names[name]
-        except Exception:  # No name of the file, or one whose definition fails: building tells.
-            continue
-        if stand_ins.is_absent(value) or (unknown_sizes.state.lasting and unknown_sizes.is_unknown(value)):
-            return False
-    return True
+        with contextlib.suppress(Exception):
+            yield names[name]
 
 
 def lacks_parts(trial: Trial, node: Optional[ast.ClassDef], file: str) -> bool:

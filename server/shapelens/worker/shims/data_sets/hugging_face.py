@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Size
 
 import torch
 
+from ...meta.mode import made
 from ...unknown import unknown_sizes
 from ...unknown.stand_ins import absent
 from ..compilers import Replacement
@@ -141,6 +142,8 @@ class Records:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
             value = self.value(index)
+            if self.format is not None and (self.shown is None or index in self.shown):
+                return _column(_as_tensor(value))
             return UnknownNames(value) if isinstance(value, str) else [value] * unknown_sizes.count()
         if isinstance(index, int):
             if self.length is not None and index >= self.length:
@@ -290,6 +293,17 @@ class Records:
     def to_pandas(self, *args: Any, **kwargs: Any) -> Any:
         """A table of which nothing is known."""
         return absent("the table of a data set", "missing-file")
+
+
+def _column(value: Any) -> Any:
+    """What the format "torch" makes of a column of such values."""
+    if not isinstance(value, torch.Tensor):
+        return [value] * unknown_sizes.count()
+    with torch._C.DisableTorchFunction():
+        shape = list(value.shape)
+    if unknown_sizes.any_unknown(shape):  # Each value has a length of its own.
+        return [value] * unknown_sizes.count()
+    return made([unknown_sizes.size(lasting=True), *shape], value.dtype)
 
 
 def _as_tensor(value: Any) -> Any:

@@ -11,6 +11,7 @@ import torch
 
 from ...meta.mode import made
 from ...unknown import stand_ins, unknown_sizes
+from ..data_sets.unknown_names import UnknownNames
 from . import hub
 
 # Families whose tokenizers say which of two texts a token is of; how many special tokens their positions leave out.
@@ -18,6 +19,7 @@ WITH_TYPES = {"bert", "albert", "electra", "deberta", "deberta-v2", "xlnet", "la
 POSITIONS_LEFT_OUT = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2, "longformer": 2, "layoutlmv3": 2}
 # Families whose vocabulary has as many words as the embedding has rows.
 WHOLE_VOCABULARY = {"bert", "distilbert", "roberta", "xlm-roberta", "gpt2", "albert", "electra", "mpnet", "camembert", "gpt_neo"}
+LONGEST = {"clip": 77, "clip_text_model": 77, "siglip": 64, "groupvit": 77, "clipseg": 77, "owlvit": 16}  # texts, by default
 SPECIAL = {
     "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]", "unk_token": "[UNK]", "bos_token": "<s>",
     "eos_token": "</s>",
@@ -66,7 +68,7 @@ def _values(shape: List[int], kind: Any, dtype: torch.dtype = torch.int64) -> An
     if not shape:
         return 1
     if unknown_sizes.is_unknown(shape[0]):
-        return stand_ins.absent("the tokens of a text", "missing-file")
+        return [_values(shape[1:], None)] * unknown_sizes.count()
     return [_values(shape[1:], None) for _ in range(shape[0])]
 
 
@@ -85,7 +87,7 @@ class StandInTokenizer:
         self.name_or_path = str(name)
         self.family = str(config.get("model_type", ""))
         words = config.get("vocab_size") if self.family in WHOLE_VOCABULARY else None
-        positions = config.get("max_position_embeddings") or config.get("n_positions")
+        positions = config.get("max_position_embeddings") or config.get("n_positions") or LONGEST.get(self.family)
         left_out = POSITIONS_LEFT_OUT.get(self.family, 0)
         self.model_max_length = options.get("model_max_length") or (positions - left_out if positions else unknown())
         if self.family in ("t5", "mt5"):
@@ -145,6 +147,10 @@ class StandInTokenizer:
 
     encode_plus = batch_encode_plus = prepare_for_model = __call__
 
+    def tokenize(self, *args: Any, **options: Any) -> List[str]:
+        """The tokens of a text."""
+        return UnknownNames("token")
+
     def encode(self, text: Any = None, text_pair: Any = None, *args: Any, **options: Any) -> Any:
         """The ids of a text."""
         return self(text, text_pair, *args, **options)["input_ids"]
@@ -192,6 +198,8 @@ class StandInTokenizer:
 
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
         """A number for each token."""
+        if isinstance(tokens, UnknownNames) or stand_ins.is_absent(tokens):
+            return [unknown()] * unknown_sizes.count()
         return [unknown() for _ in tokens] if isinstance(tokens, (list, tuple)) else unknown()
 
     def get_vocab(self) -> Dict[str, int]:

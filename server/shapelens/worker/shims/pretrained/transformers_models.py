@@ -65,8 +65,8 @@ def _from_pretrained(cls: Any, /, name: Any = None, *args: Any, config: Any = No
         config = copy.deepcopy(config)
     attention = kwargs.pop("attn_implementation", None)
     kwargs.pop("experts_implementation", None)
-    if attention in ("eager", "sdpa"):
-        config._attn_implementation = attention
+    if attention != "sdpa":  # The others give what attention there was, whoever asks for it; that makes no difference to any other shape.
+        config._attn_implementation = "eager"
     model = _built(cls, config, args, kwargs, _dtype_of(dtype, config))
     model.eval()
     if not is_known:
