@@ -1,4 +1,4 @@
-"""Files: what the file's author reads is looked for next_to_script the file too, and what is written goes to a scratch file."""
+"""Files: what the file's author reads is looked for next to the file too, and what is written goes to a scratch file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from types import FrameType
 from typing import Any, Callable, List
 
 from ..loading.missing_packages import guarded_lines
+from ..unknown import unknown_sizes
 from .compilers import Replacement
 from .data_sets import absences
 
-# A text in the place of one that is not there: its characters are those of an ordinary text.
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,;:!?'-\n"
-
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,;:!?'-"  # before those of other scripts
+IN_A_LINE = 5  # letters, but for the first line
 
 made_up: List[str] = []  # texts that were made up in this process: sizes and indices that follow from them are no ground for an error
 TEXTS = (".txt", ".text")
@@ -47,6 +47,15 @@ class MissingBytes(MissingText):
     readinto = MissingText.read
 
 
+def _text() -> str:
+    """A text in the place of one that is not there: nobody knows how many letters and lines it has."""
+    count = unknown_sizes.count()
+    unknown_sizes.state.text = True
+    letters = LETTERS + "".join([chr(0x4E00 + number) for number in range(count - len(LETTERS))])
+    lines = [(letters * 2)[start : start + IN_A_LINE] for start in range(1, count)]
+    return "\n".join([letters, *lines])
+
+
 def _expects_failure(frame: FrameType) -> bool:
     """Whether the code that opens a file catches that the file is not there."""
     text = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
@@ -68,9 +77,9 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
             if "b" in mode or not str(file).endswith(TEXTS):
                 absences.say("%s is not there: what it holds is unknown" % (file,))
                 return MissingBytes(error) if "b" in mode else MissingText(error)
-            absences.say("%s is not there: sizes that follow from it are those of a text of %d different characters" % (file, len(LETTERS)))
+            absences.say("%s is not there: what it holds is unknown" % (file,))
             made_up.append(str(file))
-            return io.StringIO(LETTERS * 100)
+            return io.StringIO(_text())
         except PermissionError:
             if not any(letter in mode for letter in "wax+"):
                 raise

@@ -16,6 +16,14 @@ PRODUCT = 1 << 34  # No size of a model is as large: it is a product of unknown 
 COUNT = 1_129  # of what is listed in the place of an unknown number of things: a prime that no model has among its sizes
 A_FEW_MORE = 6  # that a vocabulary has for padding, unknown words and the like
 LETTERS = 6 * COUNT - 1  # of a text of that many words, each of five letters
+# Letters of a text of so many lines that is made up (shims/file_access.py), and of what is customarily split off for training and tests.
+LETTERS_OF_TEXT = 7 * COUNT - 6
+OF_TEXT = frozenset(
+    whole + extra
+    for share in (10, 9, 8, 2, 1)
+    for whole in (share * LETTERS_OF_TEXT // 10, share * COUNT // 10 * 6, share * COUNT // 10 * 6 + COUNT - 5)
+    for extra in range(-3, 5)
+)
 STAND_INS: Set[type] = set()  # the types of what stands in for a value of which nothing is known; as a size it is unknown
 OWN_SIZES = "_shapelens_unsure"  # an attribute of classes whose models have sizes that nobody knows
 NEAR = 4096  # that padding and kernels add to it or take away
@@ -27,6 +35,7 @@ class UnknownsOfExample:
     def __init__(self) -> None:
         self.lasting = False  # whether a definition holds an unknown size, so that each example may meet it
         self.met = False  # whether there was an unknown size; until there is, no number is taken for one
+        self.text = False  # whether a text was made up
         self.other_path = False
         self.cut = False  # whether a loop over an unknown number of things ended early: what it gathered is of unknown length
         self.ended_early = 0  # how many iterators have ended before their last item, as all of their items are alike
@@ -78,6 +87,8 @@ def is_unknown(number: Any) -> bool:
     if type(number) is UnknownInt:
         return True
     if state.met and isinstance(number, int) and (COUNT <= number <= COUNT + A_FEW_MORE or number == LETTERS):
+        return True
+    if state.text and isinstance(number, int) and number in OF_TEXT:
         return True
     if not state.met or not isinstance(number, int) or number < SIZE // LARGEST_DIVISOR - NEAR:
         return False

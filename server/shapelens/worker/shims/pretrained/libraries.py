@@ -14,6 +14,7 @@ IN_LIBRARY: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "huggingface_hub.file_download": hub.file_download,
     "huggingface_hub.hf_api": hub.api,
     "huggingface_hub._login": hub.login,
+    "transformers.configuration_utils": transformers_models.configurations,
     "transformers.modeling_utils": transformers_models.modeling,
     "transformers.models.auto.modeling_auto": transformers_models.auto_models,
     "transformers.models.auto.configuration_auto": transformers_models.auto_config,

@@ -116,6 +116,24 @@ def _built(cls: Any, config: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any],
         torch.set_default_dtype(before)
 
 
+def configurations(module: ModuleType) -> List[Replacement]:
+    """The replacements in `transformers.configuration_utils`: labels out of data that is not here are of unknown number."""
+    owner = module.__dict__.get("PreTrainedConfig") or module.PretrainedConfig
+    held = owner.__dict__.get("num_labels")
+    if not isinstance(held, property) or held.fget is None or held.fset is None:
+        return []
+    get, put = held.fget, held.fset
+
+    def count(config: Any) -> Any:
+        known = get(config)
+        return unknown_sizes.count() if known == 0 else known
+
+    def set_count(config: Any, labels: Any) -> None:
+        put(config, unknown_sizes.count() if labels == 0 or unknown_sizes.is_unknown(labels) else labels)
+
+    return [(owner, "num_labels", property(count, set_count))]
+
+
 # --- Auto classes ---
 
 
