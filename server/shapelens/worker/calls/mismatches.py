@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Tuple
 import torch
 
 from ...protocol import Mismatch, Span, Trace
-from ..meta.mode import NEEDS_DATA, FailedTorchCall, MetaMode
+from ..meta.mode import FailedTorchCall, MetaMode, needs_data
 from ..sandbox.exceptions import message_of, traceback_of
 from ..trace import gradient_paths, provenance
 from ..trace.frames import Frames
@@ -85,7 +85,7 @@ def one_line(error: BaseException, limit: int = 500) -> str:
 def code_of(error: BaseException, failure: Optional[FailedTorchCall]) -> str:
     """The finding's code; "exception" for anything that is not torch's complaint."""
     text = message_of(error)
-    if NEEDS_DATA.search(text):
+    if needs_data(error):
         return "data-dependent"
     ours = failure is not None and failure.error is error
     if ours and failure is not None and failure.operation == "scaled_dot_product_attention" and "dtype" not in text:

@@ -13,7 +13,7 @@ import torch
 
 from ...protocol import Mismatch
 from ..meta import expected_shapes, op_cache
-from ..meta.mode import NEEDS_DATA, FailedTorchCall, MetaMode, NotRecovered, made
+from ..meta.mode import FailedTorchCall, MetaMode, NotRecovered, made, needs_data
 from ..sandbox.exceptions import message_of, traceback_of
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
@@ -204,7 +204,7 @@ def _is_given_absent(args: Args, kwargs: Kwargs) -> bool:
 
 def is_unable(error: Exception) -> bool:
     """Whether an operation failed only as there are no data."""
-    return isinstance(error, NotImplementedError) or NEEDS_DATA.search(message_of(error)) is not None
+    return isinstance(error, NotImplementedError) or needs_data(error)
 
 
 def is_vague(tensor: Tensor) -> bool:

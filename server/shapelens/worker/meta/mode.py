@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..sandbox.exceptions import message_of
 from ..torch_calls import changed_tensor
 from ..trace import provenance
 from ..trace.remarks import WATCHED, Remarks
@@ -54,9 +55,17 @@ SPECIAL: Dict[Any, Callable[..., Any]] = {}
 NEEDS_DATA = re.compile(
     r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|device meta"
     r"|Cannot copy out of meta|aten::\S+ .* 'Meta' backend|incompatible tensor type"
-    r"|Storage size calculation overflowed|integer multiplication overflow"  # of several unknown sizes
     r"|'NestedIntNode' object has no attribute"  # a calculation with the size of a ragged tensor
 )
+
+
+OVERFLOWS = re.compile(r"Storage size calculation overflowed|integer multiplication overflow")
+
+
+def needs_data(error: BaseException) -> bool:
+    """Whether an exception says that real data would be needed, or is of several sizes that only data has."""
+    text = message_of(error)
+    return NEEDS_DATA.search(text) is not None or (unknown_sizes.state.met and OVERFLOWS.search(text) is not None)
 
 
 class NotRecovered(Exception):
@@ -111,7 +120,7 @@ class MetaMode(TorchFunctionMode):
                     result = func(*args, **kwargs) if key is None else op_cache.call(key, func, args, kwargs)
         except Exception as raised:
             error: Exception = raised
-            if NEEDS_DATA.search(str(raised)):
+            if needs_data(raised):
                 numbers = with_numbers(args)
                 if numbers is not None:
                     return self.__torch_function__(func, types, numbers, kwargs)
@@ -122,7 +131,7 @@ class MetaMode(TorchFunctionMode):
                 opinion is not None
                 and opinion.error is not None
                 and not isinstance(raised, NotImplementedError)
-                and not NEEDS_DATA.search(str(raised))
+                and not needs_data(raised)
             ):
                 error = opinion.error
             if not self.inside_layer and (self.failure is None or self.failure.error is not error):
