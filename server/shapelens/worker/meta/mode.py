@@ -28,6 +28,7 @@ Tensor = torch.Tensor
 META = torch.device("meta")
 CPU = torch.device("cpu")
 ALL = 1 << 20  # of the tensors in a list
+MOST_REAL = 1 << 24  # elements of what is computed from constants alone
 
 Args = Tuple[Any, ...]
 Kwargs = Dict[str, Any]
@@ -182,20 +183,32 @@ def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args
     """The arguments with all tensors on the meta device, if any of them is there; as they are otherwise."""
     with _plainly():
         real = meta = unusual = False
+        elements = 1  # that an outer product of the constants would have
         for tensor in provenance.tensors_in((args, kwargs), 64):
             if tensor.is_meta:
                 meta = True
             else:
                 real = True
+                elements *= max(tensor.numel(), 1)
             unusual = unusual or tensor.dtype is not torch.float32
         if unusual and meta:
             eager_checks.dtypes_go_together(func, args, kwargs)
         if not (real and meta):
-            return args, kwargs
+            return (args, kwargs) if meta or elements <= MOST_REAL or not _grows(func, args, kwargs) else (to_meta(args), to_meta(kwargs))
         changed = changed_tensor(func, args, kwargs)
         if changed is not None and not changed.is_meta:
             become_meta(changed)
         return to_meta(args), to_meta(kwargs)
+
+
+def _grows(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
+    """Whether constants are broadcast to more elements than they may have: positions of a long text against each other."""
+    shapes = [tensor.shape for tensor in provenance.tensors_in((args, kwargs), 8)]
+    try:
+        count = torch.broadcast_shapes(*shapes).numel()  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        return False
+    return count > MOST_REAL and all(count > shape.numel() for shape in shapes) and changed_tensor(func, args, kwargs) is None
 
 
 def spread(given: Any, result: Any) -> None:
