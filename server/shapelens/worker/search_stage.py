@@ -17,6 +17,7 @@ from .search.finder import Finder
 from .search.trials.doubtful_examples import is_one_mistake
 from .search.trials.trace_marks import Marks
 from .search.trials.trial import TrialRunner, sources_first
+from .search.usages.project_settings import Current, ProjectSettings
 
 LONGEST_RUN = 2.0  # seconds that an example which was found may run, past its mismatches
 
@@ -58,6 +59,7 @@ class _SearchStage:
         run = runner.run
         self._runner, self._evaluated = runner, evaluated
         self._trial_runner = TrialRunner(runner, runner.names, search.seconds)
+        Current.settings = ProjectSettings(run.file, run.root)
         self._finder = Finder(self._trial_runner, runner.names, run.file, run.text, search, self._text_of)
         self._finder.given = {request.target for request in run.examples}
         self._finder.shows = bool(runner.trace.observations)

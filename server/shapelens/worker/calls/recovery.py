@@ -14,7 +14,7 @@ import torch
 from ...protocol import Mismatch
 from ..meta import expected_shapes, op_cache
 from ..meta.mode import FailedTorchCall, MetaMode, NotRecovered, made, needs_data
-from ..sandbox.exceptions import message_of, traceback_of
+from ..sandbox.exceptions import traceback_of
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in

@@ -128,12 +128,7 @@ class MetaMode(TorchFunctionMode):
             opinion = second_opinion.ask(func, *given) if func not in GRADIENTS else None
             if opinion is not None and opinion.error is None and opinion.result is not NotImplemented:
                 return self._accepted(func, args, kwargs, opinion.result)
-            if (
-                opinion is not None
-                and opinion.error is not None
-                and not isinstance(raised, NotImplementedError)
-                and not needs_data(raised)
-            ):
+            if opinion is not None and opinion.error is not None and not isinstance(raised, NotImplementedError) and not needs_data(raised):
                 error = opinion.error
             if not self.inside_layer and (self.failure is None or self.failure.error is not error):
                 self.failure = FailedTorchCall(getattr(func, "__name__", ""), list(provenance.tensors_in([args, kwargs])), error)

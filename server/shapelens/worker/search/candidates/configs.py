@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Optional, Protocol, Tuple
+from typing import Any, Dict, List, Optional, Protocol
 
 import torch
 
 from ...loading.definitions import is_main_block
 from ..code.uses import Uses
+from ..usages.project_settings import Current, argument_defaults
 from .annotated_kinds import NOTHING, AnnotatedKind
 from .document_scope import DocumentScope
 from .name_priors import words
@@ -119,39 +120,20 @@ class Configs:
         return "%s(%s)" % (READS_BOTH_WAYS if keys else "SimpleNamespace", inner)
 
     def part(self, name: str, uses: Uses, depth: int) -> str:
-        """A value for one setting. What the document's own command line has as its default wins."""
-        if name in self.defaults():
-            value = self.defaults()[name]
-            if isinstance(value, int) and not isinstance(value, bool):
-                return self.values.size(name, value)
-            return repr(value)
-        return self.values.values(name, NOTHING, uses, "", depth + 1)[0]
+        """A value for one setting. What the command line of the document, or of its project, has as its default wins."""
+        value = self.defaults().get(name)
+        if value is None and not uses.parts:
+            value = Current.settings.get(name)
+            value = value if _is_plain(value) and not (type(value) is int and value <= 0) else None
+        if value is None:
+            return self.values.values(name, NOTHING, uses, "", depth + 1)[0]
+        return self.values.size(name, value) if type(value) is int else repr(value)
 
     def defaults(self) -> Dict[str, Any]:
         """The defaults of `add_argument` calls in the document."""
         if self._defaults is None:
-            self._defaults = dict(_argument_defaults(self.values.scope.tree))
+            self._defaults = dict(argument_defaults(self.values.scope.tree))
         return self._defaults
-
-
-def _argument_defaults(tree: ast.Module) -> List[Tuple[str, Any]]:
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
-            given = {keyword.arg: keyword.value for keyword in node.keywords}
-            flags = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-            dest = given.get("dest")
-            name = str(dest.value) if isinstance(dest, ast.Constant) else max(flags, key=len).lstrip("-").replace("-", "_") if flags else ""
-            action = given.get("action")
-            try:
-                value = ast.literal_eval(given["default"]) if "default" in given else None
-            except (ValueError, TypeError):
-                continue
-            if value is None and isinstance(action, ast.Constant) and action.value in ("store_true", "store_false"):
-                value = action.value == "store_false"
-            if value is not None and name:
-                found.append((name, value))
-    return found
 
 
 def _is_plain(value: Any) -> bool:
