@@ -11,7 +11,7 @@ A fixture is a Python file with its expectations in comments at line ends:
 
 All hints and findings of the file have to be there, and no others. Every fix is applied, and the result run again: the finding has to be
 gone, and no new one may have come. What runs is the file without these comments. `x.expected.py` holds the expectations of `x.py`, for
-files that are to be shown without them.
+files that are to be shown without them, or of the cells of `x.ipynb`.
 
 `python tests/fixtures.py FILE...` prints how the files differ from what ShapeLens says.
 """
@@ -31,6 +31,7 @@ from shapelens.analysis.display.hovers import hover
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.batch import Analysed, Batch
+from shapelens.notebooks import SUFFIX
 from shapelens.source.module import Module
 from shapelens.source.position_map import apply
 from shapelens.source.positions import Position, Span
@@ -87,16 +88,18 @@ async def check(batch: Batch, name: str) -> None:
     path = FOLDER / name
     text, expected = read(path)
     shown = path.with_name(path.name.replace(".expected.py", ".py"))
-    if shown != path:
-        assert shown.read_bytes().decode() == text, f"{shown.name} is not {path.name} without its comments"
-    said = await batch.analyse(shown, text)
+    if shown != path and not shown.exists():
+        shown = shown.with_suffix(SUFFIX)
+    content = shown.read_bytes().decode() if shown != path else text
+    said = await batch.analyse(shown, content)
+    assert said.source == text, f"{shown.name} is not {path.name} without its comments"
     old, new = path.read_bytes().decode(), annotated(text, expected, said)
     assert expected, f"{name} expects nothing"
     assert old == new, "\n" + "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), "expected", "said", lineterm=""))
     for finding in said.findings:
         for fix in [finding.fix, *finding.alternatives]:
             if fix is not None:
-                await _check_fix(batch, shown, text, said, finding, fix)
+                await _check_fix(batch, shown, said.module.text, said, finding, fix)
 
 
 def annotated(text: str, expected: dict[int, Expected], said: Analysed) -> str:
@@ -156,7 +159,8 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
         before = text if fix.file == str(path) else fixed.read_bytes().decode()
         fixed.write_bytes(apply(before, fix.edits).encode())
         changed = fixed.read_bytes().decode() if fix.file == str(path) else text
-        left = await batch.analyse(copy / path.relative_to(project), changed, fixes=False)
+        run = copy / path.relative_to(project)
+        left = await batch.analyse(run.with_suffix(".py") if run.suffix == SUFFIX else run, changed, fixes=False)
     # The words of another finding may change with the sizes that the fix changes.
     others = [(found.code, found.span.line) for found in said.findings if found is not finding]
     surplus = [found.message for found in left.findings if (found.code, found.span.line) not in others]

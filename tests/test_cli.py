@@ -28,6 +28,7 @@ from shapelens.worker.sandbox import kernel_boundary
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "fixtures" / "recipe" / "recipe.py"
 WRONG = ROOT / "fixtures" / "recipe" / "wrong_in_features.py"
+NOTEBOOK = ROOT / "fixtures" / "notebooks" / "mistakes.ipynb"
 SHAPELENS = Path(sys.executable).with_name("shapelens")
 
 ATTENTION = """
@@ -286,7 +287,40 @@ def test_a_file_without_an_example_is_shown_and_says_how_to_get_one(folder: Path
     assert done.stdout.splitlines()[-1].startswith("no example to run: write one above the class, `# shapelens: Net(...)")
 
 
+def test_show_prints_a_notebook_cell_by_cell() -> None:
+    done = run("show", NOTEBOOK)
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    first = lines.index("   │ ── cell 4 ──")
+    assert lines[first + 1].startswith(" 1 │ y = weights.matmul(x) + bias")
+    assert any(line.startswith(" 2 │ %timeit -n 3 still @ still") for line in lines)
+    assert any("cell 5, line 1: the size comes from out_features of Linear" in line for line in lines)
+
+
+async def test_json_says_in_which_cell_something_is(shown: Shown) -> None:
+    said = await shown(NOTEBOOK)
+    (first, *_) = said["observations"]
+    assert (first["cell"], first["cell_line"], first["line"], first["name"]) == (2, 4, 4, "x")
+    found = {each["code"]: each for each in said["findings"]}
+    assert (found["syntax"]["cell"], found["syntax"]["cell_line"]) == (3, 2)
+    assert (found["linear-in-features"]["cell"], found["linear-in-features"]["cell_line"]) == (8, 6)
+    assert {(each["cell"], each["cell_line"]) for each in found["linear-in-features"]["related"]} == {(5, 1), (8, 8), (8, 9)}
+
+
 # --- check ---
+
+
+def test_check_says_in_which_cell_of_a_notebook_something_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "cells.ipynb").write_text(NOTEBOOK.read_text())
+    (tmp_path / "torch.ipynb").write_text("no notebook, but about torch")
+    done = run("check", ".", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    *findings, closing = done.stdout.splitlines()
+    assert findings[0] == "cells.ipynb: cell 3, line 2, column 21: error syntax: '(' was never closed"
+    assert findings[1].startswith("cells.ipynb: cell 5, line 3, column 9: error matmul: ")
+    assert closing.startswith("1 file checked: 5 errors")
+    refused = run("check", "torch.ipynb", cwd=tmp_path)
+    assert (refused.returncode, refused.stderr) == (2, "shapelens: torch.ipynb is no notebook\n")
 
 
 def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) -> None:

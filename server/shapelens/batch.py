@@ -21,13 +21,15 @@ from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.programs import is_program
 from shapelens.examples.settings import Settings
+from shapelens.notebooks import SUFFIX
 from shapelens.project_scope import ProjectScope, project_root
 from shapelens.regular_files import read_regular
 from shapelens.repair import search
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
 from shapelens.runner.worker_state import StartFailure
-from shapelens.source.module import Module, parse
+from shapelens.source.module import Module, SyntaxProblem, parse
+from shapelens.source.notebook_cells import NotebookCells, read_cells
 
 # Nobody types meanwhile, so there is time to try what is less likely.
 SEARCH_SECONDS = 10.0
@@ -60,6 +62,7 @@ class Analysed:
     trace: protocol.Trace
     hints: list[Hint] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    source: str = ""  # the text as its author sees it: of a notebook, also what only IPython understands; line by line that of `module`
     read: set[str] = field(default_factory=set)  # files, by absolute path, that its runs depended on
     complete: bool = True  # each run came to an end that it will come to again
 
@@ -145,6 +148,7 @@ class Batch:
         """
         self._read, self._complete = set(), True
         analysed = await self._analyse(path, text, examples or [], only, importers=importers, fixes=fixes and not brief, brief=brief)
+        analysed.findings.sort(key=lambda finding: finding.span.start)
         analysed.read, analysed.complete = self._read, self._complete
         return analysed
 
@@ -153,11 +157,13 @@ class Batch:
     ) -> Analysed:
         file = str(path.absolute())
         settings = self.scope.settings(path.absolute().parent)
-        module = parse(text)
+        source = _source(path, text)
+        module, text = source.module, source.module.text
         choice = choose(module, file, settings, examples)
         if only is not None and not examples:
             choice.examples[:] = [example for example in choice.examples if example.target == only]
-        analysed = Analysed(file, module, settings, choice, protocol.Trace(file), findings=_of_text(file, module, choice))
+        analysed = Analysed(file, module, settings, choice, protocol.Trace(file), source=source.source)
+        analysed.findings = _of_text(file, source.problems, choice)
         if module.errors:
             return analysed
         lacking = [] if examples else [name for name in without_example(module, choice) if only in (None, name, name.rpartition(".")[2])]
@@ -183,7 +189,7 @@ class Batch:
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
             found = findings(module, analysed.trace, settings, _parsed)
-            if fixes and not analysed.findings:
+            if fixes and all(finding.code == "syntax" for finding in analysed.findings):
                 # What other files' examples show cannot be run by their number.
                 document = search.FileToMend(file, module, settings, 0 if views or program else len(own.examples), found, _parsed)
                 attempts = self._attempts(analysed, own, from_importers=bool(views), program=program)
@@ -295,10 +301,20 @@ class Batch:
         return newest, finished
 
 
-def _of_text(file: str, module: Module, choice: Choice) -> list[Finding]:
+def _source(path: Path, content: str) -> NotebookCells:
+    """A file's module, and what does not parse. Raises Unreadable for a notebook that is none."""
+    if path.suffix != SUFFIX:
+        module = parse(content)
+        return NotebookCells(module, module.errors, content)
+    cells = read_cells(content)
+    if cells is None:
+        raise Unreadable(f"{path} is no notebook")
+    return cells
+
+
+def _of_text(file: str, problems: Sequence[SyntaxProblem], choice: Choice) -> list[Finding]:
     """What is wrong before anything runs."""
-    problems = [Finding("syntax", "error", problem.message, problem.span, file) for problem in module.errors]
-    return problems + example_problems(file, choice)
+    return [Finding("syntax", "error", each.message, each.span, file) for each in problems] + example_problems(file, choice)
 
 
 def _parsed(file: str) -> Module | None:

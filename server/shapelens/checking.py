@@ -16,6 +16,7 @@ from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
 from shapelens.examples.importing_files import ImportingFiles
+from shapelens.notebooks import SUFFIX, is_notebook
 from shapelens.project_scope import ProjectScope, project_root
 from shapelens.source.module import Module
 from shapelens.source.positions import Span
@@ -72,6 +73,8 @@ class CheckedFinding:
     scope: str = ""
     related: list[RelatedPlace] = field(default_factory=list)
     fix: CheckedFix | None = None
+    cell: int | None = None  # of a notebook, by its number; the line is one of all of its cells, this one that of the cell:
+    cell_line: int | None = None
 
 
 @dataclass
@@ -239,6 +242,8 @@ def _text_of(path: Path, named: bool) -> str | None:
         if named:
             raise
         return None
+    if path.suffix == SUFFIX and not is_notebook(text) and not named:
+        return None
     return text if named or "torch" in text or "shapelens:" in text else None
 
 
@@ -259,7 +264,9 @@ def _finding(module: Module, finding: Finding) -> CheckedFinding:
         " ".join(finding.message.split()),
         module.scope_at(finding.span.start),
         [RelatedPlace(each.file or finding.file, *_place(each.span), each.message) for each in finding.related],
-        _fix(finding.fix) if finding.fix is not None else None,
+        # What is written to a file is Python; the file of a notebook is none.
+        _fix(finding.fix) if finding.fix is not None and not finding.fix.file.endswith(SUFFIX) else None,
+        *(module.notebook.locate(finding.span.line) if module.notebook is not None else ()),
     )
 
 

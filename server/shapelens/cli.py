@@ -99,7 +99,9 @@ def options(
 
 @app.command()
 def show(
-    file: Annotated[str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file, or one class of it.", show_default=False)],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file or notebook, or one class of it.", show_default=False)
+    ],
     example: Annotated[
         list[str] | None,
         typer.Option("--example", "-e", metavar="EXPR", help="Run this, not the file's own examples; may be repeated.", show_default=False),
@@ -137,7 +139,9 @@ def _sizes(given: list[str] | None, batch: int | None) -> dict[str, int]:
 
 @app.command()
 def summary(
-    file: Annotated[str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file, or one class of it.", show_default=False)],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file or notebook, or one class of it.", show_default=False)
+    ],
     example: Annotated[
         list[str] | None, typer.Option("--example", "-e", metavar="EXPR", help="Run this, not the file's own examples.", show_default=False)
     ] = None,

@@ -13,7 +13,7 @@ import bisect
 import json
 import keyword
 import re
-from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 SUFFIX = ".ipynb"
 UNKNOWN = "__shapelens_unknown__"  # in the text: a value of which nothing is known
@@ -72,13 +72,13 @@ def parses(text: str) -> bool:
     return True
 
 
-def read(content: str, is_python: Callable[[str], bool] = parses) -> Optional[Notebook]:
-    """The notebook that a file's content is; None where it is none, or has no Python. `is_python`: whether a text parses."""
+def read(content: str) -> Optional[Notebook]:
+    """The notebook that a file's content is; None where it is none, or has no Python."""
     cells = cells_of(content)
     if not cells:
         return None
     pieces = [as_python(cell.source) for cell in cells]
-    pieces = [piece if is_python(piece) else left_out(cell.source) for piece, cell in zip(pieces, cells)]
+    pieces = [piece if parses(piece) else left_out(cell.source) for piece, cell in zip(pieces, cells)]
     return joined(pieces, [cell.number for cell in cells])
 
 
@@ -102,6 +102,15 @@ def cells_of(content: str) -> List[Cell]:
         return [Cell(number, _source(cell)) for number, cell in enumerate(cells, 1) if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         return []
+
+
+def is_notebook(content: str) -> bool:
+    """Whether a file's content is a notebook, of whatever language."""
+    try:
+        notebook = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(notebook, dict) and ("cells" in notebook or "worksheets" in notebook)
 
 
 def _language(metadata: Any) -> str:

@@ -28,7 +28,9 @@ export class AnnotatedFiles implements vscode.TextDocumentContentProvider, vscod
     /** Open the annotated text of a document, in a tab next to it: the margin needs the width. */
     async show(source: vscode.Uri): Promise<void> {
         const { dir, name, ext } = path.posix.parse(source.path);
-        const uri = source.with({ scheme: SCHEME, authority: '', path: path.posix.join('/', dir, `${name} (shapes)${ext || '.py'}`), query: source.toString() });
+        // What is shown of a notebook is its code.
+        const annotated = `${name} (shapes)${ext === '.ipynb' ? '.py' : ext || '.py'}`;
+        const uri = source.with({ scheme: SCHEME, authority: '', path: path.posix.join('/', dir, annotated), query: source.toString(), fragment: '' });
         const document = await vscode.workspace.openTextDocument(uri);
         // What was shown before may be older than the last run.
         this.changed.fire(uri);

@@ -37,6 +37,7 @@ const LOOKS: Record<State, { icon: string; busy: boolean; severity: vscode.Langu
 export const PYTHON_DOCUMENTS: vscode.DocumentFilter[] = [
     { language: 'python', scheme: 'file' },
     { language: 'python', scheme: 'untitled' },
+    { language: 'python', scheme: 'vscode-notebook-cell' },
 ];
 
 export class Status implements vscode.Disposable {

@@ -25,12 +25,15 @@ _WORDS = {
 
 def evidence_text(evidence: str, where: str = "", module: Module | None = None) -> str:
     """`inferred`, `from test()`, `from line 88` (of the module); `from the directive` for one that was given."""
-    line = _LINE.match(where)
-    if line is not None and module is not None:
-        where = module.line_name(int(line[1]))
     if where and evidence not in ("directive", "settings", "command line", "inferred"):
-        return f"from {where}"
+        return f"from {where_text(where, module)}"
     return _WORDS.get(evidence, evidence)
+
+
+def where_text(where: str, module: Module | None) -> str:
+    """Where an example was found, for someone who looks at the module: `line 88`, `cell 3, line 2`, `train.py:40`."""
+    line = _LINE.match(where)
+    return module.line_name(int(line[1])) if line is not None and module is not None else where
 
 
 def fits_nothing(run: ExampleRun) -> bool:

@@ -20,6 +20,7 @@ from shapelens.commands.changed_files import changed_since, with_importing
 from shapelens.commands.fixing import Fixes
 from shapelens.commands.known_findings import KnownFindings
 from shapelens.examples.importing_files import is_skipped
+from shapelens.notebooks import SUFFIX
 from shapelens.project_scope import ProjectScope
 from shapelens.report.findings import github, gitlab, json_document, junit, sarif
 from shapelens.report.findings.report import Report, reported, shown_path
@@ -189,7 +190,7 @@ def _show_path(progress: Progress, task: TaskID, path: Path) -> None:
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
-    """The Python files of the paths, each once, in order; with each whether it was named itself (rather than its folder)."""
+    """The Python files and notebooks of the paths, each once, in order; with each whether it was named itself (rather than its folder)."""
     seen: set[Path] = set()
     for path in paths:
         for file in _below(path) if path.is_dir() else [path]:
@@ -201,4 +202,4 @@ def files_of(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
 def _below(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not is_skipped(Path(place, name)))
-        yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
+        yield from (Path(place, name) for name in sorted(files) if name.endswith((".py", SUFFIX)))

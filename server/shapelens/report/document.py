@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from shapelens.analysis.evidence import where_text
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.shapes import has_tensor, shape_text
@@ -32,7 +33,7 @@ def document(analysed: Analysed) -> dict[str, Any]:
         "file": analysed.path,
         "examples": _examples(analysed),
         "observations": list(_observations(analysed)),
-        "findings": [_finding(finding) for finding in analysed.findings],
+        "findings": [_finding(analysed, finding) for finding in analysed.findings],
     }
 
 
@@ -43,7 +44,7 @@ def _examples(analysed: Analysed) -> list[dict[str, Any]]:
             "class": run.target,
             "expression": run.expression,
             "evidence": _evidence(analysed, run) or evidence.get((run.target, run.expression), ""),
-            "where": Path(run.file).name if run.file not in ("", analysed.path) else run.where,
+            "where": Path(run.file).name if run.file not in ("", analysed.path) else where_text(run.where, analysed.module),
             "doubtful": run.doubtful,
             "others": [{"expression": each.expression, "evidence": each.evidence, "where": each.where} for each in run.others],
             "dims": run.dims,
@@ -69,7 +70,7 @@ def _observations(analysed: Analysed) -> Iterator[dict[str, Any]]:
     layers = ((lines.span_from_bytes(layer.span), _of_layer(layer)) for layer in _constructed_here(trace) if layer.span is not None)
     for span, seen in sorted(itertools.chain(layers, values), key=lambda pair: (pair[0].line, pair[0].column)):
         if seen["shapes"]:
-            yield {**_place(span), **seen}
+            yield {**_place(analysed, span), **seen}
 
 
 def _constructed_here(trace: Trace) -> Iterable[LayerSeen]:
@@ -118,20 +119,29 @@ def _tensors(value: Value) -> Iterator[Value]:
 # --- findings ---
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(analysed: Analysed, finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
         "severity": finding.severity,
         "message": finding.message,
-        **_place(finding.span),
-        "related": [{"file": each.file or finding.file, **_place(each.span), "message": each.message} for each in finding.related],
-        "fix": _fix(finding.fix) if finding.fix is not None else None,
+        **_place(analysed, finding.span),
+        "related": [
+            {"file": each.file or finding.file, **_place(analysed, each.span, each.file), "message": each.message}
+            for each in finding.related
+        ],
+        "fix": _fix(analysed, finding.fix) if finding.fix is not None else None,
     }
 
 
-def _fix(fix: Fix) -> dict[str, Any]:
-    return {"title": fix.title, "file": fix.file, "edits": [{**_place(edit.span), "new_text": edit.new_text} for edit in fix.edits]}
+def _fix(analysed: Analysed, fix: Fix) -> dict[str, Any]:
+    edits = [{**_place(analysed, edit.span, fix.file), "new_text": edit.new_text} for edit in fix.edits]
+    return {"title": fix.title, "file": fix.file, "edits": edits}
 
 
-def _place(span: Span) -> dict[str, int]:
-    return {"line": span.line, "column": span.column, "end_line": span.end_line, "end_column": span.end_column}
+def _place(analysed: Analysed, span: Span, file: str | None = None) -> dict[str, int]:
+    """A span of the analysed file or of another one. One in a notebook, which never leaves its cell, also by that."""
+    place = {"line": span.line, "column": span.column, "end_line": span.end_line, "end_column": span.end_column}
+    notebook = analysed.module.notebook
+    if notebook is not None and file in (None, analysed.path):
+        place["cell"], place["cell_line"] = notebook.locate(span.line)
+    return place

@@ -17,6 +17,7 @@ from shapelens.analysis.findings.findings import Finding
 from shapelens.batch import Analysed
 from shapelens.report.layout import Row, row
 from shapelens.source.module import Module
+from shapelens.source.positions import Lines
 
 GAP = 2  # cells between the source and its hint
 WIDEST_SOURCE = 100  # where hints are aligned when there is no terminal whose width says it
@@ -33,7 +34,7 @@ class Listing:
     def __init__(self, analysed: Analysed, console: Console) -> None:
         self.analysed = analysed
         self.console = console
-        lines = analysed.module.lines
+        lines = Lines(analysed.source) if analysed.module.notebook is not None else analysed.module.lines
         # The empty line after the last line end is no line to a reader.
         self.numbers = range(1, max(lines.count - (lines.line(lines.count) == ""), 1) + 1)
         self.gutter = len(str(max(self.numbers, default=1))) + 3  # "  9 │ "
@@ -56,7 +57,10 @@ class Listing:
         for lens in lenses(self.analysed.module, self.analysed.choice.examples, self.analysed.trace):
             if lens.action == "set":  # The others only offer something to click on.
                 above[lens.span.line].append(lens)
+        notebook = self.analysed.module.notebook
         for number, source in zip(self.numbers, highlighted, strict=False):
+            if notebook is not None and number in notebook.firsts:
+                self._line("", Text(f"── cell {notebook.locate(number)[0]} ──", style="dim"))
             for lens in above[number]:
                 indent = self.rows[number].text[: len(self.rows[number].text) - len(self.rows[number].text.lstrip())]
                 self._line("", Text(f"{indent}▸ {lens.title}", style="dim italic"))
@@ -74,16 +78,18 @@ class Listing:
 
     def _source(self, number: int, source: Text) -> None:
         label = self.hints.get(number)
+        notebook = self.analysed.module.notebook
+        shown = str(number if notebook is None else notebook.locate(number)[1])
         if label is None:
-            return self._line(str(number), source)
+            return self._line(shown, source)
         used = self.rows[number].width
         start = max(self.hint_cell, used + GAP)
         hint = Text(label, style=HINT_STYLE)
         if self.width is None or start + hint.cell_len <= self.width:
-            return self._line(str(number), Text.assemble(source, " " * (start - used), hint))
+            return self._line(shown, Text.assemble(source, " " * (start - used), hint))
         if used + GAP + hint.cell_len <= self.width:
-            return self._line(str(number), Text.assemble(source, " " * (self.width - hint.cell_len - used), hint))
-        self._line(str(number), source)
+            return self._line(shown, Text.assemble(source, " " * (self.width - hint.cell_len - used), hint))
+        self._line(shown, source)
         indent = len(self.rows[number].text) - len(self.rows[number].text.lstrip()) + GAP
         for part in _wrapped(label, self.width - indent):
             self._line("", Text(" " * indent + part, style=HINT_STYLE))

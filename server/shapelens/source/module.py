@@ -62,7 +62,9 @@ def parse(text: str, previous: Module | None = None) -> Module:
     """
     if previous is not None and previous.text == text:
         return previous
-    return Module(split(text, previous.statements if previous else None))
+    module = Module(split(text, previous.statements if previous else None))
+    module.notebook = previous.notebook if previous is not None else None
+    return module
 
 
 class Module:

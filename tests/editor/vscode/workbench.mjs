@@ -29,6 +29,8 @@ export async function eventually(what, probe, patience = PATIENCE, seen = () => 
 export class Workbench {
   constructor(page) {
     this.page = page;
+    // Selector of what text is looked for in: the cells of a notebook lie outside of the group that shows it.
+    this.pane = ".editor-group-container.active .editor-instance";
   }
 
   /** Opens an address of CodeServer.url() and waits for the window, and for the file's text if one is named. */
@@ -44,16 +46,28 @@ export class Workbench {
     return workbench;
   }
 
+  /** Opens a notebook of the folder beside what is open, as a person does, and waits for its cells. */
+  async openNotebook(name) {
+    await this.page.keyboard.press("Control+p");
+    const input = this.page.locator(".quick-input-widget:visible input");
+    await input.waitFor({ timeout: 10_000 });
+    await input.fill(name);
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first().click();
+    await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor({ timeout: PATIENCE });
+    this.pane = ".notebookOverlay";
+    await this.page.locator(`${this.pane} .view-line`).first().waitFor({ timeout: PATIENCE });
+  }
+
   // --- text ---
 
   /** The lines on screen from top to bottom, inlay hints included, no-break spaces as spaces. */
   async lines() {
-    return this.page.evaluate(() => {
-      const editor = document.querySelector(".editor-group-container.active .editor-instance") ?? document;
+    return this.page.evaluate((pane) => {
+      const editor = document.querySelector(pane) ?? document;
       const lines = [...editor.querySelectorAll(".view-lines .view-line")];
       lines.sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
       return lines.map((line) => line.textContent.replaceAll("\u00a0", " "));
-    });
+    }, this.pane);
   }
 
   /** Waits for a line that has `code` and, after it, `hint`, and hands it back. */
@@ -65,8 +79,8 @@ export class Workbench {
 
   /** The boxes (CSS pixels) of `text` in the first line on screen that has `code`; of all of `code` if no text is given. */
   async box(code, text = code) {
-    const find = ([code, text]) => {
-      const editor = document.querySelector(".editor-group-container.active .editor-instance") ?? document;
+    const find = ([code, text, pane]) => {
+      const editor = document.querySelector(pane) ?? document;
       for (const line of editor.querySelectorAll(".view-lines .view-line")) {
         const whole = line.textContent.replaceAll("\u00a0", " ");
         const from = whole.indexOf(code);
@@ -92,7 +106,7 @@ export class Workbench {
       }
       return null;
     };
-    return eventually(`${JSON.stringify(text)} on screen`, () => this.page.evaluate(find, [code, text]), 10_000, async () => (await this.lines()).join("\n"));
+    return eventually(`${JSON.stringify(text)} on screen`, () => this.page.evaluate(find, [code, text, this.pane]), 10_000, async () => (await this.lines()).join("\n"));
   }
 
   /** The box of `text` once it stands still: a code lens that comes or goes moves the lines. */
@@ -125,7 +139,7 @@ export class Workbench {
     if (!text) return true;
     await sleep(50);
     const now = await this.box(code, text);
-    const selected = await this.page.locator(".editor-group-container.active .selected-text").all();
+    const selected = await this.page.locator(`${this.pane} .selected-text`).all();
     const boxes = await Promise.all(selected.map((each) => each.boundingBox()));
     return boxes.some((each) => each && Math.abs(each.y - now.y) < now.height / 2 && Math.abs(each.x - now.x) < 4 && Math.abs(each.width - now.width) < 8);
   }
@@ -162,7 +176,7 @@ export class Workbench {
 
   /** Waits until squiggles of this kind ("error", "warning", "info") are there, or gone for count 0, and hands back their boxes. */
   async squiggles(count, kind = "error", patience = PATIENCE) {
-    const squiggles = this.page.locator(`.editor-group-container.active .squiggly-${kind}`);
+    const squiggles = this.page.locator(`${this.pane} .squiggly-${kind}`);
     await eventually(`${count} squiggles (${kind})`, async () => (await squiggles.count()) === count, patience, async () => `${await squiggles.count()} squiggles\n${(await this.lines()).join("\n")}`);
     return Promise.all((await squiggles.all()).map((squiggle) => squiggle.boundingBox()));
   }

@@ -80,7 +80,9 @@ def _one_origin(places: Places, mismatch: Mismatch, origin: Origin) -> str:
         place = places.argument(layer, origin.argument)
         return f"{origin.argument} of {layer_name(layer)}" + (f", {places.words(place)}" if place is not None else "")
     place_of_operation = places.locate(origin.span)
-    where = f" on {places.words(place_of_operation)}" if place_of_operation is not None else ""
+    where = ""
+    if place_of_operation is not None:
+        where = f" {'on' if place_of_operation.module.notebook is None else 'in'} {places.words(place_of_operation)}"
     if origin.layer is not None:
         return f"from {layer_name(places.trace.layers[origin.layer])}{where}"
     verb = _VERBS.get(origin.operation, "")

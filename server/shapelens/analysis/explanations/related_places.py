@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shapelens import protocol
+from shapelens.analysis.evidence import where_text
 from shapelens.analysis.explanations.messages import product
 from shapelens.analysis.layer_arguments import noun
 from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
@@ -83,9 +84,9 @@ def example_call(places: Places, mismatch: Mismatch) -> Iterable[Related]:
         return
     units = noun(places.trace.layers[mismatch.layer], mismatch.argument) if mismatch.layer is not None and mismatch.argument else ""
     if units and mismatch.got is not None and not mismatch.origins:
-        words = f"{run.where} gives {mismatch.got} {units}"
+        words = f"{where_text(run.where, place.module)} gives {mismatch.got} {units}"
     else:
-        words = f"{run.where} calls it so: {run.expression}"
+        words = f"{where_text(run.where, place.module)} calls it so: {run.expression}"
     yield related_place(places, place, words)
 
 

@@ -11,6 +11,7 @@ from shapelens import notebooks
 from shapelens.lsp.documents.document import Change, Document
 from shapelens.lsp.documents.paths import on_disk
 from shapelens.source.module import Module, parse
+from shapelens.source.notebook_cells import read_cells
 from shapelens.source.positions import Lines
 
 logger = logging.getLogger(__name__)
@@ -207,5 +208,5 @@ class NotebookDocument(Document):
 
     def _is_on_disk(self) -> bool:
         content = on_disk(self.path)
-        found = notebooks.read(content, lambda text: not parse(text).errors) if content is not None else None
-        return self.text == (found.text if found is not None else "")
+        found = read_cells(content) if content is not None else None
+        return found is not None and found.module.text == self.text

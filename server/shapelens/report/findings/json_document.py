@@ -41,6 +41,7 @@ def _finding(each: ReportedFinding, start: Path) -> dict[str, Any]:
         "severity": finding.severity,
         "message": finding.message,
         **_place(finding),
+        **({"cell": finding.cell, "cell_line": finding.cell_line} if finding.cell is not None else {}),
         "scope": finding.scope,
         "fingerprint": each.fingerprint,
         "known": each.known,

@@ -14,7 +14,10 @@ from shapelens.report.text import SEVERITY_STYLES, summary
 def print_finding(console: Console, path: Path, finding: CheckedFinding) -> None:
     """`file:line:column: severity code: message`, on one line however long it is."""
     style = SEVERITY_STYLES.get(finding.severity, "bold")
-    console.print(f"{path}:{finding.line}:{finding.column + 1}: ", end="", soft_wrap=True, markup=False)
+    place = f":{finding.line}:{finding.column + 1}"
+    if finding.cell is not None:
+        place = f": cell {finding.cell}, line {finding.cell_line}, column {finding.column + 1}"
+    console.print(f"{path}{place}: ", end="", soft_wrap=True, markup=False)
     console.print(finding.severity, style=style, end=" ", markup=False)
     console.print(f"{finding.code}: {finding.message}", soft_wrap=True, markup=False)
 

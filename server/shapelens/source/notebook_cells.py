@@ -1,0 +1,41 @@
+"""The code cells of a notebook's file, read as one module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapelens import notebooks
+from shapelens.source.module import Module, SyntaxProblem, parse
+from shapelens.source.positions import Span
+
+
+@dataclass(frozen=True)
+class NotebookCells:
+    """The cells as one module, and what was left out of it as it does not parse. source: what stands in them, in the same lines."""
+
+    module: Module
+    problems: list[SyntaxProblem]
+    source: str
+
+
+def read_cells(content: str) -> NotebookCells | None:
+    """The cells of the notebook that a file's content is; None where it is none. One without Python has no text."""
+    if not notebooks.is_notebook(content):
+        return None
+    cells = notebooks.cells_of(content)
+    modules = [parse(notebooks.as_python(cell.source)) for cell in cells]
+    numbers = [cell.number for cell in cells]
+    pieces = [notebooks.left_out(cell.source) if module.errors else module.text for cell, module in zip(cells, modules, strict=True)]
+    joined = notebooks.joined(pieces, numbers)
+    module = parse(joined.text)
+    module.notebook = joined
+    problems = [
+        SyntaxProblem(_moved(problem.span, first - 1), problem.message)
+        for first, cell in zip(joined.firsts, modules, strict=True)
+        for problem in cell.errors
+    ]
+    return NotebookCells(module, problems, notebooks.joined([cell.source for cell in cells], numbers).text)
+
+
+def _moved(span: Span, down: int) -> Span:
+    return Span(span.line + down, span.column, span.end_line + down, span.end_column)
