@@ -215,7 +215,9 @@ def test_what_is_printed_is_printed_once(forking: WorkerProcess, tmp_path: Path)
     before = stages_of(forking, file, text)
     once = forking.output.count("embedded")
     told = stages_of(forking, file, text.replace("nn.Linear(config.width, classes)", "nn.Linear(config.width + 1, classes)"))
-    assert ([each.stage for each in before], [each.stage for each in told]) == (["findings", "named"], ["first", "findings", "named"])
+    # On a busy machine the names of dims are worth a message of their own, which "run" goes before.
+    stages = [[each.stage for each in traces if each.stage != "run"] for traces in (before, told)]
+    assert stages == [["findings", "named"], ["first", "findings", "named"]]
     assert forking.output.count("embedded") == once
 
 
