@@ -92,6 +92,11 @@ def not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
 
     A mismatch counts only where the code is at fault, rather than what stands in for the world around it.
     """
+    # A function that the examples came to need not be called for its own sake.
+    reached = {name for trace in shown for run in trace.examples for name in run.reached or ()}
+    program = _without(
+        program, {number for number, run in enumerate(program.examples) if run.evidence == "inferred" and run.target in reached}
+    )
     known = {seen.span for trace in shown for seen in trace.observations}
     said = {seen.span for trace in shown for seen in trace.mismatches}
     constructed_at = {layer.span for trace in shown for layer in trace.layers if layer.calls}

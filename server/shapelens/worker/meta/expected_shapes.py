@@ -58,6 +58,8 @@ def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optio
     if name in BINARY or name in COMPARE:
         return [broadcast([tensor.shape for tensor in tensors])]
     if name in MATMUL or name == "linear":
+        if not all(isinstance(factor, Tensor) for factor in args[: 3 if "add" in name else 2]):
+            return None  # Of a product with something unknown not even the number of dims is known.
         left, right = factors(name, tensors) if len(tensors) > 1 else (tensors[0],) * 2
         return [_product(left, right.t() if name == "linear" and right.dim() == 2 else right)]
     if name.endswith("_loss") or name in ("cross_entropy", "binary_cross_entropy", "kl_div", "binary_cross_entropy_with_logits"):
