@@ -56,6 +56,7 @@ MESSAGES = [
     Hello(1, "3.9.18", "/usr/bin/python", 42, fork=True, torch=None, error="ImportError: libtorch.so"),
     protocol.Ready(1.25),
     protocol.Loading(7),
+    protocol.Searching(3, "Net"),
     protocol.Replace(),
     protocol.Profiled(
         7,
