@@ -292,7 +292,7 @@ def test_show_prints_a_notebook_cell_by_cell() -> None:
     assert (done.returncode, done.stderr) == (1, "")
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     first = lines.index("   │ ── cell 4 ──")
-    assert lines[first + 1].startswith(" 1 │ y = weights.matmul(x) + bias")
+    assert lines[first + 1].startswith(" 1 │ y = x @ weights + bias")
     assert any(line.startswith(" 2 │ %timeit -n 3 still @ still") for line in lines)
     assert any("cell 5, line 1: the size comes from out_features of Linear" in line for line in lines)
 

@@ -568,6 +568,8 @@
             if (other) { state.pinned = undefined; state.box = undefined; state.open.clear(); state.blocks.clear(); }
             // What is typed into is not taken away.
             const typing = ['INPUT', 'SELECT'].includes(document.activeElement?.tagName ?? '');
+            // The box at which the keyboard is stays the one, in the new picture as well.
+            const box = document.activeElement?.closest('#blocks [data-id]')?.dataset.id;
             state.model = data.model;
             if (typing && !other && document.getElementById('root').querySelector('.toolbar')) {
                 document.querySelector('header .totals')?.replaceWith(summary());
@@ -581,6 +583,7 @@
                 if (main && !other) main.scrollTop = scrolled;
                 if (inTree) document.querySelector('#tree tbody tr[tabindex="0"]')?.focus();
             }
+            if (box !== undefined) document.querySelector(`#blocks [data-id="${CSS.escape(box)}"]`)?.focus();
         } else if (data.type === 'message') {
             state.model = undefined;
             state.message = data.text;
