@@ -4,15 +4,18 @@ process sees that has loaded nothing else."""
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+import torch
 
 from shapelens import protocol
 from shapelens.runner import Worker
+from shapelens.worker.sandbox import monkeypatches
 from worker.process import shapes
 
 HEAD = """\
@@ -161,3 +164,14 @@ async def test_a_package_that_patches_is_seen_by_those_who_import_it(
         assert await runs.shapes(workspace / "importing.py", HEAD + NET) == EXPECTED
     finally:
         await runs.worker.stop()
+
+
+def test_streams_and_locks_that_a_process_replaces_are_no_patches_of_code_that_computes_names() -> None:
+    def found(owner: str, name: str, now: Any) -> set[str]:
+        change = monkeypatches.AttributeChange(owner, name, None, now)
+        text = monkeypatches.ProjectText(["setattr(layer, name, value)"])
+        return set(monkeypatches.found_in([change], lambda module: False, lambda: text, {"sys", "threading", "torch"}).by_project)
+
+    assert not found("sys", "stdout", sys.__stdout__)
+    assert not found("threading", "_active_limbo_lock", threading.RLock())
+    assert found("torch.nn.functional", "relu", torch.nn.functional.gelu) == {"torch.nn.functional.relu"}

@@ -36,6 +36,7 @@ NEAREST = (
 OWNERS_BETWEEN_LOOKS = 64
 AT_ONCE = 3  # of these modules are compared where somebody waits
 LAYERS = "torch.nn.modules."
+# They change by themselves, as streams are redirected and processes forked, and no shape depends on them.
 SELDOM = {"warnings", "logging", "sys", "threading", "importlib", "typing", "signal", "multiprocessing", "subprocess"}
 ABSENT: Any = type("Absent", (), {})()
 
@@ -222,7 +223,7 @@ def found_in(
         is_part = issubclass(type(change.now), ModuleType) and change.owner != "sys.modules"
         if package == OURS or is_part or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now:
             continue
-        if is_of_project(module) or text().assigns(change.name) or (text().computes and module):
+        if is_of_project(module) or text().assigns(change.name) or (text().computes and module and owner not in SELDOM):
             by_project.add(str(change))
         elif package and package not in built_in and package != owner and _matters(change, owner, built_in):
             by_packages.add(package)
