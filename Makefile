@@ -1,7 +1,7 @@
 # Everything works from a fresh clone with Python 3.10 or later, Node 20 or later, make and git, and at once the second time.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint vsix vscode screenshots bench lock clean
+.PHONY: help setup demo test test-fast lint vsix vscode screenshots bench matrix lock clean
 
 PY := .venv/bin/python
 SHAPELENS := .venv/bin/shapelens
@@ -50,6 +50,10 @@ screenshots: vsix editor-setup  ## take the README's screenshots again
 bench: setup  ## milliseconds from an edit to what ShapeLens says about it, bursts of edits, memory
 	@$(PY) tests/benchmarks/session.py
 
+matrix: setup  ## the tests with other versions of Python and torch, PARTS="worker-3.9-2.1 …" for some of them; hours, and GBs of downloads
+	@$(PY) tests/matrix.py $(PARTS)
+	@$(PY) tests/test_readme.py
+
 lock: setup  ## write requirements.lock from pyproject.toml
 	@$(PY) -m pip install --quiet --disable-pip-version-check $(UV)
 	@{ head -n 2 requirements.lock; \
@@ -58,6 +62,6 @@ lock: setup  ## write requirements.lock from pyproject.toml
 	@mv requirements.lock.new requirements.lock
 
 clean:  ## remove what the other commands made
-	rm -rf .venv .user-environment test-output build dist vscode-extension/{node_modules,out,dist,bundled,.setup} vscode-extension/*.vsix tests/editor/{node_modules,.setup,.bin24} \
+	rm -rf .venv .user-environment .matrix test-output build dist vscode-extension/{node_modules,out,dist,bundled,.setup} vscode-extension/*.vsix tests/editor/{node_modules,.setup,.bin24} \
 	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find server tests fixtures -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -27,6 +27,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from interpreters import TORCH_PYTHON
 from shapelens.analysis.display.hovers import hover
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
@@ -168,7 +169,7 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
 
 
 async def _print_differences(paths: list[str]) -> None:
-    async with Batch(sys.executable, root=FOLDER) as batch:
+    async with Batch(TORCH_PYTHON, root=FOLDER) as batch:
         for path in paths or [str(FOLDER / name) for name in names()]:
             try:
                 await check(batch, str(Path(path).resolve().relative_to(FOLDER)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -228,3 +229,30 @@ def test_a_program_is_checked_too(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(script)
     done = run("train.py", cwd=tmp_path)
     assert done.returncode == 1 and done.stdout.startswith("train.py:4:19: error linear-in-features: "), done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal ends it")
+def test_what_changes_is_checked_again_until_it_is_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(WRONG)
+    command = [str(SHAPELENS), "check", ".", "--watch", "--interpreter", sys.executable]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, encoding="utf-8", **pipes) as watching:
+        printed = watching.stdout
+        assert printed is not None
+
+        def said() -> str:
+            """What is printed up to the line of counts."""
+            text = ""
+            while "checked:" not in text:
+                line = printed.readline()
+                assert line, f"it ended after {text!r}"
+                text += line
+            return text
+
+        assert "linear-in-features" in said()
+        (tmp_path / "net.py").write_text(RIGHT)
+        assert said() == "1 file checked: nothing is wrong\n"
+        (tmp_path / "cells.ipynb").write_text((ROOT / "fixtures" / "notebooks" / "mistakes.ipynb").read_text())
+        assert "cells.ipynb" in said()
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(timeout=30) in (1, 130)

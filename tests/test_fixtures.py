@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 import fixtures
+from interpreters import TORCH_PYTHON
 from shapelens.analysis.display.hints import hints
 from shapelens.analysis.display.lenses import lenses
 from shapelens.analysis.findings.findings import findings
@@ -20,7 +20,7 @@ from shapelens.source.position_map import apply
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def batch() -> AsyncIterator[Batch]:
     """One worker for all files, as an editor has."""
-    async with Batch(sys.executable, root=fixtures.FOLDER) as batch:
+    async with Batch(TORCH_PYTHON, root=fixtures.FOLDER) as batch:
         yield batch
 
 

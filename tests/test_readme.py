@@ -19,6 +19,7 @@ from shapelens.examples.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+VERSIONS = ROOT / "docs" / "versions.json"
 BLOCK = re.compile(r"```console\n\$ (shapelens [^\n]+)\n(.*?)```", re.DOTALL)
 
 
@@ -44,6 +45,15 @@ def settings_table() -> Iterator[str]:
         yield f"| `{setting.name}` | {default} | {setting.description}{choices} |"
 
 
+def versions_table() -> Iterator[str]:
+    """A row for each part of `docs/versions.json`, as matrix.py has written it."""
+    yield "| server's Python | your Python | your torch | tests passed | seen |"
+    yield "|---|---|---|---|---|"
+    for part in sorted(json.loads(VERSIONS.read_text(encoding="utf-8")).values(), key=lambda part: part["worker"]["torch"].split(".")):
+        passed, all_of_them = part["passed"], part["passed"] + part["failed"]
+        yield f"| {part['server']} | {part['worker']['python']} | {part['worker']['torch']} | {passed} of {all_of_them} | {part['date']} |"
+
+
 def printed(command: str) -> str:
     """What a command of the README prints, run at the root of the project."""
     arguments = command.split()[1:]
@@ -55,8 +65,8 @@ def printed(command: str) -> str:
 
 
 def with_tables(text: str) -> str:
-    """The README with the tables of findings and settings as they have to be."""
-    for heading, rows in (("## Findings", codes_table()), ("## Settings", settings_table())):
+    """The README with the tables of findings, settings and versions as they have to be."""
+    for heading, rows in (("## Findings", codes_table()), ("## Settings", settings_table()), ("## Versions", versions_table())):
         before, after = text.split(f"{heading}\n", 1)
         after = re.sub(r"^\|.*\n(\|.*\n)*", lambda _, rows=rows: "".join(f"{row}\n" for row in rows), after, count=1, flags=re.MULTILINE)
         text = f"{before}{heading}\n{after}"

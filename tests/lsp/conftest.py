@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 RECIPE = (Path(__file__).parents[2] / "fixtures" / "recipe" / "recipe.py").read_text()
@@ -17,7 +17,7 @@ RECIPE = (Path(__file__).parents[2] / "fixtures" / "recipe" / "recipe.py").read_
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def _utf16_editor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
     editor = Editor(tmp_path_factory.mktemp("workspace"))
-    await editor.start("--interpreter", sys.executable)
+    await editor.start("--interpreter", TORCH_PYTHON)
     yield editor
     assert await editor.stop() == 0
 
@@ -25,7 +25,7 @@ async def _utf16_editor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def _utf8_editor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
     editor = Editor(tmp_path_factory.mktemp("workspace"), "utf-8", "utf-16")
-    await editor.start("--interpreter", sys.executable)
+    await editor.start("--interpreter", TORCH_PYTHON)
     yield editor
     assert await editor.stop() == 0
 

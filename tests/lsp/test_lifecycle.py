@@ -7,12 +7,12 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import COMMAND, PATIENCE, Editor, processes
 
 ENDLESS = """\
@@ -34,7 +34,7 @@ async def gone(pids: Iterable[int]) -> None:
 @pytest.mark.parametrize("how", ["shutdown", "end of input", "killed"])
 async def test_no_process_stays(tmp_path: Path, how: str) -> None:
     editor = Editor(tmp_path)
-    await editor.start("--interpreter", sys.executable)
+    await editor.start("--interpreter", TORCH_PYTHON)
     editor.open("endless.py", ENDLESS)
     await editor.until_running("endless.py")
     (worker,) = editor.workers()
@@ -55,7 +55,7 @@ async def test_no_process_stays(tmp_path: Path, how: str) -> None:
 
 async def test_over_tcp(tmp_path: Path, broken: str) -> None:
     server = await asyncio.create_subprocess_exec(
-        *COMMAND, "--tcp", "0", "--interpreter", sys.executable, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
+        *COMMAND, "--tcp", "0", "--interpreter", TORCH_PYTHON, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
     )
     assert server.stderr is not None
     announcement = (await asyncio.wait_for(server.stderr.readline(), PATIENCE)).decode()

@@ -6,13 +6,13 @@ import asyncio
 import json
 import os
 import re
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest_asyncio
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import COMMAND, PATIENCE, processes
 
 URI = "file:///w/net.py"
@@ -188,7 +188,7 @@ async def test_over_tcp_only_who_knows_the_token_is_served(tmp_path: Path) -> No
 
     silent = await asyncio.open_connection("127.0.0.1", int(found[1]))  # It holds up nobody.
     wire = Wire(*await asyncio.open_connection("127.0.0.1", int(found[1])))
-    assert "result" in await wire.greet({"token": TOKEN, "interpreter": sys.executable})
+    assert "result" in await wire.greet({"token": TOKEN, "interpreter": TORCH_PYTHON})
     assert await wire.understands(2)
     wire.send(request("shutdown", None, 3))
     await wire.answer(3)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 from lsp.test_found_examples import TWO_SIZES, lenses_when, titles, without_directive
 
@@ -51,7 +51,7 @@ class Place:
         (folder / "env").mkdir()
         (folder / "workspace").mkdir()
         self.python = folder / "env" / "python"
-        self.python.write_text(PYTHON.format(python=sys.executable))
+        self.python.write_text(PYTHON.format(python=TORCH_PYTHON))
         self.python.chmod(0o755)
         self.cache = folder / "cache"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import venv
 from pathlib import Path
 
 from lsprotocol import types
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 
@@ -52,7 +52,7 @@ async def test_an_interpreter_without_torch_is_named_with_what_to_do(tmp_path: P
     assert f"`{python} -m pip install torch`" in status.detail
     assert editor.shown == [], "the extension shows its own message"
 
-    editor.client.protocol.notify("shapelens/interpreter", {"path": sys.executable})
+    editor.client.protocol.notify("shapelens/interpreter", {"path": TORCH_PYTHON})
     await editor.until(lambda: not editor.published[uri].diagnostics)
     assert "→ [B, 400]" in (await editor.hints_when(uri)).values()
     assert await editor.stop() == 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files here")
@@ -23,7 +23,7 @@ async def test_a_server_starts_shows_and_ends_beside_them(tmp_path: Path, recipe
         else:
             path.symlink_to("/dev/zero")
     editor = Editor(tmp_path)
-    await editor.start("--interpreter", sys.executable, env={"SHAPELENS_CACHE_DIR": str(tmp_path / "cache")})
+    await editor.start("--interpreter", TORCH_PYTHON, env={"SHAPELENS_CACHE_DIR": str(tmp_path / "cache")})
     uri = editor.open("sub/net.py", "from . import other\n" + recipe.replace("# shapelens: Net()(f32[B:1024, 3, 32, 32])\n", ""))
     await editor.hints_when(uri, lambda hints: "→ [B, 10]" in hints.values())
     problem = f"{tmp_path / 'sub' / 'pyproject.toml'}: not a regular file"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the interpreters here are shell scripts")
@@ -29,7 +30,7 @@ class Project:
         self.ran = folder / "ran"
         self.python = self.root / program
         self.python.parent.mkdir(parents=True)
-        self.python.write_text(f'#!/bin/sh\ntouch {self.ran}\nexec {sys.executable} "$@"\n')
+        self.python.write_text(f'#!/bin/sh\ntouch {self.ran}\nexec {TORCH_PYTHON} "$@"\n')
         self.python.chmod(0o755)
         self.project_file = self.root / "pyproject.toml"
 
@@ -98,9 +99,9 @@ async def test_what_the_user_has_said_beats_the_settings_of_the_project(tmp_path
     project = Project(tmp_path, "env/bin/python")
     project.project_file.write_text("[tool.shapelens]\ninterpreter = 'env/bin/python'\n")
     editor = Editor(project.root)
-    editor.settings = {"interpreter": sys.executable} if how == "setting" else {}
-    said = {"interpreter": sys.executable, "settings": {}} if how == "client" else None
-    await editor.start(*(["--interpreter", sys.executable] if how == "option" else []), initialization_options=said)
+    editor.settings = {"interpreter": TORCH_PYTHON} if how == "setting" else {}
+    said = {"interpreter": TORCH_PYTHON, "settings": {}} if how == "client" else None
+    await editor.start(*(["--interpreter", TORCH_PYTHON] if how == "option" else []), initialization_options=said)
     uri = editor.open("net.py", recipe)
     assert "→ [B, 10]" in (await editor.hints_when(uri)).values()
     assert not project.ran.exists() and editor.questions == []

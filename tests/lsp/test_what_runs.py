@@ -6,12 +6,12 @@ The server logs each run that it asks for, with the classes whose examples are i
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 TWO = """\
@@ -61,7 +61,7 @@ BOTH = "First, Second"
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def _watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
     editor = Editor(tmp_path_factory.mktemp("workspace"))
-    await editor.start("--interpreter", sys.executable, "--log-level", "debug")
+    await editor.start("--interpreter", TORCH_PYTHON, "--log-level", "debug")
     yield editor
     assert await editor.stop() == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -75,18 +76,28 @@ async def check(paths: list[Path], options: Options) -> int:
         files = [(file, named) for file, named in files if file in wanted]
     if options.fix:
         await _fix(files, options, known, scope)
-    code = await _Check(options, known, scope).go_through(files)
-    if not options.watch:
-        return code
+    if options.watch:
+        return await _watch(paths, files, options, known, scope)
+    return await _Check(options, known, scope).go_through(files)
+
+
+async def _watch(paths: list[Path], files: list[tuple[Path, bool]], options: Options, known: KnownFindings, scope: ProjectScope) -> int:
+    """Report the findings of files, then those of what changes, and of what imports it, until it is interrupted."""
     from shapelens.commands.watching import changes_of
 
-    async for changed in changes_of(paths):
+    changes = changes_of(paths)
+    # Watched from before the first look: what is written meanwhile is looked at again.
+    first = asyncio.ensure_future(anext(changes, None))
+    code = await _Check(options, known, scope).go_through(files)
+    changed = await first
+    while changed is not None:
         scope = ProjectScope(paths)
         files = list(files_of([path for path in paths if path.exists()]))
         wanted = set(with_importing(changed, [file for file, _ in files], scope))
         if again := [(file, named) for file, named in files if file in wanted]:
             known = KnownFindings.read(options.baseline, scope.settings(Path.cwd()))
             code = await _Check(options, known, scope).go_through(again)
+        changed = await anext(changes, None)
     return code
 
 
