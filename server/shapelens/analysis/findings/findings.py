@@ -245,8 +245,13 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
 # --- examples that did not run, and notes ---
 
 
+_LACKS_FORWARD = 'is missing the required "forward" function'
+
+
 def _failed_otherwise(trace: Trace, number: int, run: ExampleRun) -> bool:
     """Whether an example failed for a reason that no mismatch tells."""
+    if _LACKS_FORWARD in (run.error or ""):
+        return False  # Its steps are what it is called by.
     if fits_nothing(run):
         return not run.file
     if run.error is None or run.error_kind == "mismatch":

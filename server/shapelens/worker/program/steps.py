@@ -1,20 +1,33 @@
 """Steps of module classes that no program comes to: `training_step`, `loss_function`, `sample`. Each is called as `forward` was.
 
-A step is given what the example of its class gives to `forward`, in the forms that steps take it: as a batch with targets, by name. Of the
-ways to call it the first counts in which nothing is wrong; where there is none, nothing is shown and nothing is said.
+A step is given what the example of its class gives to `forward`, in the forms that its text takes out of a batch, with targets. Of the
+ways to call it the first counts in which nothing is wrong, perhaps with other sizes; where there is none, and where a class has no
+`forward`, its arguments are searched for as those of a `forward` are. Where nothing fits, nothing is shown and nothing is said.
 """
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import inspect
+import re
 import time
-from functools import partial
-from typing import Any, Iterator, Optional, Set
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from ...protocol import ExampleRun
+import torch
+
+from ...protocol import ExampleRun, Search
 from ..evaluation.example_runner import ExampleRunner
-from ..evaluation.expression import compile_expression, evaluate
 from ..sandbox.limits import TooLong, within
+from ..search.evidence import BuildPlan
+from ..search.finder import Finder
+from ..search.inputs import forms
+from ..search.inputs.forms import Form
+from ..search.inputs.input_search import GivenParts, InputSearch, last_of
+from ..search.trials.doubtful_examples import is_mismatch, runs_with_other_sizes
+from ..search.trials.trial import Trial, TrialRunner
+from .batch_parts import Part, batch_parts
 from .class_examples import ClassExample, class_of, taken_apart, targets_of, with_names_once
 
 STEPS = (
@@ -23,95 +36,280 @@ STEPS = (
 )
 # Parameters of steps that are numbers, with a value for each.
 NUMBERS = {
-    "batch_idx": 0, "dataloader_idx": 0, "optimizer_idx": 0, "batch_index": 0, "batch_nb": 0, "epoch": 0,
+    "batch_idx": 0, "dataloader_idx": 0, "optimizer_idx": 0, "batch_index": 0, "batch_nb": 0, "nb_batch": 0, "epoch": 0,
     "n": 2, "num_samples": 2, "n_samples": 2, "batch_size": 2, "num_steps": 2, "max_length": 8, "max_new_tokens": 2,
 }  # fmt: skip
+# Parameters of steps that are texts.
+TEXTS = {"stage": '"train"', "phase": '"train"', "mode": '"train"', "split": '"train"', "prefix": '"train"', "step_name": '"train"'}
 BATCHES = ("batch", "train_batch", "val_batch", "test_batch", "data")
-LONGEST_TRIAL = 0.5  # seconds
-MOST_TRIALS = 12  # of one step
+MOST_TRIALS = 14  # of one step, with what the example of its class gives
+MOST_SEARCHED = 40  # of one step, when its arguments are searched for
+MOST_RESIZED = 3  # calls that are tried with other sizes
+MOST_SECONDS = 1.2  # for one step
+SHARE = 0.7  # of the time that is left, for all steps
+_LABEL = re.compile(r"_|(.*_)?(labels?|targets?|y|ys|class\w*|gt|truth|answers?)(_.*)?")
+_SIDES = ("P", "H", "W")  # roles of the dims of pictures
+_TENSOR = re.compile(r"(\w+)\[([^\[\]()]+)\]")
 
 
 def call_steps(runner: ExampleRunner, reached: Set[str], seconds: float) -> None:
     """Call the steps that are not among the functions which were `reached`, for so many seconds, and add what they saw to the trace."""
-    end = time.perf_counter() + seconds
-    for request in runner.run.known:
-        cls = class_of(runner, request.target)
-        for name in STEPS:
-            function = getattr(cls, name, None)
-            if function is None or not _is_own(function, runner.run.file) or "%s.%s" % (request.target, name) in reached:
-                continue
-            left = end - time.perf_counter()
-            if left <= 0:
-                return
-            given = taken_apart(runner, request)
-            if given is None:
-                break
-            try:
-                with within(left):
-                    expression = _one_that_fits(runner, function, name, given)
-                    if expression is not None:
-                        _show(runner, "%s.%s" % (request.target, name), expression)
-            except TooLong:
-                return
+    steps = _StepCalls(runner, SHARE * seconds)
+    known = {request.target: request for request in runner.run.known}
+    for target in [*known, *[name for name in _module_classes(runner) if name not in known]]:
+        cls = class_of(runner, target)
+        names = [name for name in STEPS if isinstance(cls, type) and _is_own(getattr(cls, name, None), runner.run.file)]
+        names = [name for name in names if "%s.%s" % (target, name) not in reached]
+        if not names:
+            continue
+        given = taken_apart(runner, known[target]) if target in known else None
+        model = given.model if given is not None else steps.model_of(target, cls)
+        if model is None:
+            continue
+        for name in names:
+            if "%s.%s" % (target, name) not in reached:  # By the steps before it.
+                reached |= steps.call(target, cls, name, model, given)
+        if steps.is_over:
+            return
 
 
 def _is_own(function: Any, file: str) -> bool:
-    code = getattr(inspect.unwrap(function), "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return code is not None and code.co_filename == file
 
 
-def _one_that_fits(runner: ExampleRunner, function: Any, name: str, given: ClassExample) -> Optional[str]:
-    """The expression of the first call in which nothing is wrong."""
-    for number, arguments in enumerate(_ways(function, given)):
-        if number >= MOST_TRIALS:
+def _module_classes(runner: ExampleRunner) -> List[str]:
+    """The module classes at the document's top level, by name."""
+    tree = ast.parse(runner.run.text.lstrip("\ufeff"))
+    found = [(node.name, class_of(runner, node.name)) for node in tree.body if isinstance(node, ast.ClassDef)]
+    return [name for name, cls in found if isinstance(cls, type) and issubclass(cls, torch.nn.Module)]
+
+
+class _StepCalls:
+    """The calls of steps, within so many seconds."""
+
+    def __init__(self, runner: ExampleRunner, seconds: float) -> None:
+        self._runner = runner
+        self._end = time.perf_counter() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        return time.perf_counter() > self._end
+
+    def model_of(self, target: str, cls: type) -> Optional[str]:
+        """The expression that builds a class which has no example; None where none is found."""
+        run = self._runner.run
+        seconds = min(MOST_SECONDS, self._end - time.perf_counter())
+        trials = TrialRunner(self._runner, self._runner.names, seconds)
+        finder = Finder(trials, self._runner.names, run.file, run.text, Search(), lambda path: "")
+        with contextlib.suppress(TooLong), within(max(seconds, 0.01)):
+            return next((plan.text() for plan, _ in finder.models(target, cls)), None)
+        return None
+
+    def call(self, target: str, cls: type, name: str, model: str, given: Optional[ClassExample]) -> Set[str]:
+        """Call a step, and add what that saw to the trace, if a way to call it is found; the functions that it came to."""
+        seconds = min(MOST_SECONDS, self._end - time.perf_counter())
+        if seconds <= 0:
+            return set()
+        with contextlib.suppress(TooLong):
+            with within(seconds):
+                trials = TrialRunner(self._runner, self._runner.names, seconds)
+                expression = _Step(trials, cls, name, model, given).expression()
+            if expression is not None:
+                return self._show("%s.%s" % (target, name), with_names_once(expression))
+        return set()
+
+    def _show(self, target: str, expression: str) -> Set[str]:
+        """Evaluate the example of a step, with names for its dims, and add it to the trace."""
+        runner = self._runner
+        example = ExampleRun(target, expression, evidence="inferred")
+        with within(MOST_SECONDS):
+            found = runner.evaluate(example)
+        runner.evaluation.watch_anew()
+        if found is not None:
+            example.doubtful = True  # What it shows is no ground for an error.
+            runner.record(found)
+            runner.name_dims([found])
+        return set(example.reached or ())
+
+
+class _Step:
+    """The search for a call of one step."""
+
+    def __init__(self, trials: TrialRunner, cls: type, name: str, model: str, given: Optional[ClassExample]) -> None:
+        self._trials = trials
+        self._cls = cls
+        self._method = getattr(cls, name)
+        self._bound = "%s.%s" % (model, name)
+        self._given = given
+        self._parts: Dict[str, Part] = {}
+
+    def expression(self) -> Optional[str]:
+        """The expression of the first call in which nothing is wrong."""
+        failed: List[Tuple[int, str, Trial]] = []
+        for number, arguments in enumerate(self._ways() if self._given is not None else ()):
+            if number >= MOST_TRIALS or self._trials.is_over:
+                break
+            trial = self._trials.parted(self._bound, arguments)
+            if trial.error is None and not self._trials.evaluation.remarks.found:
+                return "%s(%s)" % (self._bound, arguments)
+            if trial.error is not None and is_mismatch(trial):
+                failed.append((-trial.reached, "%s(%s)" % (self._bound, arguments), trial))
+        failed.sort(key=lambda each: each[0])
+        for _, expression, trial in failed[:MOST_RESIZED]:
+            other = runs_with_other_sizes(self._trials, expression, trial, keeps_constructor=True)
+            if other is not None and self._fits(other):
+                return other
+        return self._searched()
+
+    def _fits(self, expression: str) -> bool:
+        trial = self._trials.whole(expression)
+        return trial.error is None and not self._trials.evaluation.remarks.found
+
+    def _searched(self) -> Optional[str]:
+        """The call that is found as that of a `forward` would be."""
+        if not self._wanted():
             return None
-        expression = with_names_once("%s.%s(%s)" % (given.model, name, arguments))
+        parts = {each.name: self._given_parts(each.name) for each in self._wanted()}
+        flat = {name: given for name, given in parts.items() if given is not None}
+        search = InputSearch(self._trials, {}, MOST_SEARCHED, lambda made, error: [], self._forms, flat)
+        best = last_of(search.search(BuildPlan(self._bound), self._trials.build(self._bound)[0]))
+        if best is None or best.trial is None or best.trial.error is not None or self._trials.evaluation.remarks.found:
+            return None
+        return best.expression
+
+    def _wanted(self) -> List[inspect.Parameter]:
         try:
-            code = compile_expression(expression)
-            with within(LONGEST_TRIAL):
-                run_it = partial(evaluate, code, runner.names, {}, {})
-                error = runner.evaluation.run(runner.evaluation.start, run_it, tried=True)
-        except (SyntaxError, ValueError, TooLong):
-            continue
-        if error is None and not runner.evaluation.calls.mismatches and not runner.evaluation.remarks.found:
-            return expression
-    return None
+            parameters = list(inspect.signature(self._method).parameters.values())[1:]
+        except (TypeError, ValueError):
+            return []
+        return [
+            each for each in parameters if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+        ]
+
+    def _part(self, name: str) -> Part:
+        if name not in self._parts:
+            self._parts[name] = batch_parts(self._method, name, self._cls)
+        return self._parts[name]
+
+    # --- as the example of the class says ---
+
+    def _ways(self) -> Iterator[str]:
+        """The arguments to try: where a step takes a batch, `forward`'s own with each form of targets; else `forward`'s own."""
+        given = self._given
+        assert given is not None
+        wanted = self._wanted()
+        numbers = [fixed for fixed in [_fixed(each.name) for each in wanted] if fixed is not None]
+        others = [each.name for each in wanted if _fixed(each.name) is None]
+        own = ", ".join(given.arguments)
+        targets = list(targets_of(given))
+        if others and (others[0] in BATCHES or (len(others) == 1 and numbers)):
+            part = self._part(others[0])
+            if part.opening:
+                yield from (", ".join([batch, *numbers]) for batch in _batches(part, given, targets))
+                return
+            if part.place is None:
+                for target in targets:
+                    yield ", ".join(["(%s, %s)" % (own, target), *numbers])
+            yield ", ".join([own if len(given.arguments) == 1 else "(%s,)" % own, *numbers])
+            yield ", ".join(["(%s,)" % own, *numbers])
+        elif "loss" in getattr(self._method, "__name__", "") and len(others) == 2 and given.output is not None:
+            yield from (", ".join([given.output, target, *numbers]) for target in targets)
+        elif len(others) == len(given.arguments):
+            yield ", ".join([*given.arguments, *numbers])
+            yield from (", ".join([each, *numbers]) for each in ([given.output] if given.output and len(others) == 1 else []))
+        elif len(others) == len(given.arguments) + 1:
+            yield from (", ".join([*given.arguments, target, *numbers]) for target in targets)
+            yield from (", ".join([given.output, target, *numbers]) for target in targets if given.output and len(others) == 2)
+        elif not others:
+            yield ", ".join(numbers)
+
+    # --- as its text says ---
+
+    def _given_parts(self, name: str) -> Optional[GivenParts]:
+        """The parts of a batch of which the text says what is in it; None where they have parts themselves."""
+        part = self._part(name)
+        if not part.opening or any(inner.opening for inner in part.parts):
+            return None
+        keys = part.keys or tuple(map(str, range(len(part.parts))))
+        opening = "SimpleNamespace(" if part.opening == "." else part.opening
+        return GivenParts(opening, {key: self._forms_of_leaf(leaf, "%s.%s" % (name, key)) for key, leaf in zip(keys, part.parts)})
+
+    def _forms(self, parameter: inspect.Parameter) -> List[Form]:
+        """The forms of a number, or of a batch whose parts have parts themselves."""
+        fixed = _fixed(parameter.name)
+        if fixed is not None:
+            return [Form(fixed)]
+        part = self._part(parameter.name)
+        if not part.opening or self._given_parts(parameter.name) is not None:
+            return []
+        options = [self._forms_of_leaf(leaf, "%s.%d" % (parameter.name, number)) for number, leaf in enumerate(part.leaves())]
+        return [_joined(part, [each[min(rank, len(each) - 1)] for each in options]) for rank in range(4)]
+
+    def _forms_of_leaf(self, leaf: Part, path: str) -> List[Form]:
+        found: List[Form] = []
+        if self._given is not None and leaf.place is not None and leaf.place < len(self._given.arguments):
+            found = [form for form in [_with_free_sizes(self._given.arguments[leaf.place], path)] if form is not None]
+        found += forms.forms_by_name(leaf.name)
+        if leaf.name == "_":
+            found.append(forms.shape_of("i64", "B", path))
+        return [_as_in_batch(form, path) for form in forms.distinct_forms([*found, *forms.general_forms(path)], path)]
 
 
-def _ways(function: Any, given: ClassExample) -> Iterator[str]:
-    """The arguments to try: where a step takes a batch, `forward`'s own with each form of targets; else `forward`'s own as they stand."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())[1:]
-    except (TypeError, ValueError):
+def _fixed(name: str) -> Optional[str]:
+    """What a parameter of a step is given that is no tensor by its name."""
+    return str(NUMBERS[name]) if name in NUMBERS else TEXTS.get(name)
+
+
+def _batches(part: Part, given: ClassExample, targets: List[str]) -> Iterator[str]:
+    """Batches of that form, with what `forward` is given where the text says so, or else first, and with targets in the other places."""
+    leaves = list(part.leaves())
+    own = given.arguments
+    placed = {number: own[leaf.place] for number, leaf in enumerate(leaves) if leaf.place is not None and leaf.place < len(own)}
+    if not placed:
+        likely = [number for number, leaf in enumerate(leaves) if not _LABEL.fullmatch(leaf.name)] or list(range(len(leaves)))
+        placed = dict(zip(likely, own))
+    rest = [number for number in range(len(leaves)) if number not in placed]
+
+    def written(other: Dict[int, str]) -> str:
+        return part.written(iter([placed.get(number) or other[number] for number in range(len(leaves))]))
+
+    if not rest:
+        yield written({})
         return
-    wanted = [each for each in parameters if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    numbers = [str(NUMBERS[each.name]) for each in wanted if each.name in NUMBERS]
-    others = [each.name for each in wanted if each.name not in NUMBERS]
-    own = ", ".join(given.arguments)
-    targets = list(targets_of(given))
-    if others and (others[0] in BATCHES or (len(others) == 1 and numbers)):
-        for target in targets:
-            yield ", ".join(["(%s, %s)" % (own, target), *numbers])
-        yield ", ".join([own if len(given.arguments) == 1 else "(%s,)" % own, *numbers])
-        yield ", ".join(["(%s,)" % own, *numbers])
-    elif "loss" in getattr(function, "__name__", "") and len(others) == 2 and given.output is not None:
-        yield from (", ".join([given.output, target, *numbers]) for target in targets)
-    elif len(others) == len(given.arguments):
-        yield ", ".join([*given.arguments, *numbers])
-        yield from (", ".join([each, *numbers]) for each in ([given.output] if given.output and len(others) == 1 else []))
-    elif len(others) == len(given.arguments) + 1:
-        yield from (", ".join([*given.arguments, target, *numbers]) for target in targets)
-        yield from (", ".join([given.output, target, *numbers]) for target in targets if given.output and len(others) == 2)
-    elif not others:
-        yield ", ".join(numbers)
+    views = {number: own[0] for number in rest if not _LABEL.fullmatch(leaves[number].name)} if own else {}
+    if views:  # Several views of the same thing.
+        for target in targets[:1] if len(views) == len(rest) else targets:
+            yield written({number: views.get(number, target) for number in rest})
+    for target in targets:
+        yield written(dict.fromkeys(rest, target))
 
 
-def _show(runner: ExampleRunner, target: str, expression: str) -> None:
-    """Evaluate the example of a step, with names for its dims, and add it to the trace."""
-    example = ExampleRun(target, expression, evidence="inferred")
-    found = runner.evaluate(example)
-    runner.evaluation.watch_anew()
-    if found is not None:
-        example.doubtful = True  # What it shows is no ground for an error.
-        runner.record(found)
-        runner.name_dims([found])
+def _as_in_batch(form: Form, path: str) -> Form:
+    """The form with the height and width that the other pictures of the batch have."""
+    for side in _SIDES:
+        own, common = "%s.%s" % (path, side), "%s.%s" % (path.partition(".")[0], side)
+        if own in form.sizes:
+            sizes = {common if name == own else name: size for name, size in form.sizes.items()}
+            form = replace(form, template=form.template.replace("⟨%s⟩" % own, "⟨%s⟩" % common), sizes=sizes)
+    return form
+
+
+def _joined(part: Part, leaves: List[Form]) -> Form:
+    """The form of a batch with leaves of these forms."""
+    sizes = {name: size for form in leaves for name, size in form.sizes.items()}
+    return Form(part.written(iter([form.template for form in leaves])), sizes)
+
+
+def _with_free_sizes(text: str, path: str) -> Optional[Form]:
+    """The form of a tensor that is written down, with its sizes to be changed; None for what is no tensor."""
+    found = _TENSOR.fullmatch(text)
+    if found is None:
+        return None
+    sizes = [dim.partition(":")[2] or dim for dim in found[2].replace(" ", "").split(",")]
+    if not all(size.isdigit() or size == "B" for size in sizes):
+        return None
+    words = ["B", *["U%d=%s" % (number, size) for number, size in enumerate(sizes[1:], start=1)]]
+    if len(sizes) == 4 and sizes[2] == sizes[3]:
+        words[2:] = ["P=" + sizes[2]] * 2
+    return forms.shape_of(found[1], " ".join(words), path)

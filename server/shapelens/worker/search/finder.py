@@ -325,6 +325,11 @@ class Finder:
             self._evidence = [_in_file(candidate, self._file) for candidate in self._evidence]
         return [candidate for candidate in self._evidence if candidate.target == name]
 
+    def models(self, name: str, cls: type) -> Iterator[Tuple[BuildPlan, Any]]:
+        """Ways to build a class, with the models that they give, whatever it can be called with."""
+        for way in self._ways(name, cls):
+            yield from self._built(way.plan, cls)
+
     def _built(self, plan: BuildPlan, cls: type) -> Iterator[Tuple[BuildPlan, Any]]:
         """The model that a construction gives; where it cannot be built, those of constructions that mend what failed."""
         left, seen = [plan], {plan.text()}

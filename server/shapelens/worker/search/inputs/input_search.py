@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -33,6 +33,13 @@ from .optional_inputs import LeftOut
 MOST_ALIKE = 20  # attempts that end alike
 
 
+class GivenParts(NamedTuple):
+    """What is known of a parameter that is a container: how an example opens it (`Container`), and the forms of its parts by their keys."""
+
+    opening: str
+    forms: Mapping[str, List[Form]]
+
+
 class InputSearch:
     """The search for the arguments of one model."""
 
@@ -43,10 +50,14 @@ class InputSearch:
         most: int,
         adjusted: Adjusted,
         given: Callable[[inspect.Parameter], List[Form]] = lambda parameter: [],
+        parts: Optional[Mapping[str, GivenParts]] = None,
     ) -> None:
-        """given: the forms of a parameter that is no tensor, where more is known of it than its annotation says."""
+        """given: the forms of a parameter that is no tensor, where more is known of it than its annotation says; parts: those of parameters
+        that are known to be containers.
+        """
         self.runner = runner
         self._given = given
+        self._given_parts = parts or {}
         self.shapes = with_one_batch(shapes)  # what the text says of the parameters of `forward`
         self.most = most  # attempts
         self.best: Optional[ChoiceNode] = None  # that came furthest, without coming to its end
@@ -74,6 +85,7 @@ class InputSearch:
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
         self._containers = {name: container for name, container in found.items() if container is not None}
+        self._containers.update({name: Container(given.opening, list(given.forms), []) for name, given in self._given_parts.items()})
         keys = [key for container in self._containers.values() for key in container.keys]
         self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
         self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted)
@@ -212,6 +224,8 @@ class InputSearch:
 
     def options(self, argument: ArgumentChoice) -> List[Form]:
         """The forms that an argument may have, or a part of a container, the likelier first."""
+        if argument.container and argument.name in self._given_parts:
+            return self._given_parts[argument.name].forms.get(argument.key) or forms.general_forms(argument.path)
         parameter = next((each for each in self._parameters if each.name == argument.name), None)
         own = self.forms_of(parameter) if parameter is not None and (not argument.container or argument.key.isdigit()) else []
         if not argument.container:

@@ -195,15 +195,17 @@ def _template(expression: str, *, square: bool = True) -> Tuple[str, Sizes, Set[
     """
     sizes: Sizes = {}
     sides = {at for match in _SQUARE.finditer(expression) for at in _starts_of_sides(match)} if square else set()
+    inputs_begin = len(constructor_of(expression))
+    guessed: Set[str] = set()
 
     def place(match: "re.Match[str]") -> str:
         name = "%d" % (len(sizes) - 1 if match.start() in sides else len(sizes))
         sizes[name] = int(match[0])
+        if match.start() < inputs_begin:
+            guessed.add(name)
         return "⟨%s⟩" % name
 
-    template = _NUMBER.sub(place, expression)
-    first_input = template.rfind(")(")
-    return template, sizes, {name for name in sizes if template.index("⟨%s⟩" % name) < first_input}
+    return _NUMBER.sub(place, expression), sizes, guessed
 
 
 def _starts_of_sides(match: "re.Match[str]") -> List[int]:
@@ -213,12 +215,15 @@ def _starts_of_sides(match: "re.Match[str]") -> List[int]:
 
 
 def _parts(expression: str) -> Optional[Tuple[str, str]]:
-    """The constructor and the arguments of `Net(10)(f32[2, 3])`, as text; None for any other expression."""
-    at = expression.rfind(")(") + 1
-    if at == 0 or not expression.endswith(")"):
+    """The constructor and the arguments of `Net(10)(f32[2, 3])` or `Net(10).step(f32[2, 3])`, as text; None for any other expression."""
+    call = _call(expression)
+    if call is None or not isinstance(call.func, (ast.Call, ast.Attribute)):
         return None
-    constructor, arguments = expression[:at], expression[at + 1 : -1]
-    return (constructor, arguments) if _is_expression(constructor) and _is_expression("f(%s)" % arguments) else None
+    if isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Call):
+        return None
+    at = call.func.end_col_offset or 0
+    constructor, arguments = expression[:at], expression[at:]
+    return (constructor, arguments[1:-1]) if arguments.startswith("(") and arguments.endswith(")") else None
 
 
 def constructor_of(expression: str) -> str:
@@ -227,9 +232,10 @@ def constructor_of(expression: str) -> str:
     return "" if parts is None else parts[0]
 
 
-def _is_expression(text: str) -> bool:
+def _call(expression: str) -> Optional[ast.Call]:
+    """The call that an expression is; None for any other expression, and where columns of its text cannot be told from bytes."""
     try:
-        ast.parse(text, mode="eval")
+        body = ast.parse(expression, mode="eval").body if expression.isascii() else None
     except SyntaxError:
-        return False
-    return True
+        return None
+    return body if isinstance(body, ast.Call) else None

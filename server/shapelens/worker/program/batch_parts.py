@@ -1,0 +1,189 @@
+"""What the text of a step takes out of its batch, read through the methods that the batch is handed on to.
+
+`x, y = batch`, `(first, second), _ = batch`, `batch["image"]`, `self.shared_step(batch, "train")`: the parts of a batch, and which of them
+go into `forward`.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import torch
+
+from ..search.code.sources import Index, function_node, index_of
+
+DEEPEST = 4  # methods that a batch is handed on through, and containers in one another
+MOST_PARTS = 8
+_AROUND_ITEMS = ("enumerate", "zip", "list", "tuple", "iter")
+
+
+class Part(NamedTuple):
+    """A batch, or a part of one. opening: `(`, `{` or `.` of what holds the `parts`, by their `keys`; "" for a tensor."""
+
+    name: str  # what the text calls it
+    opening: str = ""
+    keys: Tuple[str, ...] = ()
+    parts: Tuple[Part, ...] = ()
+    place: Optional[int] = None  # which argument of `forward` it is, where it is given to the model as it stands
+
+    def leaves(self) -> Iterator[Part]:
+        """The tensors in it, in their order."""
+        if not self.opening:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
+    def written(self, texts: Iterator[str]) -> str:
+        """The expression of such a batch with these tensors in it."""
+        if not self.opening:
+            return next(texts)
+        inner = [part.written(texts) for part in self.parts]
+        if self.opening == "(":
+            return "(%s)" % ", ".join(inner) if len(inner) > 1 else "(%s,)" % inner[0]
+        if self.opening == "{":
+            return "{%s}" % ", ".join("%r: %s" % pair for pair in zip(self.keys, inner))
+        return "SimpleNamespace(%s)" % ", ".join("%s=%s" % pair for pair in zip(self.keys, inner))
+
+
+def batch_parts(method: Any, parameter: str, cls: type) -> Part:
+    """What the text of a method of a class takes out of one of its parameters."""
+    return _Reader(cls).of_parameter(method, parameter, 0)
+
+
+class _Reader:
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+        self._under_way: List[Tuple[Any, str]] = []
+
+    def of_parameter(self, method: Any, name: str, depth: int) -> Part:
+        node = function_node(method)
+        if node is None or depth > DEEPEST or (node, name) in self._under_way:
+            return Part(name)
+        self._under_way.append((node, name))
+        try:
+            return self._of_name(name, index_of(node), depth)
+        finally:
+            self._under_way.pop()
+
+    def _of_name(self, name: str, index: Index, depth: int) -> Part:
+        """What is taken out of a name, by all of its uses."""
+        keys: Dict[str, Part] = {}
+        attributes: Dict[str, Part] = {}
+        items: Dict[int, Part] = {}
+        place: Optional[int] = None
+        handed_on: Optional[Part] = None
+        for node in index.loads.get(name, ()) if depth <= DEEPEST else ():
+            parent = index.parents.get(node)
+            if isinstance(parent, ast.Assign) and parent.value is node:
+                found = self._of_target(parent.targets[0], index, depth + 1, name)
+                if found is not None and found.opening:
+                    return found._replace(name=name)
+            elif isinstance(parent, ast.Subscript) and parent.value is node:
+                key = parent.slice
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    keys.setdefault(key.value, self._of_value(parent, key.value, index, depth + 1))
+                elif isinstance(key, ast.Constant) and type(key.value) is int and key.value >= 0:
+                    items.setdefault(key.value, self._of_value(parent, name, index, depth + 1))
+                elif isinstance(key, ast.Slice):
+                    found = self._of_value(parent, name, index, depth + 1)
+                    if found.opening == "(":
+                        return found._replace(name=name)
+            elif isinstance(parent, ast.Attribute) and not hasattr(torch.Tensor, parent.attr):
+                call = index.parents.get(parent)
+                if parent.attr in ("items", "keys", "values") or (isinstance(call, ast.Call) and call.func is parent):
+                    continue
+                attributes.setdefault(parent.attr, self._of_value(parent, parent.attr, index, depth + 1))
+            elif isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
+                found = self._of_target(parent.target, index, depth + 1, name)
+                if found is not None:
+                    return Part(name, "(", (), (found, found))
+            elif isinstance(parent, (ast.Call, ast.Starred, ast.keyword)):
+                place = self._place(node, parent, index) if place is None else place
+                handed_on = handed_on or self._handed_on(node, parent, index, depth + 1)
+        for opening, found_parts in (("{", keys), (".", attributes)):
+            if found_parts and len(found_parts) <= MOST_PARTS:
+                return Part(name, opening, tuple(found_parts), tuple(found_parts.values()))
+        if len(items) > 1 and max(items) < MOST_PARTS:
+            return Part(name, "(", (), tuple([items.get(number, Part("_")) for number in range(max(items) + 1)]))
+        if handed_on is not None and (handed_on.opening or place is None):
+            return handed_on._replace(name=name)
+        if list(items) == [0] and place is None:
+            return Part(name, "(", (), (items[0], Part("_")))
+        return Part(name, place=place)
+
+    def _of_value(self, node: ast.expr, name: str, index: Index, depth: int) -> Part:
+        """What is taken out of the value of an expression: of the names that it is assigned to."""
+        parent = index.parents.get(node)
+        if isinstance(parent, ast.Assign) and parent.value is node:
+            found = self._of_target(parent.targets[0], index, depth, name)
+            if found is not None:
+                return found
+        if isinstance(parent, ast.Call):
+            return Part(name, place=self._place(node, parent, index))
+        return Part(name)
+
+    def _of_target(self, target: ast.expr, index: Index, depth: int, name: str) -> Optional[Part]:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            parts = [self._of_target(part, index, depth, "x") or Part("x") for part in target.elts if not isinstance(part, ast.Starred)]
+            return Part(name, "(", (), tuple(parts)) if 0 < len(parts) <= MOST_PARTS else None
+        if isinstance(target, ast.Name):
+            return None if target.id == name else self._of_name(target.id, index, depth)
+        return None
+
+    def _place(self, node: ast.AST, parent: ast.AST, index: Index) -> Optional[int]:
+        """The position among the arguments of `self(…)` or `self.forward(…)` at which an expression stands."""
+        if isinstance(parent, ast.Call) and _is_forward(parent.func):
+            return next((number for number, argument in enumerate(parent.args) if argument is node), None)
+        return None
+
+    def _handed_on(self, node: ast.AST, parent: ast.AST, index: Index, depth: int) -> Optional[Part]:
+        """What the method takes out of it that an expression is given to."""
+        call = parent if isinstance(parent, ast.Call) else index.parents.get(parent)
+        if not isinstance(call, ast.Call):
+            return None
+        method = self._method(call.func)
+        if method is None:
+            return None
+        definition = function_node(method)
+        if definition is None:
+            return None
+        own = _names(definition)
+        if isinstance(parent, ast.Starred):
+            before = call.args.index(parent)
+            parts = self._parameters(method, own, call, depth)[before:]
+            return Part("batch", "(", (), parts) if parts and before == len(call.args) - 1 else None
+        if isinstance(parent, ast.keyword):
+            if parent.arg is not None:
+                return self.of_parameter(method, parent.arg, depth) if parent.arg in own else None
+            parts = self._parameters(method, own, call, depth)
+            return Part("batch", "{", tuple(own), parts) if parts else None
+        place = next((number for number, argument in enumerate(call.args) if argument is node), None)
+        if place is None or place >= len(own) or _is_forward(call.func):
+            return None
+        return self.of_parameter(method, own[place], depth)
+
+    def _parameters(self, method: Any, names: List[str], call: ast.Call, depth: int) -> Tuple[Part, ...]:
+        """What a method takes out of each of its parameters."""
+        if _is_forward(call.func):
+            return tuple([Part(name, place=number) for number, name in enumerate(names)])
+        return tuple([self.of_parameter(method, name, depth) for name in names])
+
+    def _method(self, function: ast.expr) -> Any:
+        if isinstance(function, ast.Name) and function.id == "self":
+            return getattr(self._cls, "forward", None)
+        if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"):
+            return None
+        return getattr(self._cls, function.attr, None)
+
+
+def _names(definition: ast.FunctionDef) -> List[str]:
+    """The parameters of a method that have to be given."""
+    found = [each.arg for each in definition.args.posonlyargs + definition.args.args]
+    return found[1 : len(found) - len(definition.args.defaults)]
+
+
+def _is_forward(function: ast.expr) -> bool:
+    if isinstance(function, ast.Attribute):
+        return function.attr == "forward" and isinstance(function.value, ast.Name) and function.value.id == "self"
+    return isinstance(function, ast.Name) and function.id == "self"
