@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,11 +25,14 @@ class Client:
         self.root = root
         self.published: dict[str, tuple[float, int, list[Any]]] = {}  # when, for which version, and what
         self.publications = 0
+        self.busy: set[Any] = set()  # what is under way, as the user is told
+        self.errors: list[str] = []  # that the server has logged
         self.texts: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self._requests = 0
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._heard = asyncio.Event()
+        self._heard_at = 0.0
 
     async def __aenter__(self) -> Client:
         self.process = await asyncio.create_subprocess_exec(
@@ -37,6 +42,8 @@ class Client:
         capabilities = {
             "workspace": {"workspaceFolders": True, "inlayHint": {"refreshSupport": True}},
             "textDocument": {"publishDiagnostics": {"relatedInformation": True, "versionSupport": True}},
+            "notebookDocument": {"synchronization": {"executionSummarySupport": True}},
+            "window": {"workDoneProgress": True},
         }
         folder = {"uri": self.root.as_uri(), "name": self.root.name}
         await self.request(
@@ -79,11 +86,17 @@ class Client:
             self._receive(json.loads(await stdout.readexactly(length)))
 
     def _receive(self, message: dict[str, Any]) -> None:
+        self._heard_at = time.perf_counter()
+        self._heard.set()
         if message.get("method") == "textDocument/publishDiagnostics":
             params = message["params"]
             self.published[params["uri"]] = time.perf_counter(), params.get("version"), params["diagnostics"]
             self.publications += 1
-            self._heard.set()
+        elif message.get("method") == "$/progress":
+            kind, token = message["params"]["value"].get("kind"), message["params"]["token"]
+            (self.busy.discard if kind == "end" else self.busy.add)(token)
+        elif message.get("method") == "window/logMessage" and message["params"]["type"] == 1:
+            self.errors.append(message["params"]["message"])
         elif "method" in message and "id" in message:
             self._send({"id": message["id"], "result": None})
         elif "id" in message:
@@ -102,6 +115,45 @@ class Client:
         item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": item})
         return uri
+
+    def open_notebook(self, path: Path, cells: Iterable[str]) -> list[str]:
+        """Open a notebook with these cells of Python, whatever is on disk. Returns their URIs."""
+        cells = list(cells)
+        uris = [f"vscode-notebook-cell:{path.as_uri().partition(':')[2]}#W{number:x}sZmlsZQ%3D%3D" for number in range(len(cells))]
+        items = [{"uri": uri, "languageId": "python", "version": 1, "text": text} for uri, text in zip(uris, cells, strict=True)]
+        self.texts.update(zip(uris, cells, strict=True))
+        self.versions.update(dict.fromkeys(uris, 1))
+        document: dict[str, Any] = {"uri": path.as_uri(), "notebookType": "jupyter-notebook", "version": 1}
+        document["cells"] = [{"kind": 2, "document": uri} for uri in uris]
+        self.notify("notebookDocument/didOpen", {"notebookDocument": document, "cellTextDocuments": items})
+        return uris
+
+    def close_notebook(self, path: Path, uris: Iterable[str]) -> None:
+        """Close a notebook with these cells."""
+        cells = [{"uri": uri} for uri in uris]
+        self.notify("notebookDocument/didClose", {"notebookDocument": {"uri": path.as_uri()}, "cellTextDocuments": cells})
+        for cell in cells:
+            self.published.pop(cell["uri"], None)
+
+    async def hints(self, uri: str) -> list[Any]:
+        """All hints of a document or cell, as the server has them now."""
+        whole = {"start": {"line": 0, "character": 0}, "end": {"line": 1_000_000, "character": 0}}
+        return await self.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": whole}) or []
+
+    async def settled(self, uris: Iterable[str], quiet: float, limit: float) -> bool:
+        """Wait until the newest of these texts have their diagnostics, nothing is under way, and the server has said nothing for `quiet`
+        seconds. Returns whether that came within `limit` seconds."""
+        uris = list(uris)
+        end = time.perf_counter() + limit
+        while (now := time.perf_counter()) < end:
+            answered = all(self.published.get(uri, (0, 0, []))[1] == self.versions[uri] for uri in uris)
+            wait = self._heard_at + quiet - now
+            if answered and not self.busy and wait <= 0:
+                return True
+            self._heard.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._heard.wait(), min(end - now, wait) if wait > 0 and answered and not self.busy else end - now)
+        return False
 
     def edit(self, uri: str, text: str) -> float:
         """Make the document this text by one incremental change, as an editor sends it. Returns when that was."""
