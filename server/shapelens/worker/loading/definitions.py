@@ -18,6 +18,7 @@ from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from ...notebooks import UNKNOWN
+from ..meta import op_cache
 from ..sandbox.limits import TooLong, half_of_what_is_left, within
 from ..trace.definition_time import executing
 from ..unknown.stand_ins import StandInModule, absent, cause_of, unknown_value
@@ -175,7 +176,8 @@ class Definitions:
         self._running.append(node)
         try:
             with within(longest) if not is_definition or _computes(node) else contextlib.nullcontext():
-                exec(compiled(node, self._file, self._flags), self._names)
+                with op_cache.assuming_gradients() if _trains(node) else contextlib.nullcontext():  # A loop may bind a name that is wanted.
+                    exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
@@ -337,7 +339,7 @@ def bound_names(node: ast.AST) -> Tuple[str, ...]:
 
 def _bound_names(node: ast.AST) -> Iterator[str]:
     todo: List[ast.AST] = [node]
-    trains = isinstance(node, (ast.For, ast.While, ast.With)) and any(map(_is_training, ast.walk(node)))
+    trains = _trains(node)
     while todo:
         part = todo.pop()
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -354,6 +356,11 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
         if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call) and isinstance(part.value.func, ast.Attribute):
             yield from _owner(part.value.func) if part.value.func.attr not in WORKS and not trains else ()
         todo.extend(ast.iter_child_nodes(part))
+
+
+def _trains(node: ast.AST) -> bool:
+    """Whether a statement is a loop that trains, or holds one."""
+    return isinstance(node, (ast.For, ast.While, ast.With)) and any(map(_is_training, ast.walk(node)))
 
 
 def _is_training(node: ast.AST) -> bool:

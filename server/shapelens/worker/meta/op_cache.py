@@ -7,6 +7,7 @@ tensors are remembered, and those that change a tensor in place: on the meta dev
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import pickle
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -220,6 +221,16 @@ state = _EvaluationState()
 def start() -> None:
     """An evaluation begins."""
     state.used = False
+
+
+@contextlib.contextmanager
+def assuming_gradients() -> Iterator[None]:
+    """Nothing goes back through a graph meanwhile: gradients are taken to be there."""
+    before, state.assumes_gradients = state.assumes_gradients, True
+    try:
+        yield
+    finally:
+        state.assumes_gradients = before
 
 
 def graph_is_needed() -> None:

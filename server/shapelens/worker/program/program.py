@@ -107,12 +107,9 @@ def _says_nothing(*args: Any, **kwargs: Any) -> str:
 @contextlib.contextmanager
 def gradients_assumed() -> Iterator[None]:
     """Meanwhile `backward` costs nothing, and what it would have done is known."""
-    state = op_cache.state
-    before, state.assumes_gradients, training.steps = state.assumes_gradients, True, 0
-    try:
+    training.steps = 0
+    with op_cache.assuming_gradients():
         yield
-    finally:
-        state.assumes_gradients = before
 
 
 def _compiled(file: str, text: str, recorder: Recorder) -> List[CodeType]:
