@@ -21,7 +21,7 @@ from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.programs import is_program
 from shapelens.examples.settings import Settings
-from shapelens.notebooks import SUFFIX
+from shapelens.notebooks import SUFFIX, script_as_python
 from shapelens.project_scope import ProjectScope, project_root
 from shapelens.regular_files import read_regular
 from shapelens.repair import search
@@ -304,7 +304,7 @@ class Batch:
 def _source(path: Path, content: str) -> NotebookCells:
     """A file's module, and what does not parse. Raises Unreadable for a notebook that is none."""
     if path.suffix != SUFFIX:
-        module = parse(content)
+        module = parse(script_as_python(content))
         return NotebookCells(module, module.errors, content)
     cells = read_cells(content)
     if cells is None:
@@ -320,6 +320,6 @@ def _of_text(file: str, problems: Sequence[SyntaxProblem], choice: Choice) -> li
 def _parsed(file: str) -> Module | None:
     """Another file of the project; None where it cannot be read."""
     try:
-        return parse(read(Path(file)))
+        return parse(script_as_python(read(Path(file))))
     except Unreadable:
         return None

@@ -1,4 +1,4 @@
-"""A notebook's code as the text of one Python file: the cells one below the other, as they would be run.
+"""A notebook's code as the text of one Python file: the cells one below the other, as they would be run. So is a script in cells (`# %%`).
 
 A line of a cell is a line of that text, at the same columns as far as it is Python. What only IPython understands (`%matplotlib inline`,
 `!ls`, `net?`, `%%bash`) is left out of it; what a cell would define that does not parse is unknown there, rather than missing.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import functools
 import json
 import keyword
 import re
@@ -25,6 +26,9 @@ _SHELL = "pip|conda|mamba|cd|ls|ll|mkdir|rmdir|rm|cp|mv|cat|less|more|man"
 _SHELL_LINE = re.compile(r"(?:%s)(?:\s+[-\w./~*\"'$].*)?\s*\Z" % _SHELL)
 _WORD_LINE = re.compile(r"^[ \t]*(?:ls|ll|pwd|cls|whos)[ \t]*$", re.MULTILINE)
 _SHELL_WORD = re.compile(r"^[ \t]*(?:%s|pwd|cls|whos)\b" % _SHELL, re.MULTILINE)
+
+# What begins a cell of a script.
+_MARKER = re.compile(r"^#[ \t]*%%.*$", re.MULTILINE)
 
 _TIMED = re.compile(r"%(?:time|timeit|prun|memit)(?:\s+-[a-zA-Z]\s*\d*)*\s+(?=[^\s-])")
 _ASSIGNED = re.compile(r"([\w\s.,]*(?:\[[^\]=]*\]\s*)?)=\s*[!%](?!=)")
@@ -141,6 +145,22 @@ def as_python(source: str) -> str:
         captured = words[0] == "capture" and len(words) > 1 and words[-1].isidentifier()
         lines[first] = "%s = %s" % (words[-1], UNKNOWN) if captured else ""
     return "".join(line + end for line, end in zip(_without_magics(lines), ends))
+
+
+def script_as_python(text: str) -> str:
+    """A script in cells without what only IPython understands: as many lines, and all that is Python at its place. Others as they are."""
+    markers = list(_MARKER.finditer(text)) if "%%" in text else []
+    if not markers:
+        return text
+    ends = [*(marker.start() for marker in markers[1:]), len(text)]
+    cells = [marker.group() + _cell_as_python(text[marker.end() : end]) for marker, end in zip(markers, ends)]
+    python = "".join([_cell_as_python(text[: markers[0].start()]), *cells])
+    return text if python == text or parses(text) else python
+
+
+@functools.lru_cache(maxsize=512)
+def _cell_as_python(source: str) -> str:
+    return as_python(source)
 
 
 def _may_be_ipython(source: str) -> bool:

@@ -38,39 +38,39 @@ class Editor:
         self.registered: list[str] = []
         self.log: list[str] = []
         self.refreshes = 0
-        self._heard = asyncio.Event()
+        self.heard = asyncio.Event()
         self._listen()
 
     def _listen(self) -> None:
         def published(client: LanguageClient, params: types.PublishDiagnosticsParams) -> None:
             self.published[params.uri] = params
             self.publications.append(params)
-            self._heard.set()
+            self.heard.set()
 
         def refresh(client: LanguageClient, params: None) -> None:
             self.refreshes += 1
-            self._heard.set()
+            self.heard.set()
 
         def status(params: Any) -> None:
             self.statuses.append(params)
-            self._heard.set()
+            self.heard.set()
 
         def progress(client: LanguageClient, params: types.ProgressParams) -> None:
             self.progress.append(params.value)
-            self._heard.set()
+            self.heard.set()
 
         def log(client: LanguageClient, params: types.LogMessageParams) -> None:
             self.log.append(params.message)
             client.log_messages.append(params)
-            self._heard.set()
+            self.heard.set()
 
         def message(client: LanguageClient, params: types.ShowMessageParams) -> None:
             self.shown.append(params.message)
-            self._heard.set()
+            self.heard.set()
 
         def question(client: LanguageClient, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
             self.questions.append(params.message)
-            self._heard.set()
+            self.heard.set()
             return next((each for each in params.actions or [] if each.title == self.answer), None)
 
         def apply(client: LanguageClient, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
@@ -166,8 +166,8 @@ class Editor:
         """Wait until this holds, looking again at each message of the server."""
         async with asyncio.timeout(PATIENCE):
             while not done():
-                self._heard.clear()
-                await self._heard.wait()
+                self.heard.clear()
+                await self.heard.wait()
 
     async def until_running(self, name: str) -> None:
         """Wait until the server shows that a file takes its time."""
@@ -289,11 +289,11 @@ class Editor:
         """The hints as soon as they are so (by default: dims have names), asked for again at each refresh."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                self._heard.clear()
+                self.heard.clear()
                 hints = await self.hints(uri)
                 if good(hints):
                     return hints
-                await self._heard.wait()
+                await self.heard.wait()
 
     async def actions(self, uri: str, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
         """What the light bulb offers."""

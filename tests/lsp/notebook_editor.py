@@ -27,13 +27,13 @@ class Notebook:
     # --- life ---
 
     @staticmethod
-    def open(editor: Editor, name: str, *texts: str, saved: bool = True) -> Notebook:
-        """Open a notebook of the workspace with these cells; it is written to disk first, unless it is to be unsaved."""
+    def open(editor: Editor, name: str, *texts: str, saved: bool = True, uri: str | None = None) -> Notebook:
+        """Open a notebook of the workspace with these cells; it is written to disk first, unless it is to be unsaved, or has a URI."""
         path = editor.root / name
-        if saved:
+        if saved and uri is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content(texts))
-        notebook = Notebook(editor, path.as_uri() if saved else f"untitled:{name}")
+        notebook = Notebook(editor, uri or (path.as_uri() if saved else f"untitled:{name}"))
         items = [notebook._new_cell(text) for text in texts]
         notebook.cells = [item.uri for item in items]
         document = types.NotebookDocument(notebook.uri, "jupyter-notebook", 1, [_cell(uri) for uri in notebook.cells])
@@ -109,12 +109,16 @@ class Notebook:
 
     def replace(self, index: int, old: str, new: str) -> None:
         """Type `new` over the only occurrence of `old` in a cell."""
+        text = self.texts[index]
+        assert text.count(old) == 1, f"{text.count(old)} times {old!r}"
+        self.replace_at(index, text.index(old), text.index(old) + len(old), new)
+
+    def replace_at(self, index: int, start: int, end: int, new: str) -> None:
+        """Type `new` over the characters of a cell from `start` to `end`."""
         uri = self.cells[index]
         text = self.editor.texts[uri]
-        assert text.count(old) == 1, f"{text.count(old)} times {old!r}"
-        start = text.index(old)
-        where = types.Range(self.editor.position(uri, start), self.editor.position(uri, start + len(old)))
-        self._type(uri, where, new, text[:start] + new + text[start + len(old) :])
+        where = types.Range(self.editor.position(uri, start), self.editor.position(uri, end))
+        self._type(uri, where, new, text[:start] + new + text[end:])
 
     def set_text(self, index: int, text: str) -> None:
         """Replace the whole text of a cell."""

@@ -191,3 +191,17 @@ async def test_cells_follow_a_file_that_they_import(editor: Editor) -> None:
     editor.replace(model, "Linear(16, 4)", "Linear(16, 6)")
     await notebook.hints_when(1, "→ [5, 6]")
     notebook.close()
+
+
+async def test_a_script_in_cells_may_hold_magics(editor: Editor) -> None:
+    uri = editor.open("cells.py", "# %%\n%matplotlib inline\nimport torch\n# %%\nx = torch.rand(2, 3)\n%time y = x.T\n")
+    await editor.hints_when(uri, lambda hints: hints == {4: "→ [2, 3]", 5: "→ [3, 2]"})
+    assert await editor.diagnostics(uri) == []
+    editor.replace(uri, "inline\n", "notebook\n!pip install \\\n    torch\n")
+    editor.replace(uri, "rand(2, 3)", "rand(2, 5)\nx?\n")
+    await editor.hints_when(uri, lambda hints: hints == {6: "→ [2, 5]", 9: "→ [5, 2]"})
+    editor.replace(uri, "x.T", "x @ x")
+    await editor.until(lambda: [each.range.start.line for each in editor.published[uri].diagnostics] == [9])
+    editor.replace(uri, "%time ", "")
+    (diagnostic,) = await editor.diagnostics(uri)
+    assert editor.text_of(uri, diagnostic.range) == "x @ x"

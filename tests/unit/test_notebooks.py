@@ -110,3 +110,30 @@ def test_a_notebook_that_imports_a_file_is_found_and_never_run(tmp_path: Path) -
     (tmp_path / "other.ipynb").write_text(notebook("import nothing"))
     (user,) = ImportingFiles().of(str(tmp_path / "net.py"), str(tmp_path), Settings(), {})
     assert user.path == str(tmp_path / "explore.ipynb") and not user.has_example
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("# %%\n%matplotlib inline\nx = 1\n", "# %%\n\nx = 1\n"),
+        ("#%% a title\n!pip install \\\n  torch\nfor i in x:\n    !ls {i}\n", "#%% a title\n\n\nfor i in x:\n    pass\n"),
+        ("x = 1\n# %% [markdown]\n# 1 % of it\n# %%\n%%time\n%time y = x\n", "x = 1\n# %% [markdown]\n# 1 % of it\n# %%\n\npass; y = x\n"),
+        ("# %%\r\n%%bash\r\nls\r\n# %%\r\nx = 1\r\n", "# %%\r\n\r\n\r\n# %%\r\nx = 1\r\n"),
+        ("# %%\nx = (1\n  % 2)\nnet?\n", "# %%\nx = (1\n  % 2)\n\n"),
+    ],
+)
+def test_a_script_in_cells_is_what_its_cells_are(script: str, text: str) -> None:
+    assert notebooks.script_as_python(script) == text
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "%matplotlib inline\nx = 1\n",  # without cells, which only a notebook has: a mistake, as Python says
+        "# %%\nx = 1\n",
+        "if x:\n# %%\n    y = (a\n% b)\n",
+        "# Databricks notebook source\n# MAGIC %sql select 1\n# COMMAND ----------\n# MAGIC %%bash\n# MAGIC ls\nx = 1\n",
+    ],
+)
+def test_any_other_script_stays_as_it_is(script: str) -> None:
+    assert notebooks.script_as_python(script) == script

@@ -34,7 +34,7 @@ class Listing:
     def __init__(self, analysed: Analysed, console: Console) -> None:
         self.analysed = analysed
         self.console = console
-        lines = Lines(analysed.source) if analysed.module.notebook is not None else analysed.module.lines
+        lines = Lines(analysed.source) if analysed.source != analysed.module.text else analysed.module.lines
         # The empty line after the last line end is no line to a reader.
         self.numbers = range(1, max(lines.count - (lines.line(lines.count) == ""), 1) + 1)
         self.gutter = len(str(max(self.numbers, default=1))) + 3  # "  9 │ "

@@ -14,6 +14,7 @@ from shapelens.lsp.documents.importer_traces import ImporterTraces
 from shapelens.lsp.documents.moved_findings import moved_findings
 from shapelens.lsp.documents.paths import on_disk, path_of
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
+from shapelens.notebooks import script_as_python
 from shapelens.source.module import Module, parse
 from shapelens.source.position_map import PositionMap
 from shapelens.source.positions import Lines, Position, Span
@@ -50,7 +51,8 @@ class Document:
         self.importer_traces = ImporterTraces(self.path)
         # The text.
         self._version = version
-        self._text = text
+        self._source = text
+        self._text = self._as_python(text)
         self._saved = on_disk(self.path) == text
         self._edited_at = float("-inf")
         self._seconds_between_edits = float("inf")
@@ -81,8 +83,12 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The newest text."""
+        """The newest text; of a script in cells (`# %%`) without the lines that only IPython understands, which are empty here."""
         return self._text
+
+    def _as_python(self, source: str) -> str:
+        python = script_as_python(source)
+        return source if python == source else python  # The same object: there is nothing to compare then.
 
     @property
     def saved(self) -> bool:
@@ -118,12 +124,18 @@ class Document:
     def change(self, version: int, changes: Sequence[Change], encoding: str) -> None:
         """Apply the editor's changes in their order."""
         for where, new_text in changes:
+            before, moved = self._text, None
             if where is None:
-                moved, self._text = PositionMap.between(self._text, new_text), new_text
+                self._source = new_text
             else:
-                span = Span.of(self.lines.from_lsp(where[0], where[1], encoding), self.lines.from_lsp(where[2], where[3], encoding))
-                start, end = self.lines.offset(span.start), max(self.lines.offset(span.start), self.lines.offset(span.end))
-                moved, self._text = PositionMap.edit(span, new_text), self._text[:start] + new_text + self._text[end:]
+                lines = self.lines if self._source is before else Lines(self._source)
+                span = Span.of(lines.from_lsp(where[0], where[1], encoding), lines.from_lsp(where[2], where[3], encoding))
+                start, end = lines.offset(span.start), max(lines.offset(span.start), lines.offset(span.end))
+                moved = PositionMap.edit(span, new_text) if self._source is before else None
+                self._source = self._source[:start] + new_text + self._source[end:]
+            self._text = self._as_python(self._source)
+            if moved is None or self._source is not self._text:
+                moved = PositionMap.between(before, self._text)
             self._since = self._since.then(moved)
         now = time.monotonic()
         self._seconds_between_edits, self._edited_at = now - self._edited_at, now

@@ -118,6 +118,9 @@ class NotebookDocument(Document):
         end = firsts[index + 1] if index + 1 < len(firsts) else max(self.lines.count, 2)
         return self._python[index], firsts[index] - 1, end - firsts[index]
 
+    def _as_python(self, source: str) -> str:
+        return source  # Its cells are Python already.
+
     # --- edits ---
 
     def edit(self, change: NotebookChange, encoding: str) -> set[str]:

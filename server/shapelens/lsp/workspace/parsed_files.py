@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from shapelens.lsp.documents.document import Document
+from shapelens.notebooks import script_as_python
 from shapelens.regular_files import read_regular
 from shapelens.source.module import Module, parse
 
@@ -29,7 +30,7 @@ class ParsedFiles:
             state = Path(path).stat()
             known = self._parsed.get(path)
             if known is None or known[0] != state.st_mtime_ns:
-                text = read_regular(path, LARGEST_FILE).decode("utf-8")
+                text = script_as_python(read_regular(path, LARGEST_FILE).decode("utf-8"))
                 self._parsed[path] = (state.st_mtime_ns, parse(text, known[1] if known is not None else None))
             return self._parsed[path][1]
         except (OSError, UnicodeDecodeError):

@@ -19,8 +19,7 @@ def usages_elsewhere(text: str, file: str, classes: Sequence[str], document: ast
     [] where it does not parse.
     """
     notebook = notebooks.read(text) if file.endswith(notebooks.SUFFIX) else None
-    if notebook is not None:
-        text = notebook.text
+    text = notebook.text if notebook is not None else notebooks.script_as_python(text)
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
