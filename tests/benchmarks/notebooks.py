@@ -2,9 +2,9 @@
 
     python tests/benchmarks/notebooks.py PROGRAMS --python PYTHON [--every K] [--from N] [--count N] [--only TEXT] [--json OUT] [--verbose]
 
-`PROGRAMS` holds repositories; every *.ipynb in them that mentions torch and has tensor lines (tensor_lines.py) is opened in a workspace of
-its repository, but for copies of the same code. `PYTHON` has torch and what the notebooks import. A line counts as shown if a hint on it holds
-sizes or a `?`. Counted are also notebooks with an error (to be looked at: most should be their own), and what the server logs as an error.
+`PROGRAMS` holds repositories; every *.ipynb in them that mentions torch and has tensor lines (tensor_lines.py) is opened in a workspace
+of its repository, but for copies of the same code. `PYTHON` has torch and what the notebooks import. A line counts as shown if a hint on
+it holds sizes or a `?`. Counted are also notebooks with an error, which has to be their own, and what the server logs as an error.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ def summary(found: list[Found]) -> dict[str, Any]:
         lines.update(each.lines)
         shown.update(each.shown)
     lines["all"], shown["all"] = lines.total(), shown.total()
-    told = {
-        kind: f"{shown[kind]}/{lines[kind]} = {100 * shown[kind] / lines[kind]:.1f} %" for kind in ("all", *KINDS) if lines[kind]
-    }
+    told = {kind: f"{shown[kind]}/{lines[kind]} = {100 * shown[kind] / lines[kind]:.1f} %" for kind in ("all", *KINDS) if lines[kind]}
     return {
         "notebooks": len(found),
         **told,
@@ -118,9 +116,11 @@ def _chosen(options: argparse.Namespace) -> Iterator[tuple[Path, Path, list[note
                 continue
             if not lines or options.only not in str(path):
                 continue
-            number += 1
-            if number > options.first and (number - options.first - 1) % options.every == 0 and (number - 1) // options.every < options.count:
+            if number >= options.first and (number - options.first) % options.every == 0:
+                if (number - options.first) // options.every >= options.count:
+                    return
                 yield repository, path, notebooks.cells_of(content), lines
+            number += 1
 
 
 async def _in_one_server(repository: Path, chosen: list[Any], found: list[Found], options: argparse.Namespace) -> None:

@@ -1,10 +1,10 @@
 """The lines of a program on which a shape is expected: assignments and returns whose right side is a call, an operator or a subscript.
 
-  forward   in `forward` of a class that is a module, or in a method that this calls
-  step      in training_step, loss_function, sample, generate, … of such a class
-  init      `self.x = Layer(...)` in the constructor of such a class
-  function  in a function outside of classes, where the right side looks like tensors
-  script    at module level, where it looks like tensors
+forward   in `forward` of a class that is a module, or in a method that this calls
+step      in training_step, loss_function, sample, generate, … of such a class
+init      `self.x = Layer(...)` in the constructor of such a class
+function  in a function outside of classes, where the right side looks like tensors
+script    at module level, where it looks like tensors
 """
 
 from __future__ import annotations
@@ -102,13 +102,14 @@ def _inside(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
 def _tensor_line(kind: str, node: ast.AST) -> TensorLine | None:
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return) or node.value is None:
         return None
-    if not isinstance(node.value, ast.Call | ast.BinOp | ast.Subscript | ast.UnaryOp) or (isinstance(node, ast.Return) and kind == "script"):
+    if not isinstance(node.value, ast.Call | ast.BinOp | ast.Subscript | ast.UnaryOp):
+        return None
+    if isinstance(node, ast.Return) and kind == "script":
         return None
     text = ast.unparse(node.value)
     if _NO_TENSORS.search(text) or _NUMBERS.match(text) or (kind in ("function", "script") and not _TENSORS.search(text)):
         return None
-    if kind == "init" and not (
-        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute) and isinstance(node.value, ast.Call) and _LAYER.match(text)
-    ):
+    keeps = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute) and isinstance(node.value, ast.Call)
+    if kind == "init" and not (keeps and _LAYER.match(text)):
         return None
     return TensorLine(node.lineno, node.end_lineno or node.lineno, kind)

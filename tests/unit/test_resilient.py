@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shapelens.worker.rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, resilient
-from shapelens.worker.rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
+from shapelens.worker.rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, STEPS, resilient
+from shapelens.worker.rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, UNKNOWN_AT, VALUE, Site
 
 
 def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
@@ -29,6 +29,7 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         BRANCH: lambda branches, value: value,
         ITEMS: lambda iterable, pattern: iterable,
         MARK: lambda: 0,
+        KEYWORDS: lambda mapping: mapping,
         LISTED: lambda mark, made: made,
         VALUE: lambda number, value: value,
         SCALAR: lambda number, value: value,
@@ -38,6 +39,7 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         PLAIN: lambda function: False,
         TURNS: lambda steps: steps,
         TURN: lambda line: True,
+        UNKNOWN_AT: lambda number: None,
     }
     exec(compile(resilient(ast.parse(text), sites), "program.py", "exec"), names)
     return {name: value for name, value in names.items() if not name.startswith("__")}, failures

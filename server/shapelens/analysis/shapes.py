@@ -85,7 +85,7 @@ def is_size(value: Value) -> bool:
 
 def is_shown(value: Value) -> bool:
     """Whether a hint says something of the value."""
-    return has_tensor(value) or is_size(value)
+    return has_tensor(value) or is_size(value) or value.kind == "unknown"
 
 
 def distinct(values: Iterable[Value], dims: str = "names") -> list[str]:

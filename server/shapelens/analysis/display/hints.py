@@ -87,12 +87,17 @@ def _merged(module: Module, trace: Trace, kinds: Sequence[str], *, first_line_of
         if span not in anchors:
             anchors[span] = _Named(seen.name, span, [], 0, seen.kind, inner=seen.statement == seen.span)
             lines[span] = seen.statement.line if first_line_of_statement and seen.statement is not None else span.line
-        anchors[span].values += values
+        anchors[span].values = _known(anchors[span].values + values)
         anchors[span].count = max(anchors[span].count, seen.count)
     by_line = defaultdict(list)
     for span in sorted(anchors):
         by_line[lines[span]].append(anchors[span])
     return by_line
+
+
+def _known(values: list[Value]) -> list[Value]:
+    """Those of which something is known, where there are any."""
+    return [value for value in values if value.kind != "unknown"] or values
 
 
 def _values(module: Module, trace: Trace) -> dict[int, list[_Named]]:

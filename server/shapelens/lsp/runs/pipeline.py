@@ -71,8 +71,12 @@ class Pipeline:
 
     async def _follow_program(self, document: Document, analysis: Analysis) -> None:
         """Follow a document as a program once its examples have run, unless that was done for this very text."""
-        module = analysis.module
-        if module.errors or not analysis.settings.program or not is_program(module) or not self.presenter.is_current(document, analysis):
+        module, before = analysis.module, document.importer_traces.program_run
+        if module.errors or not self.presenter.is_current(document, analysis):
+            return
+        if not analysis.settings.program or not is_program(module):
+            if before is not None:
+                self.presenter.show_program(document, analysis, None, before)
             return
         if self.runner.is_running(document) or document.importer_traces.program_holds(module):
             return

@@ -157,7 +157,7 @@ class Recovery:
 
     def _follows(self, args: Args, kwargs: Kwargs, function: Optional[Callable[..., Any]] = None) -> bool:
         """Whether a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
-        if self._is_vague(args, kwargs) or _is_given_absent(args, kwargs):
+        if self._is_vague(args, kwargs) or _is_given_absent(args, kwargs) or _is_given_nothing(args):
             return True
         if not unknown_sizes.state.met:
             return False
@@ -200,6 +200,11 @@ class Recovery:
 def _is_given_absent(args: Args, kwargs: Kwargs) -> bool:
     """Whether an operation of a program is given something of which nothing is known. An example that is, has not the right inputs."""
     return op_cache.state.assumes_gradients and (holds_absent(args) or holds_absent(kwargs.values()))
+
+
+def _is_given_nothing(args: Args) -> bool:
+    """Whether an operation of a program is given an empty list: what would have filled it may not have been followed."""
+    return op_cache.state.assumes_gradients and len(args) > 0 and type(args[0]) in (list, tuple) and not args[0]
 
 
 def is_unable(error: Exception) -> bool:

@@ -175,9 +175,10 @@ class Definitions:
         executing.depth += 1
         self._running.append(node)
         try:
-            with within(longest) if not is_definition or _computes(node) else contextlib.nullcontext():
-                with op_cache.assuming_gradients() if _trains(node) else contextlib.nullcontext():  # A loop may bind a name that is wanted.
-                    exec(compiled(node, self._file, self._flags), self._names)
+            limit = within(longest) if not is_definition or _computes(node) else contextlib.nullcontext()
+            gradients = op_cache.assuming_gradients() if _trains(node) else contextlib.nullcontext()  # It may bind a name that is wanted.
+            with limit, gradients:
+                exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":

@@ -88,7 +88,7 @@ def keeps_first(function: Callable[..., Any]) -> bool:
 
 
 LOSSES = ("_loss", "entropy", "_logits", "kl_div")
-_FOLLOWS = SAME | BINARY | COMPARE | {"view", "reshape", "embedding"}
+_FOLLOWS = (SAME | BINARY | COMPARE | {"view", "reshape", "embedding"}) - {"type_as"}  # whose dtype would be a wrong one
 _WHOLE = _words("sum mean prod amax amin norm any all std var max min median nanmean nansum count_nonzero")
 
 

@@ -17,12 +17,13 @@ import torch
 
 from ..calls.exception_handlers import handled_by_user
 from ..meta.gradients import training
-from ..rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, LISTED, MARK, MISSING, STEPS, Pattern
+from ..rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, STEPS, Pattern
 from ..sandbox.exceptions import traceback_of
 from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent
 
+UNKNOWN_KEYWORD = "what_is_not_known"
 LOOP_SECONDS = 0.25  # that a loop takes, after which it is cut
 MOST_TURNS = 4096
 Branch = Tuple[int, int, bool]  # its first and last lines, and whether it leaves the block
@@ -50,7 +51,8 @@ class Flow:
     def names(self) -> Dict[str, Any]:
         """The functions by the names that resilient code has for them."""
         names = {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
-        return {**names, BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
+        more = {BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed, KEYWORDS: keywords}
+        return {**names, **more}
 
     def failed(self, error: BaseException, line: int) -> Any:
         """A statement has failed: what takes the place of its value. Raises the error where user code around it expects it to be raised."""
@@ -125,6 +127,11 @@ class Flow:
         unknown_sizes.cut_short(loop.gathered())
         del self._loops[place]
         return False
+
+
+def keywords(mapping: Any) -> Any:
+    """What `**mapping` gives a call: one stand-in where nothing is known of it, which only a module can be given (unknown_inputs.py)."""
+    return {UNKNOWN_KEYWORD: absent("an argument", "definition")} if is_absent(mapping) else mapping
 
 
 class _Loop:

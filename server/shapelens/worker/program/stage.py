@@ -39,6 +39,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     examples = class_examples(runner)
     evaluation.watch_anew().of_unknown = UnknownInputs(runner, {each.target: each for each in examples}, run.program / 3).call
     runner.recorder.reached = set()
+    runner.recorder.unknown.clear()
     evaluation.start(len(trace.examples) - 1)
     optimizers = Optimizers(evaluation.frames)
     with optimizers.watched():
@@ -65,6 +66,8 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     left = run.program - (time.perf_counter() - start)
     known = {request.target: request.expression for request in run.known}
     FunctionCalls(runner, program, examples, known, left).call(shown)
+    shown_at = {seen.span for seen in trace.observations if seen.kind in ("assign", "return")}
+    trace.observations += runner.recorder.unknown_observations(trace.examples.index(example), shown_at)
     tell()
 
 

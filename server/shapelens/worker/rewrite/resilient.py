@@ -22,7 +22,8 @@ from typing import Any, List, Optional, Set, Tuple, Union
 
 from .instrument import Rewriter
 from .scopes import ScopeSurvey, is_size, targets_in
-from .sites import Site
+from .sites import UNKNOWN_AT, Place, Site, place_of
+from .tensor_expressions import computes_tensors
 
 ERRORS = "__shapelens_errors__"  # the classes of exceptions that end a statement, not the program
 FAILED = "__shapelens_failed__"  # (error, line) -> what takes the place of the value; raises where the code expects the error
@@ -30,6 +31,7 @@ MISSING = "__shapelens_missing__"  # (name) -> what takes the place of a value t
 STEPS = "__shapelens_steps__"  # (iterable, line, pattern) -> the items that a `for` takes
 ITEMS = "__shapelens_items__"  # (iterable, pattern) -> the items that a comprehension takes
 MARK = "__shapelens_mark__"  # () -> how many comprehensions went through something unknown until now
+KEYWORDS = "__shapelens_keywords__"  # (mapping) -> what `**mapping` gives a call
 LISTED = "__shapelens_listed__"  # (mark, list) -> the list, of unknown length if it was made of something unknown
 BRANCH = "__shapelens_branch__"  # (the lines of its two branches, value) -> which of them is taken
 GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn
@@ -37,6 +39,7 @@ GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another t
 _ERROR = "__shapelens_error__"
 _ITERABLE = "__shapelens_iterable__"
 _CONTEXT = "__shapelens_context__"
+_VALUED = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 # What does nothing that can fail, or ends a block on purpose.
 _BARE = (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.Raise)
 
@@ -76,7 +79,13 @@ class ResilientRewriter(Rewriter):
         pattern = _pattern(node.target) if isinstance(node, ast.For) else 1
         branches = _branches(node) if isinstance(node, ast.If) and _is_setting(node.test, self.sizes) else None
         group: List[ast.stmt] = []
+        tensor = computes_tensors(node.value) if isinstance(node, _VALUED) and node.value is not None else False
+        first, place = len(self.sites), place_of(node)
         super()._statement(node, group)
+        sites = [number for number, site in enumerate(self.sites[first:], first) if tensor and _is_of(site, place, node)]
+        for number in sites:
+            self.sites[number].tensor = True
+        unknown: List[ast.stmt] = [_unknown_at(number) for number in sites]
         if self._fragile or isinstance(node, _BARE):
             out.extend(group)
             return
@@ -97,11 +106,19 @@ class ResilientRewriter(Rewriter):
             out.extend(self._with(node))
         elif isinstance(node, ast.Return):
             instead_of_it: ast.stmt = ast.Return(_failed(node))
-            out.append(_guarded(node, group, [instead_of_it]) if node.value is not None else node)
+            out.append(_guarded(node, group, [*unknown, instead_of_it]) if node.value is not None else node)
         else:
             handler: List[ast.stmt] = [ast.Expr(_failed(node))]
-            handler += [_bind(target) for target in unrewritten]
+            handler += [_bind(target) for target in unrewritten] + unknown
             out.append(_guarded(node, group, handler))
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A call whose `**mapping` may be unknown."""
+        if not self._fragile:
+            for keyword in node.keywords:
+                if keyword.arg is None:
+                    keyword.value = ast.copy_location(ast.Call(ast.Name(KEYWORDS, ast.Load()), [keyword.value], []), keyword.value)
+        return super().visit_Call(node)
 
     def _compound(self, node: Any) -> Any:
         if not (isinstance(node, ast.Try) and node.handlers):
@@ -172,6 +189,15 @@ def _targets(node: ast.stmt) -> List[str]:
     for target in targets:
         names.update(part.id for part in targets_in(target) if isinstance(part, ast.Name))
     return sorted(names)
+
+
+def _is_of(site: Site, place: Place, node: ast.stmt) -> bool:
+    """Whether a site holds what a statement assigns or returns."""
+    return (site.kind == "assign" and site.statement == place) or (site.kind == "return" and isinstance(node, ast.Return))
+
+
+def _unknown_at(number: int) -> ast.stmt:
+    return ast.Expr(ast.Call(ast.Name(UNKNOWN_AT, ast.Load()), [ast.Constant(number)], []))
 
 
 def _bind(name: str) -> ast.stmt:

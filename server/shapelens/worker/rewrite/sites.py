@@ -14,6 +14,7 @@ READ = "__shapelens_read__"  # (k, function): the value of site k is what the fu
 ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
 TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length depends on data
 PLAIN = "__shapelens_plain__"  # (function) -> whether what the function returns is a tuple of plain numbers that are known
+UNKNOWN_AT = "__shapelens_unknown_at__"  # (k): nothing is known of the value of site k, as its statement failed
 TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition
 
 # What takes the place of Python's own functions: their result is not known where one of their arguments is not.
@@ -36,6 +37,7 @@ class Site:
     is_call: bool = False  # the expression is a call: where it returns a new module, that is the module's constructor
     operation: bool = False  # the expression computes (call, operator, subscript), so that it can fail
     size: bool = False  # a number there follows from a shape, as far as the text tells
+    tensor: bool = False  # of a program: the value is computed of tensors, as far as the text tells
     defining: bool = False  # at module level or in the body of a class there: it runs once, not with each example
 
 

@@ -7,9 +7,10 @@ from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Set
 
 import torch
 
-from ...protocol import Observation, Span
+from ...protocol import Observation, Span, Value
 from ..rewrite.site_table import SiteTable
-from ..rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, UNWATCHED, VALUE, Site
+from ..rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, UNKNOWN_AT, UNWATCHED, VALUE, Site
+from ..unknown.stand_ins import is_absent
 from .definition_time import executing
 from .value_summary import KINDS, ORIGIN, Key, key_of, kind_of, number_key, tensor_key, value_of
 
@@ -49,6 +50,7 @@ class Recorder:
         self.pieces: Tuple[str, List[range]] = ("", [])  # a file whose sites are not in one range, and the ranges in the order of its text
         self.seen: Dict[int, Seen] = {}
         self.defined: Dict[int, Seen] = {}  # of the sites that run once, with the definitions
+        self.unknown: Set[int] = set()  # sites of tensors that have held something of which nothing is known
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
         self.reached: Set[int] = set()  # sites of functions that ran since this was emptied
         self.called: Set[int] = set()  # those that definitions called: what they gave belongs to all examples
@@ -86,7 +88,8 @@ class Recorder:
 
     def reporters(self) -> Dict[str, Any]:
         """The functions that rewritten code calls, by name."""
-        return {VALUE: self.value, SCALAR: self.scalar, NAMES: self.names, BOUND: self.bound, READ: self.read, PLAIN: self.plain}
+        reporters = {VALUE: self.value, SCALAR: self.scalar, NAMES: self.names, BOUND: self.bound, READ: self.read, PLAIN: self.plain}
+        return {**reporters, UNKNOWN_AT: self.unknown.add}
 
     # The reporters are called from rewritten code. They are on the path of every expression that runs.
 
@@ -98,6 +101,8 @@ class Recorder:
         if kind is None:
             kind = kind_of(cls)
         if not kind:
+            if self.sites[number].tensor and is_absent(value):
+                self.unknown.add(number)
             return value
         if kind == "tensor":
             origin = value.__dict__.get(ORIGIN)
@@ -117,6 +122,8 @@ class Recorder:
                 self._mark_parts(number, value)
         if key is not None:
             self._add(number, key)
+        elif kind == "tensor" and self.sites[number].tensor:
+            self.unknown.add(number)
         return value
 
     def scalar(self, number: int, value: Any) -> Any:
@@ -218,6 +225,16 @@ class Recorder:
     def span_of(self, number: int) -> Span:
         """Where a site is."""
         return Span(self.file_of(number), *self.sites[number].place)
+
+    def unknown_observations(self, example: int, known: Container[Span]) -> List[Observation]:
+        """What nothing is known of, but that it is a tensor or holds tensors, where it does not stand in `known` places."""
+        out = []
+        for number in self._in_order(self.unknown):
+            site, file, span = self.sites[number], self.file_of(number), self.span_of(number)
+            if span not in known:
+                statement = None if site.statement is None else Span(file, *site.statement)
+                out.append(Observation(span, site.kind, site.name, site.function, example, [Value("unknown")], 1, statement))
+        return out
 
     def observations(
         self, example: int, name: Callable[[int, Seen], List[Tuple[Key, Optional[Key]]]], files: Container[str]
