@@ -1,4 +1,4 @@
-"""What the text of a step takes out of its batch, read through the methods that the batch is handed on to.
+"""What the text of a step or a function takes out of a batch, read through what the batch is handed on to.
 
 `x, y = batch`, `(first, second), _ = batch`, `batch["image"]`, `self.shared_step(batch, "train")`: the parts of a batch, and which of them
 go into `forward`.
@@ -7,15 +7,16 @@ go into `forward`.
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+import inspect
+from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 
-from ..search.code.sources import Index, function_node, index_of
+from ..search.code.sources import Index, function_node, function_of, index_of
 
 DEEPEST = 4  # methods that a batch is handed on through, and containers in one another
 MOST_PARTS = 8
-_AROUND_ITEMS = ("enumerate", "zip", "list", "tuple", "iter")
+_SAME_SHAPE = ("to", "cuda", "cpu", "float", "long", "half", "double", "int", "contiguous", "clone", "detach", "type")
 
 
 class Part(NamedTuple):
@@ -48,12 +49,26 @@ class Part(NamedTuple):
 
 def batch_parts(method: Any, parameter: str, cls: type) -> Part:
     """What the text of a method of a class takes out of one of its parameters."""
-    return _Reader(cls).of_parameter(method, parameter, 0)
+    return _Reader(cls, ("self",)).of_parameter(method, parameter, 0)
+
+
+def parts_of_target(function: Any, target: ast.expr, models: Collection[str]) -> Optional[Part]:
+    """What the text of a function takes out of what it binds to a target; None where it binds no name. models: what it calls models."""
+    node = function_node(function)
+    if node is None:
+        return None
+    if isinstance(target, ast.Name):
+        return _Reader(None, models, function).of_name(target.id, index_of(node), 0)
+    return _Reader(None, models, function).of_target(target, index_of(node), 0, "")
 
 
 class _Reader:
-    def __init__(self, cls: type) -> None:
+    """cls: whose methods `self` has; models: the names by which the text calls the model."""
+
+    def __init__(self, cls: Optional[type], models: Collection[str], function: Any = None) -> None:
         self._cls = cls
+        self._models = models
+        self._names = getattr(function_of(function), "__globals__", {}) if function is not None else {}
         self._under_way: List[Tuple[Any, str]] = []
 
     def of_parameter(self, method: Any, name: str, depth: int) -> Part:
@@ -62,11 +77,11 @@ class _Reader:
             return Part(name)
         self._under_way.append((node, name))
         try:
-            return self._of_name(name, index_of(node), depth)
+            return self.of_name(name, index_of(node), depth)
         finally:
             self._under_way.pop()
 
-    def _of_name(self, name: str, index: Index, depth: int) -> Part:
+    def of_name(self, name: str, index: Index, depth: int) -> Part:
         """What is taken out of a name, by all of its uses."""
         keys: Dict[str, Part] = {}
         attributes: Dict[str, Part] = {}
@@ -76,7 +91,7 @@ class _Reader:
         for node in index.loads.get(name, ()) if depth <= DEEPEST else ():
             parent = index.parents.get(node)
             if isinstance(parent, ast.Assign) and parent.value is node:
-                found = self._of_target(parent.targets[0], index, depth + 1, name)
+                found = self.of_target(parent.targets[0], index, depth + 1, name)
                 if found is not None and found.opening:
                     return found._replace(name=name)
             elif isinstance(parent, ast.Subscript) and parent.value is node:
@@ -95,7 +110,7 @@ class _Reader:
                     continue
                 attributes.setdefault(parent.attr, self._of_value(parent, parent.attr, index, depth + 1))
             elif isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
-                found = self._of_target(parent.target, index, depth + 1, name)
+                found = self.of_target(parent.target, index, depth + 1, name)
                 if found is not None:
                     return Part(name, "(", (), (found, found))
             elif isinstance(parent, (ast.Call, ast.Starred, ast.keyword)):
@@ -115,25 +130,30 @@ class _Reader:
     def _of_value(self, node: ast.expr, name: str, index: Index, depth: int) -> Part:
         """What is taken out of the value of an expression: of the names that it is assigned to."""
         parent = index.parents.get(node)
+        while isinstance(parent, ast.Attribute) and parent.attr in _SAME_SHAPE:  # `batch["ids"].to(device)`
+            call = index.parents.get(parent)
+            if not (isinstance(call, ast.Call) and call.func is parent):
+                break
+            node, parent = call, index.parents.get(call)
         if isinstance(parent, ast.Assign) and parent.value is node:
-            found = self._of_target(parent.targets[0], index, depth, name)
+            found = self.of_target(parent.targets[0], index, depth, name)
             if found is not None:
                 return found
         if isinstance(parent, ast.Call):
             return Part(name, place=self._place(node, parent, index))
         return Part(name)
 
-    def _of_target(self, target: ast.expr, index: Index, depth: int, name: str) -> Optional[Part]:
+    def of_target(self, target: ast.expr, index: Index, depth: int, name: str) -> Optional[Part]:
         if isinstance(target, (ast.Tuple, ast.List)):
-            parts = [self._of_target(part, index, depth, "x") or Part("x") for part in target.elts if not isinstance(part, ast.Starred)]
+            parts = [self.of_target(part, index, depth, "x") or Part("x") for part in target.elts if not isinstance(part, ast.Starred)]
             return Part(name, "(", (), tuple(parts)) if 0 < len(parts) <= MOST_PARTS else None
         if isinstance(target, ast.Name):
-            return None if target.id == name else self._of_name(target.id, index, depth)
+            return None if target.id == name else self.of_name(target.id, index, depth)
         return None
 
     def _place(self, node: ast.AST, parent: ast.AST, index: Index) -> Optional[int]:
         """The position among the arguments of `self(…)` or `self.forward(…)` at which an expression stands."""
-        if isinstance(parent, ast.Call) and _is_forward(parent.func):
+        if isinstance(parent, ast.Call) and self._is_forward(parent.func):
             return next((number for number, argument in enumerate(parent.args) if argument is node), None)
         return None
 
@@ -148,7 +168,7 @@ class _Reader:
         definition = function_node(method)
         if definition is None:
             return None
-        own = _names(definition)
+        own = _names(definition)[0 if self._cls is None else 1 :]
         if isinstance(parent, ast.Starred):
             before = call.args.index(parent)
             parts = self._parameters(method, own, call, depth)[before:]
@@ -159,31 +179,34 @@ class _Reader:
             parts = self._parameters(method, own, call, depth)
             return Part("batch", "{", tuple(own), parts) if parts else None
         place = next((number for number, argument in enumerate(call.args) if argument is node), None)
-        if place is None or place >= len(own) or _is_forward(call.func):
+        if place is None or place >= len(own) or self._is_forward(call.func):
             return None
         return self.of_parameter(method, own[place], depth)
 
     def _parameters(self, method: Any, names: List[str], call: ast.Call, depth: int) -> Tuple[Part, ...]:
         """What a method takes out of each of its parameters."""
-        if _is_forward(call.func):
+        if self._is_forward(call.func):
             return tuple([Part(name, place=number) for number, name in enumerate(names)])
         return tuple([self.of_parameter(method, name, depth) for name in names])
 
     def _method(self, function: ast.expr) -> Any:
+        """The method or function that an expression calls; None for what is not the user's own."""
+        if self._cls is None:
+            found = self._names.get(function.id) if isinstance(function, ast.Name) else None
+            return found if inspect.isfunction(found) else None
         if isinstance(function, ast.Name) and function.id == "self":
             return getattr(self._cls, "forward", None)
         if not (isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"):
             return None
         return getattr(self._cls, function.attr, None)
 
+    def _is_forward(self, function: ast.expr) -> bool:
+        if isinstance(function, ast.Attribute):
+            return function.attr == "forward" and isinstance(function.value, ast.Name) and function.value.id in self._models
+        return isinstance(function, ast.Name) and function.id in self._models
+
 
 def _names(definition: ast.FunctionDef) -> List[str]:
     """The parameters of a method that have to be given."""
     found = [each.arg for each in definition.args.posonlyargs + definition.args.args]
-    return found[1 : len(found) - len(definition.args.defaults)]
-
-
-def _is_forward(function: ast.expr) -> bool:
-    if isinstance(function, ast.Attribute):
-        return function.attr == "forward" and isinstance(function.value, ast.Name) and function.value.id == "self"
-    return isinstance(function, ast.Name) and function.id == "self"
+    return found[: len(found) - len(definition.args.defaults)]

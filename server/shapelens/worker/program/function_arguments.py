@@ -10,23 +10,23 @@ import ast
 import inspect
 import itertools
 import re
-from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import torch
 
 from ...protocol import Value
 from ..search.candidates.name_priors import BOOLEAN, prior_of
 from ..search.code.data_flow import Follower
-from ..search.code.sources import Index, function_node, index_of
+from ..search.code.sources import function_node, index_of
 from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
 from ..search.inputs.forms import FIRST, Form
 from ..search.inputs.name_priors import MEASURED, is_measured, number_for, read_forms, tensors_by_name, words_of
+from .batch_parts import Part, parts_of_target
 from .class_examples import DTYPES, ClassExample, targets_of
 
 UNKNOWN = Form("unknown")
 MOST_FORMS = 8
-MOST_PARTS = 6  # of a batch
 
 _STEERS = re.compile(
     r"(.*_)?(optim|optimi[sz]ers?|opt|scheduler|lr_sched\w*|schedule|scaler|grad_scaler|writer|logger|log|pbar|bar|progress|tokeni[sz]er|vocab|vocabulary|word2id?x|word2index|stoi|itos|word_to_idx|word_to_ix|lang|input_lang|output_lang"
@@ -55,13 +55,6 @@ _SURELY_INT = re.compile(r"(max|min|num|n)_\w+|.*_(size|idx|id|step|epoch)")
 _TEXT_METHODS = {"lower", "upper", "split", "startswith", "endswith", "strip", "replace", "encode", "splitlines", "rstrip", "lstrip"}
 _AXES = ("dim", "axis", "ignore_index")
 _MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|recall|f1|psnr|entropy|kl|bce|mse|mae|criterion|elbo")
-
-
-class Batch(NamedTuple):
-    """What the text takes out of a batch, and the names: `[` items by position, `{` values by key, `.` attributes, "" it as it is."""
-
-    opening: str
-    parts: Tuple[str, ...]
 
 
 class FunctionArguments:
@@ -154,7 +147,7 @@ class FunctionArguments:
         given = dict(zip(tensors, texts))
         return ", ".join(given.get(each.name) or [*self.forms(each), *forms.scalars(each)][0].template for each in required)
 
-    def _samples(self, name: str) -> Optional[Batch]:
+    def _samples(self, name: str) -> Optional[Part]:
         """What a function that makes a batch takes out of each sample in the list that it is given; None for any other function."""
         if self._node is None or "collate" not in self._function.__name__ or name != self._parameters()[-1].name:
             return None
@@ -168,7 +161,7 @@ class FunctionArguments:
                     assigned = index.parents[assigned]  # type: ignore[assignment]
                 statement = index.parents.get(assigned)
                 if isinstance(statement, ast.Assign):
-                    return _batch_of(statement.targets[0], index)
+                    return parts_of_target(self._function, statement.targets[0], self._models())
         return self._batch(name)
 
     def _is_model(self, parameter: inspect.Parameter, uses: Uses) -> bool:
@@ -209,7 +202,7 @@ class FunctionArguments:
 
     # --- loaders ---
 
-    def _batch(self, name: str) -> Optional[Batch]:
+    def _batch(self, name: str) -> Optional[Part]:
         """What a loop over a parameter takes out of each item; None where there is no such loop."""
         if self._node is None:
             return None
@@ -225,45 +218,47 @@ class FunctionArguments:
                 target = parent.target
                 if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
                     target = target.elts[1]
-                return _batch_of(target, index)
+                return parts_of_target(self._function, target, self._models())
             if isinstance(parent, ast.Call) and _called(parent) == "next" and isinstance(index.parents.get(parent), ast.Assign):
                 assigned = index.parents[parent]
                 assert isinstance(assigned, ast.Assign)
-                return _batch_of(assigned.targets[0], index)
+                return parts_of_target(self._function, assigned.targets[0], self._models())
         return None
 
-    def _loaders(self, batch: Batch) -> Iterator[Form]:
+    def _models(self) -> List[str]:
+        """The parameters that are called as a model is."""
+        found = [each.name for each in self._parameters() if _MODEL.fullmatch(words_of(each.name))]
+        return [name for name in found if self._uses(name).kinds.get("called")]
+
+    def _loaders(self, batch: Part) -> Iterator[Form]:
         """Loaders of batches of that form, the likelier first."""
-        model = self.model
-        for parts in itertools.islice(self._parts(batch, model), MOST_FORMS):
-            texts = [part.template for part in parts]
-            if batch.opening == "[":
-                text = "(%s)" % ", ".join(texts) if len(texts) > 1 else "(%s,)" % texts[0]
-            elif batch.opening == "{":
-                text = "{%s}" % ", ".join("%r: %s" % pair for pair in zip(batch.parts, texts))
-            elif batch.opening == ".":
-                text = "SimpleNamespace(%s)" % ", ".join("%s=%s" % pair for pair in zip(batch.parts, texts))
-            else:
-                text = texts[0]
+        for parts in itertools.islice(self._parts(batch, self.model), MOST_FORMS):
+            text = batch.written(iter([part.template for part in parts]))
             yield Form("batches(%s)" % text, {name: size for part in parts for name, size in part.sizes.items()})
 
-    def _parts(self, batch: Batch, model: Optional[ClassExample]) -> Iterator[List[Form]]:
-        names = batch.parts or ("",)
+    def _parts(self, batch: Part, model: Optional[ClassExample]) -> Iterator[List[Form]]:
+        """What stands in the places of a batch's tensors."""
+        leaves = list(batch.leaves())
         own = [Form(text) for text in model.arguments] if model is not None else []
         targets = [Form(text) for text in targets_of(model)] if model is not None else []
-        if model is not None and len(names) > len(own):
+        placed = {number: own[leaf.place] for number, leaf in enumerate(leaves) if leaf.place is not None and leaf.place < len(own)}
+        rest = [number for number in range(len(leaves)) if number not in placed]
+        if placed and batch.opening:
+            for target in targets if rest else targets[:1]:
+                yield [placed.get(number, target) for number in range(len(leaves))]
+        elif model is not None and len(leaves) > len(own):
             for target in targets:
-                yield [*own, *[target] * (len(names) - len(own))]
-        elif model is not None and names == ("",):
+                yield [*own, *[target] * (len(leaves) - len(own))]
+        elif model is not None and not batch.opening:
             yield own[:1]
             for target in targets[:4]:  # `model(*batch)`, or a batch that is handed on.
                 yield [Form("(%s, %s)" % (", ".join(form.template for form in own), target.template))]
         elif model is not None:
-            yield own[: len(names)]
-        options = [_by_name(name) for name in names]
+            yield own[: len(leaves)]
+        options = [_by_name(leaf.name) for leaf in leaves]
         first = [each[0] for each in options]
         yield first
-        for place in range(len(names) - 1, -1, -1):
+        for place in range(len(leaves) - 1, -1, -1):
             for form in options[place][1:4]:
                 yield [*first[:place], form, *first[place + 1 :]]
 
@@ -285,22 +280,15 @@ def _numbers(name: str) -> List[Form]:
     return []
 
 
-def _lists_of(samples: Batch) -> Iterator[Form]:
+def _lists_of(samples: Part) -> Iterator[Form]:
     """Lists of two samples of that form, the likelier first."""
-    options = [_of_one(name) for name in samples.parts or ("x",)]
+    options = [_of_one(leaf.name) for leaf in samples.leaves()]
     first = [each[0] for each in options]
     variants = [first]
     for place in range(len(options) - 1, -1, -1):
         variants += [[*first[:place], form, *first[place + 1 :]] for form in options[place][1:4]]
     for parts in variants[:MOST_FORMS]:
-        if samples.opening == "[":
-            text = "(%s)" % ", ".join(parts) if len(parts) > 1 else "(%s,)" % parts[0]
-        elif samples.opening == "{":
-            text = "{%s}" % ", ".join("%r: %s" % pair for pair in zip(samples.parts, parts))
-        elif samples.opening == ".":
-            text = "SimpleNamespace(%s)" % ", ".join("%s=%s" % pair for pair in zip(samples.parts, parts))
-        else:
-            text = parts[0]
+        text = samples.written(iter(parts))
         yield Form("[%s, %s]" % (text, text))
 
 
@@ -322,37 +310,6 @@ def _of_one(name: str) -> List[str]:
 def _by_name(name: str) -> List[Form]:
     path = name or "x"
     return forms.distinct_forms([*forms.forms_by_name(path), *forms.general_forms(path)], path)
-
-
-def _batch_of(target: ast.expr, index: Index) -> Optional[Batch]:
-    """What is taken out of what a loop binds to a target."""
-    if isinstance(target, (ast.Tuple, ast.List)):
-        names = tuple([part.id if isinstance(part, ast.Name) else "x" for part in target.elts])
-        return Batch("[", names) if 0 < len(names) <= MOST_PARTS else None
-    if not isinstance(target, ast.Name):
-        return None
-    keys: List[str] = []
-    attributes: List[str] = []
-    numbers: List[int] = []
-    for node in index.loads.get(target.id, ()):
-        parent = index.parents.get(node)
-        if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
-            return _batch_of(parent.targets[0], index)
-        if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.slice, ast.Constant):
-            value = parent.slice.value
-            if isinstance(value, str):
-                keys.append(value)
-            elif isinstance(value, int) and value >= 0:
-                numbers.append(value)
-        elif isinstance(parent, ast.Attribute) and not _is_of_tensors(parent.attr):
-            attributes.append(parent.attr)
-    for opening, found in (("{", keys), (".", attributes)):
-        parts = tuple(dict.fromkeys(found))
-        if parts and len(parts) <= MOST_PARTS:
-            return Batch(opening, parts)
-    if numbers and max(numbers) < MOST_PARTS:
-        return Batch("[", tuple(["x"] * (max(numbers) + 1)))
-    return Batch("", ())
 
 
 def _is_of_tensors(name: str) -> bool:

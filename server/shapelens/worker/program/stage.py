@@ -24,6 +24,7 @@ from .steps import call_steps
 from .unknown_inputs import UnknownInputs
 
 MOST_SECONDS_TO_LOOK_AGAIN = 0.3  # that the program has taken
+LEAST_SECONDS = 1.0  # for steps, and for functions, however long the program has taken
 
 
 def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
@@ -62,8 +63,8 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     trace.remarks += found.remarks
     tell()
     shown = functions_shown(runner, set(found.sites))
-    call_steps(runner, set(example.reached or ()), run.program - example.seconds)
-    left = run.program - (time.perf_counter() - start)
+    call_steps(runner, set(example.reached or ()), max(run.program - example.seconds, LEAST_SECONDS))
+    left = max(run.program - (time.perf_counter() - start), LEAST_SECONDS)
     known = {request.target: request.expression for request in run.known}
     FunctionCalls(runner, program, examples, known, left).call(shown)
     shown_at = {seen.span for seen in trace.observations if seen.kind in ("assign", "return")}
