@@ -208,7 +208,7 @@ class Batch:
             _, finished = await self._run(file, module, examples, analysed.settings, overlays, profile=request, on_profile=found.append)
             if not found:
                 return protocol.ModelProfile(error=finished.detail or finished.outcome)
-        return found[0] if found else protocol.ModelProfile(error=f"{file} cannot be read")
+        return found[-1] if found else protocol.ModelProfile(error=f"{file} cannot be read")
 
     def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_importers: bool, program: float) -> search.Attempt:
         file, settings = analysed.path, analysed.settings

@@ -90,4 +90,5 @@ class ModelProfile:
     training: Optional[MemoryProfile] = None
     uncounted: List[str] = field(default_factory=list)  # what the numbers leave out: "custom kernel foo"
     error: Optional[str] = None  # why the example did not run to its end
-    seconds: float = 0.0
+    is_complete: bool = True  # False: the training step is still to come, in a profile that takes this one's place
+    seconds: float = 0.0  # of computing

@@ -237,7 +237,7 @@ class Traced:
 
 @dataclass
 class Profiled:
-    """The model of an example as a whole."""
+    """The model of an example as a whole; the last one of a run takes the place of those before."""
 
     run_id: int
     profile: ModelProfile

@@ -19,11 +19,11 @@ Tensor = torch.Tensor
 Key = Tuple[Any, ...]
 
 MOST_KEYS = 20_000
-_ON_META = "meta"
+ON_META = "meta"
 _FIRST = "first"  # the result is the first argument, which is as it was
 _ALIAS = "alias"  # the result shares memory with an argument, or is of another kind than a tensor
 _PLAIN = (Tensor, torch.nn.Parameter)
-_VALUES = (int, float, bool, str, type(None), torch.dtype, torch.memory_format)
+VALUES = (int, float, bool, str, type(None), torch.dtype, torch.memory_format)
 
 _FUNCTIONAL = """
 linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm batch_norm group_norm
@@ -76,9 +76,9 @@ def key_of(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, An
     if func not in _REMEMBERED or state.off or torch._C._functorch.peek_interpreter_stack() is not None:
         return None
     parts: List[Any] = [_REMEMBERED[func], torch.is_grad_enabled(), torch.get_default_dtype()]
-    if not _add_all(parts, args, kwargs):
+    if not add_arguments(parts, args, kwargs):
         return None
-    return tuple(parts) if _ON_META in parts and not (args and type(args[0]) in _PLAIN and not args[0].is_meta) else None
+    return tuple(parts) if ON_META in parts and not (args and type(args[0]) in _PLAIN and not args[0].is_meta) else None
 
 
 def only_fills(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
@@ -102,35 +102,41 @@ def only_fills(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str
 def signature_of(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
     """What shapes, strides, dtypes and numbers there are in arguments; None where there is something else that may count."""
     parts: List[Any] = [torch.get_default_dtype()]
-    return tuple(parts) if _add_all(parts, args, kwargs) else None
+    return tuple(parts) if add_arguments(parts, args, kwargs) else None
 
 
-def _add_all(parts: List[Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
-    if not _add(parts, args):
+def add_arguments(
+    parts: List[Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], *, values: Tuple[type, ...] = VALUES, real: bool = True
+) -> bool:
+    """Add what counts of a call's arguments to a key; whether they are all of kinds that are known: tensors, lists and `values`.
+
+    real: whether real tensors are, too. They go to the meta device where they meet others: only what they look like counts.
+    """
+    if not _add(parts, args, values, real):
         return False
     for name, value in kwargs.items():
         parts.append(name)
-        if not _add(parts, (value,)):
+        if not _add(parts, (value,), values, real):
             return False
     return True
 
 
-def _add(parts: List[Any], values: Any) -> bool:
-    """Add what counts of some arguments. Real tensors go to the meta device where they meet others: only what they look like counts."""
-    for value in values:
+def _add(parts: List[Any], given: Any, values: Tuple[type, ...], real: bool) -> bool:
+    for value in given:
         kind = type(value)
         if kind in _PLAIN:
-            if value.layout is not torch.strided:
+            is_meta = value.is_meta
+            if value.layout is not torch.strided or not (is_meta or real):
                 return False
-            if value.is_meta:
-                parts.append(_ON_META)
+            if is_meta:
+                parts.append(ON_META)
             parts.append((value.shape, value.stride(), value.dtype, value.requires_grad))
-        elif kind in _VALUES:
+        elif kind in values:
             parts.append(kind.__name__)  # 1, 1.0 and True are the same key.
             parts.append(value)
         elif kind is tuple or kind is list or kind is torch.Size:
             parts.append(len(value))
-            if not _add(parts, value):
+            if not _add(parts, value, values, real):
                 return False
         else:
             return False

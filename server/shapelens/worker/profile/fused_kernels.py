@@ -30,7 +30,7 @@ _RECURRENT = {function: name for name in _GATES for function in named(torch, nam
 
 
 class FusedKernels(TorchFunctionMode):
-    """In force while memory is counted. dropout: whether attention with dropout is one kernel too, as it is on a CUDA device."""
+    """In force while a model is profiled. dropout: whether attention with dropout is one kernel too, as it is on a CUDA device."""
 
     def __init__(self, add_flops: Callable[[int, bool], None], *, dropout: bool) -> None:
         super().__init__()

@@ -10,11 +10,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
+from ..meta.op_cache import ON_META, VALUES, add_arguments
+
 Tensor = torch.Tensor
 Key = Tuple[Any, ...]
 
-_PLAIN = (Tensor, torch.nn.Parameter)
-_VALUES = (int, float, bool, str, type(None), torch.dtype, torch.memory_format, torch.device, torch.layout)
+_VALUES = (*VALUES, torch.device, torch.layout)
 _FIRST = "first"  # the result is the first argument, which is as it was
 _ALIAS = "alias"  # the operation has to be done each time
 _NOTHING = "nothing"
@@ -55,32 +56,8 @@ def _key(func: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[K
     if func.is_view:
         return None
     parts: List[Any] = [func]
-    if not _add(parts, args):
-        return None
-    for name, value in kwargs.items():
-        parts.append(name)
-        if not _add(parts, (value,)):
-            return None
-    return tuple(parts) if any(type(part) is tuple for part in parts) else None
-
-
-def _add(parts: List[Any], values: Any) -> bool:
-    for value in values:
-        kind = type(value)
-        if kind in _PLAIN:
-            if not value.is_meta or value.layout is not torch.strided:
-                return False  # A real one has values, which may count.
-            parts.append((value.shape, value.stride(), value.dtype))
-        elif kind in _VALUES:
-            parts.append(kind)  # 1, 1.0 and True are the same key.
-            parts.append(value)
-        elif kind is list or kind is tuple or kind is torch.Size:
-            parts.append(len(value))
-            if not _add(parts, value):
-                return False
-        else:
-            return False
-    return True
+    # A real tensor has values, which may count.
+    return tuple(parts) if add_arguments(parts, args, kwargs, values=_VALUES, real=False) and ON_META in parts else None
 
 
 def _described(result: Any, args: Tuple[Any, ...]) -> Any:

@@ -1,17 +1,18 @@
-"""The profile of one example: evaluated as an inference, for its steps; with other sizes, for the names of its dims; as a training step.
+"""The profile of one example: evaluated for its steps; with other sizes, for the names of its dims; as an inference and as a training step.
 
-Nothing is taken from the op cache where memory is counted: the graph that autograd builds is what keeps activations.
+What a view shows first is there after the first two. Nothing is taken from the op cache where memory is counted: the graph that autograd
+builds is what keeps activations.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
-from ...profiles import MemoryProfile, ModelProfile, ProfiledModule, ProfileRequest
+from ...profiles import MemoryProfile, ModelProfile, ProfiledModule, ProfileRequest, Step
 from ..calls.mismatches import mismatch_of, one_line
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import MOST_NAMED_DIMS, ExampleRunner
@@ -35,12 +36,14 @@ MOST_TENSORS = 10_000
 class _Evaluation:
     """One evaluation of the example, and what it saw."""
 
-    def __init__(self, runner: ExampleRunner, sizes: Sizes, device: str, *, training: bool, counted: bool) -> None:
+    def __init__(
+        self, runner: ExampleRunner, sizes: Sizes, device: str, *, training: bool, counted: bool, places: bool = False
+    ) -> None:
         self._runner = runner
         self._device = device
         self.sizes, self.dims = sizes, {}  # type: Sizes, Sizes
         self.training = training
-        self.steps = StepRecorder(runner.frames, lambda: runner.evaluation.calls)
+        self.steps = StepRecorder(runner.frames, lambda: runner.evaluation.calls, places=places)
         self.allocations = AllocationRecorder(self.steps) if counted else None
         self.steps.begun, self.steps.restarted = self._begin, self._restart
         self.memory = MemoryProfile()
@@ -55,10 +58,12 @@ class _Evaluation:
         def follow() -> None:
             with contextlib.ExitStack() as stack:
                 stack.enter_context(torch.enable_grad() if self.training else torch.no_grad())
-                if self.allocations is not None:
-                    stack.enter_context(self.allocations)
-                    kernels = FusedKernels(self.allocations.add_flops, dropout=self._device == "cuda")
-                    stack.enter_context(fused(kernels))
+                recorder = self.allocations
+                if recorder is not None:
+                    stack.enter_context(recorder)
+                add_flops = recorder.add_flops if recorder is not None else lambda count, backward: None
+                # Used where nothing is counted, too: what a kernel gives is laid out as it is, and `contiguous` makes a step or none.
+                stack.enter_context(fused(FusedKernels(add_flops, dropout=self._device == "cuda")))
                 stack.enter_context(self.steps.recording())
                 evaluate(code, names, self.sizes, self.dims)
                 if self.training:
@@ -149,17 +154,22 @@ class _Evaluation:
                 self.memory.parameters = [list(tensor.shape) for tensor, _ in owners]
 
 
-def profile(runner: ExampleRunner, request: ProfileRequest) -> ModelProfile:
-    """The profile of the run's one example. Raises what ends a run."""
-    start, found = time.perf_counter(), ModelProfile()
+def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[ModelProfile], None]) -> None:
+    """Send the profile of the run's one example: its steps, then all of it. Raises what ends a run."""
+    start, found = time.process_time(), ModelProfile()
     example = runner.run.examples[0]
     try:
         code = compile_expression(example.expression)
     except (SyntaxError, ValueError) as error:
         found.error = getattr(error, "msg", None) or str(error)
-        return found
+        send(found)
+        return
     if not request.memory_only:
         _add_steps(runner, code, request, found)
+        found.is_complete, found.seconds = False, time.process_time() - start
+        send(found)
+        found.is_complete = True
+        _add_inference(runner, code, request, found)
     with _without_cache(), checkpointing.respected():
         training = _Evaluation(runner, request.sizes, request.device, training=True, counted=True)
         training.run(code)
@@ -170,22 +180,20 @@ def profile(runner: ExampleRunner, request: ProfileRequest) -> ModelProfile:
     if training.error is not None:
         training.memory.error = "%s: %s" % (type(training.error).__name__, one_line(training.error))
     if not request.memory_only:
-        _add_backward(found, training)
-    found.seconds = time.perf_counter() - start
-    return found
+        for step, trained in _counted(found, training):
+            step.backward_flops += trained.backward_flops
+    found.seconds = time.process_time() - start
+    send(found)
 
 
 def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> None:
-    """What an inference goes through, and the names of its dims."""
-    with _without_cache():
-        seen = _Evaluation(runner, request.sizes, request.device, training=False, counted=True)
-        seen.run(code)
+    """What the example goes through, and the names of its dims."""
+    seen = _Evaluation(runner, request.sizes, request.device, training=False, counted=False, places=True)
+    seen.run(code)
     calls, error = runner.evaluation.calls, seen.error
     calls.ended = True
-    found.dims, found.inference = seen.dims, seen.memory
+    found.dims = seen.dims
     found.mismatches = list(calls.mismatches)
-    assert seen.allocations is not None
-    found.uncounted += ["the operations of %s" % name for name in sorted(seen.allocations.unknown)]
     if error is not None:
         last = mismatch_of(error, 0, runner.frames, runner.evaluation.meta, calls)
         found.error = "%s: %s" % (last.exception, last.message)
@@ -198,6 +206,18 @@ def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found:
     found.steps = seen.steps.steps
     if seen.dims and len(seen.dims) <= MOST_NAMED_DIMS and runner.run.named:
         _name(runner, code, seen)
+
+
+def _add_inference(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> None:
+    """The memory of an inference, and the operations of forward."""
+    with _without_cache():
+        seen = _Evaluation(runner, request.sizes, request.device, training=False, counted=True)
+        seen.run(code)
+    assert seen.allocations is not None
+    found.inference = seen.memory
+    found.uncounted += ["the operations of %s" % name for name in sorted(seen.allocations.unknown)]
+    for step, counted in _counted(found, seen):
+        step.flops += counted.flops
 
 
 def _mark_failure(steps: StepRecorder, mismatch: int) -> None:
@@ -244,29 +264,29 @@ def _is_there(tensor: Any) -> bool:
     return isinstance(tensor, torch.Tensor) and not torch.nn.parameter.is_lazy(tensor)
 
 
-def _add_backward(found: ModelProfile, training: _Evaluation) -> None:
-    """The operations of backward, where a training step went through the same steps."""
-    steps = training.steps.steps
+def _counted(found: ModelProfile, seen: _Evaluation) -> List[Tuple[Step, Step]]:
+    """The steps of the profile, each with those of an evaluation that are counted for it; the allocations of that are told by the former."""
+    steps = seen.steps.steps
     if [(step.kind, step.name, step.parent) for step in steps] == [(step.kind, step.name, step.parent) for step in found.steps]:
-        for step, trained in zip(found.steps, steps):
-            step.backward_flops = trained.backward_flops
-        return
+        return list(zip(found.steps, steps))
     # Training goes another way than inference: what it allocates is told by the modules that both call.
     places: Dict[str, int] = {}
     paths = {number: module.path for number, module in enumerate(found.modules)}
     for number, step in enumerate(found.steps):
         if step.module is not None:
             places.setdefault(paths[step.module], number)
-    names = {id(module): path for model in training.steps.models[:1] for path, module in model.named_modules()}
+    names = {id(module): path for model in seen.steps.models[:1] for path, module in model.named_modules()}
     now: List[int] = []
+    pairs: List[Tuple[Step, Step]] = []
     for number, step in enumerate(steps):
-        module = training.steps.called[number]
+        module = seen.steps.called[number]
         place = places.get(names.get(id(module), "?"), -1) if module is not None else -1
         now.append(place if place >= 0 else now[step.parent] if step.parent is not None else -1)
         if now[-1] >= 0:
-            found.steps[now[-1]].backward_flops += step.backward_flops
-    for made in training.memory.allocations:
+            pairs.append((found.steps[now[-1]], step))
+    for made in seen.memory.allocations:
         made.step = now[made.step] if 0 <= made.step < len(now) else -1
+    return pairs
 
 
 def _name(runner: ExampleRunner, code: Any, seen: _Evaluation) -> None:

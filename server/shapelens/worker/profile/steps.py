@@ -33,11 +33,12 @@ _plainly = torch._C.DisableTorchFunction
 
 
 class StepRecorder(TorchFunctionMode):
-    """Records the steps of one evaluation. `module_of` gives the number of a module by what it is."""
+    """Records the steps of one evaluation. places: whether it is noted where in the code each step is."""
 
-    def __init__(self, frames: Frames, calls: Callable[[], Calls]) -> None:
+    def __init__(self, frames: Frames, calls: Callable[[], Calls], *, places: bool = True) -> None:
         super().__init__()
         self.frames = frames
+        self.places = places
         self.calls = calls
         self.steps: List[Step] = []
         self.keys: List[Optional[Key]] = []  # of what each step gave
@@ -156,7 +157,7 @@ class StepRecorder(TorchFunctionMode):
                 if source >= 0 and source not in sources:
                     sources.append(source)
         parent = self.running[-1] if self.running else None
-        span: Optional[Span] = self.frames.innermost() if kind != "input" else None
+        span: Optional[Span] = self.frames.innermost() if self.places and kind != "input" else None
         self.steps.append(Step(kind, name, None, parent, number + 1, span, value_of(None), sources))
         self.keys.append(None)
         self.called.append(module)

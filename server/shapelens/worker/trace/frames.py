@@ -94,10 +94,15 @@ class Frames:
 
     def innermost(self) -> Optional[Span]:
         """The user frame that is running, the last of the trail."""
+        known = self._known
         frame: Optional[FrameType] = sys._getframe(1)
-        while frame is not None and not self.is_user_file(frame.f_code.co_filename):
+        while frame is not None:  # Asked at each call of a module, and in a library's model the way up is long.
+            file = frame.f_code.co_filename
+            is_user_file = known.get(file)
+            if is_user_file or (is_user_file is None and self.is_user_file(file)):
+                return self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=True)
             frame = frame.f_back
-        return None if frame is None else self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=True)
+        return None
 
     def trail_of(self, traceback: Optional[TracebackType]) -> List[Span]:
         """The user frames that an exception passed, outermost first; module level included."""
