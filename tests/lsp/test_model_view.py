@@ -70,3 +70,28 @@ async def test_a_model_is_shown_and_follows_edits(editor: Editor) -> None:
     empty = editor.open("empty.py", "x = 1")
     await editor.diagnostics(empty)
     assert "ShapeLens has not seen" in (await editor.execute("shapelens.model", empty, "", 1, {}))["message"]
+
+
+async def test_the_model_comes_before_its_memory_and_memory_follows_a_size(editor: Editor) -> None:
+    """What comes first has names and no memory; the memory with another size is what a run with it says, at once from the second on."""
+    uri = editor.open("net.py", NET)
+    await editor.hints_when(uri)
+
+    async def ask(**options: Any) -> Any:
+        return await editor.execute("shapelens.model", uri, "Net", 1, options)
+
+    first = (await ask(first=True))["model"]
+    jsonschema.validate(first, schema())
+    assert not first["complete"]
+    assert first["tree"][0]["outputs"] == ["[B, 4]"]
+    assert first["memory"]["training"] is None
+    whole = (await ask())["model"]
+    assert whole["complete"]
+    assert whole["tree"][0]["flops"] == 2 * 2 * (3 * 2 * 8 * 32 + 8 * 4)
+    for size in (3, 1000):
+        run = (await ask(sizes={"B": size}))["model"]["memory"]
+        said = await ask(sizes={"B": size}, memory="B", limit=1 << 30)
+        assert said["memory"] == run
+    fits = (await ask(sizes={"B": said["largest"]}))["model"]["memory"]["training"]["peak"]
+    over = (await ask(sizes={"B": said["largest"] + 1}))["model"]["memory"]["training"]["peak"]
+    assert fits <= 1 << 30 < over

@@ -5,15 +5,15 @@ import type { Server } from './server.ts';
 
 /** A place in a file: 1-based lines, 0-based columns in code points. */
 type Place = { file: string; line: number; column: number; end_line: number; end_column: number };
-type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; example?: number; format?: string };
-type Answer = { version: number; model?: { class: string }; message?: string; text?: string } | null;
+type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; example?: number; format?: string; first?: boolean; memory?: string; limit?: number };
+type Answer = { version: number; model?: { file: string; class: string; complete: boolean }; memory?: unknown; largest?: number | null; message?: string; text?: string } | null;
 /** What the view says. */
 type Said =
-    | { type: 'ready' | 'options'; options: Options }
+    | { type: 'ready' | 'options' | 'memory'; options: Options }
     | { type: 'reveal'; place: Place }
     | { type: 'fix'; place: Place; title: string | null }
     | { type: 'markdown' }
-    | { type: 'save'; kind: 'html' | 'svg'; content?: string };
+    | { type: 'save'; kind: 'html' | 'svg' | 'png'; content?: string };
 
 /** While the cursor moves on, no other class is asked for. */
 const CURSOR_MS = 150;
@@ -27,6 +27,8 @@ export class ModelView implements vscode.Disposable {
     private shown = '';
     private options: Options = {};
     private asked = 0;
+    /** File and class of the model that the view has. */
+    private posted = '';
     private moved: NodeJS.Timeout | undefined;
 
     private readonly server: Server;
@@ -78,7 +80,7 @@ export class ModelView implements vscode.Disposable {
 <html lang="en" data-host="vscode">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ${source}; script-src ${source}">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ${source}; script-src ${source}; img-src data:">
 <title>Model</title>
 <link rel="stylesheet" href="${style}">
 </head>
@@ -89,7 +91,7 @@ export class ModelView implements vscode.Disposable {
 </html>`;
     }
 
-    /** Ask for what is to be shown, and show it. What was shown stays until then. */
+    /** Ask for what is to be shown, and show it. What was shown stays until then; where nothing is, the model comes before its memory. */
     private async update(): Promise<void> {
         const { panel, source } = this;
         if (!panel?.visible || !source) {
@@ -99,7 +101,14 @@ export class ModelView implements vscode.Disposable {
         const number = this.asked;
         let answer: Answer;
         try {
-            answer = await this.ask(source, this.options);
+            answer = await this.ask(source, { ...this.options, first: true });
+            if (answer?.model?.complete === false) {
+                const { file, class: name } = answer.model;
+                if (number === this.asked && this.posted !== `${file}::${name}`) {
+                    this.tellModel(answer.model);
+                }
+                answer = await this.ask(source, this.options);
+            }
         } catch (error) {
             answer = { version: 0, message: error instanceof Error ? error.message : String(error) };
         }
@@ -107,11 +116,29 @@ export class ModelView implements vscode.Disposable {
             return;
         }
         if (answer.model) {
-            panel.title = `Model: ${answer.model.class}`;
-            this.post({ type: 'model', model: answer.model });
-            this.tellCursor();
+            this.tellModel(answer.model);
         } else if (answer.message) {
+            this.posted = '';
             this.post({ type: 'message', text: answer.message });
+        }
+    }
+
+    private tellModel(model: { file: string; class: string }): void {
+        if (this.panel) {
+            this.panel.title = `Model: ${model.class}`;
+        }
+        this.posted = `${model.file}::${model.class}`;
+        this.post({ type: 'model', model });
+        this.tellCursor();
+    }
+
+    /** The memory of a training step with other sizes, as fast as it is known. */
+    private async tellMemory(source: vscode.Uri, options: Options): Promise<void> {
+        let answer: Answer = null;
+        try {
+            answer = await this.ask(source, options);
+        } finally {
+            this.post({ type: 'memory', dim: options.memory, memory: answer?.memory ?? null, largest: answer?.largest ?? null });
         }
     }
 
@@ -152,7 +179,12 @@ export class ModelView implements vscode.Disposable {
     private async hear(said: Said): Promise<void> {
         if (said.type === 'ready' || said.type === 'options') {
             this.options = said.options;
+            if (said.type === 'ready') {
+                this.posted = '';
+            }
             await this.update();
+        } else if (said.type === 'memory' && this.source) {
+            await this.tellMemory(this.source, said.options);
         } else if (said.type === 'reveal') {
             await reveal(said.place);
         } else if (said.type === 'fix') {
@@ -168,10 +200,19 @@ export class ModelView implements vscode.Disposable {
             const { dir, name } = path.parse(this.source.fsPath);
             const target = content && (await vscode.window.showSaveDialog({ defaultUri: vscode.Uri.file(path.join(dir, `${name}.${said.kind}`)) }));
             if (target) {
-                await vscode.workspace.fs.writeFile(target, new TextEncoder().encode(content));
+                await vscode.workspace.fs.writeFile(target, bytesOf(content));
             }
         }
     }
+}
+
+/** What is to be written: a text, or what a data URL holds. */
+function bytesOf(content: string): Uint8Array {
+    const [, kind, data] = /^data:[\w/+]+;(base64|charset=utf-8),(.*)$/s.exec(content) ?? [];
+    if (data === undefined) {
+        return new TextEncoder().encode(content);
+    }
+    return kind === 'base64' ? Buffer.from(data, 'base64') : new TextEncoder().encode(decodeURIComponent(data));
 }
 
 /** The name of the class that a line is in, as far as the text says; "" outside of any. */

@@ -84,6 +84,7 @@ def model_document(view: ModelView) -> dict[str, Any]:
         "file": view.file,
         "class": view.class_name,
         "path": first_path,
+        "complete": profile.is_complete,
         "example": {
             "class": run.target,
             "expression": run.expression,

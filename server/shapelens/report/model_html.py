@@ -14,7 +14,8 @@ _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{style_hash}'; script-src '{script_hash}'">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src '{style_hash}'; script-src '{script_hash}'; img-src data:">
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>{style}</style>

@@ -86,6 +86,23 @@ flow("an edit that breaks the model makes its row red, and the view mends it", m
   await message.waitFor({ state: "detached", timeout: 60_000 });
 });
 
+flow("the memory follows the size of a dim, and one of two examples is chosen", { open: "net.py", files: { "net.py": NET.replace("# shapelens: Net()(f32[B:2, T:16, 64])", "# shapelens: Net()(f32[B:2, T:16, 64])\n# shapelens: Net()(f32[B:3, 64, 64])") } }, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  const totals = frame.locator("header .totals");
+  await totals.locator("text=training step").waitFor({ timeout: 60_000 });
+  const slider = frame.getByLabel("Size of B, slider");
+  await slider.focus();
+  await totals.locator("text=/largest B that fits 24 GB: [1-9]/").waitFor({ timeout: 60_000 });
+  const before = await totals.textContent();
+  await vscode.page.keyboard.press("End");
+  await frame.locator("header .totals:not(:text-is(" + JSON.stringify(before) + "))").waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Numbers" }).click();
+  await row(frame, "head").locator("text=[65536, 10]").waitFor({ timeout: 60_000 });
+  await vscode.screenshot(join(testOutput, "model-sizes.png"));
+  await frame.getByLabel("Example").selectOption({ index: 1 });
+  await row(frame, "head").locator("text=[3, 10]").waitFor({ timeout: 60_000 });
+});
+
 flow("blocks show the residual paths, in a dark theme too", { ...model, settings: { "workbench.colorTheme": "Default Dark Modern" } }, async ({ vscode }) => {
   const frame = await opened(vscode);
   await frame.locator(".toolbar button", { hasText: "Blocks" }).click();

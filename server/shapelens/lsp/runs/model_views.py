@@ -1,22 +1,26 @@
 """Models as a whole, for the view in an editor: profiled by a run of their own once nothing else is to be run that shows something.
 
 A request is answered from the newest analysis. A run of a document goes first, and ends a profile that is under way: it is made up for.
+The newest profile is kept, and the formulas of its memory (`memory_by_size`), so that another optimizer or size is answered at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from shapelens import protocol
 from shapelens.analysis.structure.choose import Shown, shown_for
-from shapelens.analysis.structure.training_memory import OPTIMIZERS
+from shapelens.analysis.structure.largest_size import largest_size
+from shapelens.analysis.structure.memory_by_size import SIZES, MemoryBySize, memory_by_size
+from shapelens.analysis.structure.training_memory import OPTIMIZERS, training_memory
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
+from shapelens.profiles import MemoryProfile
 from shapelens.report.model_document import ModelView
 from shapelens.runner import Worker
 from shapelens.source.optimizers import optimizer_of
@@ -31,6 +35,9 @@ class ModelOptions:
     optimizer: str = ""
     device: str = "cuda"
     example: int = 0  # which one of the class's
+    first: bool = False  # the answer may lack the memory and the operations, which a later request gets
+    only_memory: str = ""  # a named dim: only the memory of a training step is wanted, as other sizes of that dim may be
+    limit: int = 0  # bytes: the largest size of that dim that fits them is wanted too; 0 for none
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,25 @@ class ViewedModel:
     version: int  # of the document's text
     view: ModelView | None = None
     message: str = ""
+    largest: int | None = None  # the size that was asked for
+
+
+@dataclass
+class _Profiled:
+    """The newest profile, of an analysis and example with some sizes; `formulas` of its memory, by the dim that changes and
+    the sizes of the others; None where there is none."""
+
+    analysis: Analysis
+    example: tuple[str, str]
+    sizes: dict[str, int]
+    device: str
+    profile: protocol.ModelProfile
+    formulas: dict[tuple[str, tuple[tuple[str, int], ...]], MemoryBySize | None] = field(default_factory=dict)
+
+    def is_of(self, analysis: Analysis, shown: Shown, options: ModelOptions) -> bool:
+        """Whether it is of this example, with the sizes that it has."""
+        example = shown.example.file, shown.example.expression
+        return self.analysis is analysis and self.example == example and self.device == options.device
 
 
 @dataclass
@@ -60,9 +86,10 @@ class ModelViews:
         self._workspace = workspace
         self._parsed_files = parsed_files
         self._run_ids = run_ids
-        self._requests: dict[Document, _Request] = {}
+        self._requests: dict[tuple[Document, bool], _Request] = {}  # by whether only memory is wanted
         self._under_way: tuple[Worker, int] | None = None
         self._interrupted = False
+        self._latest: _Profiled | None = None
 
     @property
     def is_wanted(self) -> bool:
@@ -72,20 +99,25 @@ class ModelViews:
     def want(self, document: Document, class_name: str, options: ModelOptions) -> asyncio.Future[ViewedModel | None]:
         """Ask for the model of a class. The answer is None where a later request of the same document takes its place."""
         answer: asyncio.Future[ViewedModel | None] = asyncio.get_running_loop().create_future()
-        self.forget(document)
-        self._requests[document] = _Request(document, class_name, options, answer)
+        key = document, bool(options.only_memory)
+        self._forget(key)
+        self._requests[key] = _Request(document, class_name, options, answer)
         return answer
 
     def forget(self, document: Document) -> None:
-        """Answer a document's request with None, if there is one."""
-        before = self._requests.pop(document, None)
+        """Answer a document's requests with None, if there are any."""
+        for only_memory in (False, True):
+            self._forget((document, only_memory))
+
+    def _forget(self, key: tuple[Document, bool]) -> None:
+        before = self._requests.pop(key, None)
         if before is not None and not before.answer.done():
             before.answer.set_result(None)
 
     def give_up(self) -> None:
         """Answer all requests with None."""
-        for document in list(self._requests):
-            self.forget(document)
+        for key in list(self._requests):
+            self._forget(key)
 
     def interrupt(self) -> None:
         """Something else wants to run. The request under way stays."""
@@ -96,13 +128,12 @@ class ModelViews:
 
     async def answer(self) -> None:
         """Answer the request that came last, unless that is interrupted."""
-        document = next(reversed(self._requests))
-        request = self._requests[document]
+        key, request = next(reversed(self._requests.items()))
         self._interrupted = False
         found = await self._view(request)
-        if self._interrupted or self._requests.get(document) is not request:
+        if self._interrupted or self._requests.get(key) is not request:
             return
-        del self._requests[document]
+        del self._requests[key]
         if not request.answer.done():
             request.answer.set_result(found)
 
@@ -115,7 +146,13 @@ class ModelViews:
         shown = shown_for(analysis.trace, request.class_name, request.options.example)
         if shown is None:
             return ViewedModel(analysis.version, message=f"{request.class_name} has no example, and is not called by one")
-        profile = await self._profile(document, analysis, shown, request.options)
+        if request.options.only_memory:
+            return await self._memory(request, analysis, shown)
+        profile = await self._profile(document, analysis, shown, request)
+        return self._viewed(request, analysis, shown, profile)
+
+    def _viewed(self, request: _Request, analysis: Analysis, shown: Shown, profile: protocol.ModelProfile) -> ViewedModel:
+        document = request.document
         optimizer = _optimizer(request.options.optimizer, analysis)
 
         def lines_of(file: str) -> Lines | None:
@@ -123,18 +160,78 @@ class ModelViews:
             return module.lines if module is not None else None
 
         view = ModelView.of(
-            document.path,
-            request.class_name,
-            shown,
-            profile,
-            analysis.findings,
-            lines_of,
-            optimizer,
-            request.options.device,
+            document.path, request.class_name, shown, profile, analysis.findings, lines_of, optimizer, request.options.device
         )
         return ViewedModel(analysis.version, view)
 
-    async def _profile(self, document: Document, analysis: Analysis, shown: Shown, options: ModelOptions) -> protocol.ModelProfile:
+    async def _memory(self, request: _Request, analysis: Analysis, shown: Shown) -> ViewedModel:
+        """The profile with its memory for other sizes of a dim: by its formula, or else by a run for each."""
+        document, options, dim = request.document, request.options, request.options.only_memory
+        if self._latest is None or not self._latest.is_of(analysis, shown, options):
+            await self._profile(document, analysis, shown, request)
+        latest = self._latest
+        if latest is None or latest.profile.training is None or latest.profile.training.error or dim not in latest.profile.dims:
+            return ViewedModel(analysis.version, message="its training step cannot be run")
+        sizes = {**latest.profile.dims, **options.sizes}
+        others = dim, tuple(sorted((name, size) for name, size in sizes.items() if name != dim))
+        if others not in latest.formulas:
+            first = max(2, latest.profile.dims[dim])  # A size of one may be broadcast.
+            found = []
+            for size in range(first, first + SIZES):
+                memory = (await self._run(document, analysis, shown, {**sizes, dim: size}, options.device, memory_only=True)).training
+                if self._interrupted:
+                    return ViewedModel(analysis.version)  # Made up for.
+                if memory is None or memory.error:
+                    break
+                found.append(memory)
+            latest.formulas[others] = memory_by_size(first, found)
+        formula = latest.formulas[others]
+
+        async def memory_at(size: int) -> MemoryProfile | None:
+            known = formula.at(size) if formula is not None else None
+            if known is not None:
+                return known
+            return (await self._run(document, analysis, shown, {**sizes, dim: size}, options.device, memory_only=True)).training
+
+        optimizer = _optimizer(options.optimizer, analysis)[0]
+
+        async def peak_at(size: int) -> int | None:
+            memory = await memory_at(size)
+            return None if memory is None or memory.error else training_memory(memory, optimizer, options.device).peak
+
+        largest = None
+        if options.limit:
+            size = latest.profile.dims[dim]
+            peak = training_memory(latest.profile.training, optimizer, options.device).peak
+            largest = await largest_size(options.limit, size, peak, peak_at)
+        training = await memory_at(sizes[dim])
+        return replace(self._viewed(request, analysis, shown, replace(latest.profile, training=training)), largest=largest)
+
+    async def _profile(self, document: Document, analysis: Analysis, shown: Shown, request: _Request) -> protocol.ModelProfile:
+        options, latest = request.options, self._latest
+        if latest is not None and latest.is_of(analysis, shown, options) and latest.sizes == options.sizes:
+            return latest.profile
+
+        def first(profile: protocol.ModelProfile) -> None:
+            if options.first and not profile.is_complete and not request.answer.done():
+                request.answer.set_result(self._viewed(request, analysis, shown, profile))
+
+        found = await self._run(document, analysis, shown, options.sizes, options.device, first=first)
+        if not self._interrupted:
+            self._latest = _Profiled(analysis, (shown.example.file, shown.example.expression), dict(options.sizes), options.device, found)
+        return found
+
+    async def _run(
+        self,
+        document: Document,
+        analysis: Analysis,
+        shown: Shown,
+        sizes: Mapping[str, int],
+        device: str,
+        *,
+        memory_only: bool = False,
+        first: Callable[[protocol.ModelProfile], None] = lambda profile: None,
+    ) -> protocol.ModelProfile:
         example = shown.example
         file = example.file or document.path
         module = analysis.module if file == document.path else self._parsed_files(file)
@@ -151,16 +248,21 @@ class ModelViews:
             deadline=2 * analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
             background=True,
-            profile=protocol.ProfileRequest(dict(options.sizes), options.device),
+            profile=protocol.ProfileRequest(dict(sizes), device, memory_only),
         )
         if file != document.path:
             run.overlays[document.path] = analysis.module.text
         found: list[protocol.ModelProfile] = []
+
+        def profiled(profile: protocol.ModelProfile) -> None:
+            found.append(profile)
+            first(profile)
+
         self._under_way = worker, run.run_id
-        finished = await worker.submit(run, lambda traced: None, found.append)
+        finished = await worker.submit(run, lambda traced: None, profiled)
         self._under_way = None
         self._interrupted = self._interrupted or finished.outcome == "cancelled"
-        return found[0] if found else protocol.ModelProfile(error=finished.detail or finished.outcome)
+        return found[-1] if found else protocol.ModelProfile(error=finished.detail or finished.outcome)
 
 
 def _optimizer(chosen: str, analysis: Analysis) -> tuple[str, str]:

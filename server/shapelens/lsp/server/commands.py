@@ -71,7 +71,8 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         describes `model`; {version, message} where there is none; null where a later request of the document takes its place.
 
         class: "" for the one at the line (1-based), or the last. options: {sizes: {dim: size}, optimizer, device, example}, and format:
-        "markdown" or "html" for {version, text}.
+        "markdown" or "html" for {version, text}; first: true for a model that may be without operations and memory (`complete` says so);
+        memory: a named dim, for {version, memory, largest} alone, where largest is the size of the dim that fits `limit` bytes.
         """
         uri, class_name, line, options = _model_request(arguments)
         found = await session.model(uri, class_name, line, options)
@@ -82,7 +83,10 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
             return {"version": found.version, "message": found.message}
         if text is not None:
             return {"version": found.version, "text": text(found.view)}
-        return {"version": found.version, "model": model_document(found.view)}
+        document = model_document(found.view)
+        if options.only_memory:
+            return {"version": found.version, "memory": document["memory"], "largest": found.largest}
+        return {"version": found.version, "model": document}
 
     @server.command("shapelens.annotated")
     def annotated(*arguments: Any) -> dict[str, str] | None:
@@ -100,7 +104,16 @@ def _model_request(arguments: tuple[Any, ...]) -> tuple[str, str, int, ModelOpti
     sizes, example = given.get("sizes"), given.get("example")
     known = {str(name): size for name, size in _plain(sizes).items() if isinstance(size, int) and size > 0}
     device = "cpu" if given.get("device") == "cpu" else "cuda"
-    options = ModelOptions(known, str(given.get("optimizer") or ""), device, example if isinstance(example, int) else 0)
+    limit = given.get("limit")
+    options = ModelOptions(
+        known,
+        str(given.get("optimizer") or ""),
+        device,
+        example if isinstance(example, int) else 0,
+        given.get("first") is True,
+        str(given.get("memory") or ""),
+        limit if isinstance(limit, int) else 0,
+    )
     return arguments[0], arguments[1], arguments[2], options
 
 

@@ -25,6 +25,8 @@
         cursor: undefined,
         pinned: undefined,
         scaled: false,
+        limit: 24, // GB
+        largest: {}, // by dim
         box: undefined, // the part of the picture that is seen
         options: { sizes: {}, optimizer: '', device: 'cuda' },
         ...(host?.getState() ?? {}),
@@ -261,6 +263,8 @@
         } else if (training?.error) {
             list.append(element('br'), `training step: ${training.error}`);
         }
+        for (const [name, size] of Object.entries(state.largest)) list.append(element('span', {}, size ? ` · largest ${name} that fits ${state.limit} GB: ${count(size)}` : ` · no ${name} fits ${state.limit} GB`));
+        if (!model.complete) list.append(element('br'), element('span', { class: 'quiet' }, 'memory is being counted…'));
         if (inference && !inference.error) list.append(element('span', { class: 'quiet' }, ` · inference ${bytes(inference.peak)}`));
         if (state.pinned) list.append(element('br'), element('span', { class: 'changed' }, `compared with what was pinned: ${signed(sum('parameters') - state.pinned.tree.reduce((total, row) => total + row.parameters, 0), count)} parameters, ${training && state.pinned.memory.training ? signed(training.peak - state.pinned.memory.training.peak, bytes) : ''} at the peak`));
         return list;
@@ -281,8 +285,15 @@
                 element('button', { type: 'button', 'aria-pressed': String(state.scaled), title: 'Draw pictures with their size and channels to scale', onclick: () => { state.scaled = !state.scaled; keep(); render(); } }, 'To scale'));
         }
         if (host) {
-            for (const [name, size] of Object.entries(model.example.dims)) {
-                bar.append(element('label', {}, `${name} `, element('input', { type: 'number', min: 1, value: state.options.sizes[name] ?? size, onchange: (event) => { const wanted = Number(event.target.value); if (wanted > 0) { state.options.sizes = { ...state.options.sizes, [name]: wanted }; ask(); } } })));
+            if (model.others.length) {
+                const examples = [...model.others];
+                examples.splice(state.options.example ?? 0, 0, model.example.expression);
+                bar.append(element('select', { 'aria-label': 'Example', onchange: (event) => { state.options.example = Number(event.target.value); state.options.sizes = {}; ask(); } },
+                    examples.map((expression, place) => element('option', { value: place, selected: expression === model.example.expression }, expression))));
+            }
+            for (const [name, size] of Object.entries(model.example.dims)) bar.append(sizeInput(name, state.options.sizes[name] ?? size));
+            if (Object.keys(model.example.dims).length) {
+                bar.append(element('label', { title: 'The largest sizes with which a training step fits this memory' }, 'fits ', element('input', { type: 'number', min: 0, step: 'any', 'aria-label': 'Memory in GB', value: state.limit, onchange: (event) => { state.limit = Number(event.target.value) || 0; keep(); state.largest = {}; Object.keys(model.example.dims).forEach(askMemory); render(); } }), ' GB'));
             }
             const optimizers = [...new Set([model.memory.optimizer, 'SGD', 'momentum', 'Adam', 'AdamW', 'Adafactor', 'Adam8bit', 'AdamW8bit'])];
             bar.append(element('select', { 'aria-label': 'Optimizer', onchange: (event) => { state.options.optimizer = event.target.value; ask(); } },
@@ -290,11 +301,33 @@
             bar.append(element('button', { type: 'button', 'aria-pressed': String(Boolean(state.pinned)), title: 'Pin this state, and show what edits change of it', onclick: () => { state.pinned = state.pinned ? undefined : model; render(); } }, 'Compare'));
             bar.append(element('button', { type: 'button', onclick: () => post({ type: 'markdown' }) }, 'Copy as Markdown'));
             bar.append(element('button', { type: 'button', onclick: () => post({ type: 'save', kind: 'html' }) }, 'Save as HTML'));
-            if (state.tab === 'blocks') bar.append(element('button', { type: 'button', onclick: () => post({ type: 'save', kind: 'svg', content: svgText() }) }, 'Save as SVG'));
-        } else if (state.tab === 'blocks') {
-            bar.append(element('button', { type: 'button', onclick: () => download('model.svg', svgText()) }, 'Save as SVG'));
+        }
+        if (state.tab === 'blocks') {
+            const save = (kind, content) => (host ? post({ type: 'save', kind, content }) : download(`model.${kind}`, content));
+            bar.append(element('button', { type: 'button', onclick: () => save('svg', `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText())}`) }, 'Save as SVG'),
+                element('button', { type: 'button', onclick: () => void png().then((content) => save('png', content)) }, 'Save as PNG'));
         }
         return bar;
+    }
+
+    /** A slider for a named dim. Its memory is asked for as it moves, and all else once it rests. */
+    function sizeInput(name, size) {
+        const number = element('input', { type: 'number', min: 1, value: size, 'aria-label': `Size of ${name}` });
+        const slider = element('input', { type: 'range', min: 0, max: 16, step: 0.01, value: Math.log2(size), 'aria-label': `Size of ${name}, slider`, 'aria-valuetext': size });
+        const wanted = (value) => { state.options.sizes = { ...state.options.sizes, [name]: Math.max(1, Math.round(value)) }; };
+        const prepare = () => { if (!prepared.has(name)) { prepared.add(name); askMemory(name); } };
+        for (const input of [number, slider]) input.addEventListener('focus', prepare);
+        slider.addEventListener('input', () => { wanted(2 ** Number(slider.value)); number.value = state.options.sizes[name]; slider.setAttribute('aria-valuetext', number.value); askMemory(name); });
+        slider.addEventListener('change', ask);
+        number.addEventListener('change', () => { if (Number(number.value) > 0) { wanted(Number(number.value)); slider.value = Math.log2(Number(number.value)); ask(); } });
+        return element('label', {}, `${name} `, slider, number);
+    }
+    const prepared = new Set(); // dims whose formula has been asked for, of the model that is shown
+    const asking = new Map(); // by dim: whether its memory has to be asked for once more when the answer is there
+    function askMemory(dim) {
+        if (asking.has(dim)) { asking.set(dim, true); return; }
+        asking.set(dim, false);
+        post({ type: 'memory', options: { ...state.options, memory: dim, limit: Math.round(state.limit * 2 ** 30) } });
     }
 
     function render() {
@@ -319,13 +352,10 @@
         post({ type: 'options', options: state.options });
     }
     function keep() {
-        const { tab, dims, sort, heat, search, scaled, options } = state;
-        host?.setState({ tab, dims, sort, heat, search, scaled, options, open: [...state.open], blocks: [...state.blocks] });
+        const { tab, dims, sort, heat, search, scaled, limit, options } = state;
+        host?.setState({ tab, dims, sort, heat, search, scaled, limit, options, open: [...state.open], blocks: [...state.blocks] });
     }
-    function download(name, text) {
-        const link = element('a', { href: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`, download: name });
-        link.click();
-    }
+    const download = (name, url) => element('a', { href: url, download: name }).click();
 
     // --- blocks: modules as nested boxes in the order of their calls, joined by the tensors that flow between them ---
 
@@ -560,17 +590,38 @@
         return new XMLSerializer().serializeToString(svg);
     }
 
+    const LARGEST_PNG = 8192; // pixels a side
+
+    /** The picture as a PNG, in a data URL: twice its size, for screens with fine pixels. */
+    async function png() {
+        const image = new Image();
+        image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText())}`;
+        await image.decode();
+        const scale = Math.min(2, LARGEST_PNG / image.width, LARGEST_PNG / image.height);
+        const canvas = element('canvas');
+        canvas.width = Math.ceil(image.width * scale);
+        canvas.height = Math.ceil(image.height * scale);
+        const drawing = canvas.getContext('2d');
+        drawing.fillStyle = getComputedStyle(document.body).backgroundColor;
+        drawing.fillRect(0, 0, canvas.width, canvas.height);
+        drawing.drawImage(image, 0, 0, canvas.width, canvas.height);
+        return canvas.toDataURL('image/png');
+    }
+
     // --- what comes from outside ---
 
     window.addEventListener('message', ({ data }) => {
         if (data.type === 'model') {
             const other = state.model && (state.model.class !== data.model.class || state.model.file !== data.model.file);
+            if (other) { state.options.example = 0; state.options.sizes = {}; }
             if (other) { state.pinned = undefined; state.box = undefined; state.open.clear(); state.blocks.clear(); }
             // What is typed into is not taken away.
             const typing = ['INPUT', 'SELECT'].includes(document.activeElement?.tagName ?? '');
             // The box at which the keyboard is stays the one, in the new picture as well.
             const box = document.activeElement?.closest('#blocks [data-id]')?.dataset.id;
             state.model = data.model;
+            state.largest = {};
+            prepared.clear();
             if (typing && !other && document.getElementById('root').querySelector('.toolbar')) {
                 document.querySelector('header .totals')?.replaceWith(summary());
                 if (state.tab === 'tree') renderTree();
@@ -584,6 +635,14 @@
                 if (inTree) document.querySelector('#tree tbody tr[tabindex="0"]')?.focus();
             }
             if (box !== undefined) document.querySelector(`#blocks [data-id="${CSS.escape(box)}"]`)?.focus();
+        } else if (data.type === 'memory') {
+            const again = asking.get(data.dim);
+            asking.delete(data.dim);
+            if (again) askMemory(data.dim);
+            if (!state.model || !data.memory) return;
+            state.model = { ...state.model, memory: data.memory };
+            if (data.largest !== null) state.largest[data.dim] = data.largest;
+            document.querySelector('header .totals')?.replaceWith(summary());
         } else if (data.type === 'message') {
             state.model = undefined;
             state.message = data.text;

@@ -1,7 +1,7 @@
 """Writes down the storages that an evaluation allocates and frees, and its floating-point operations, by step.
 
-On the meta device storages live exactly as long as they would elsewhere, as Python and autograd hold them; only what a kernel allocates
-inside of itself is not seen. Operations are counted by the rules of `torch.utils.flop_counter`.
+On the meta device storages live exactly as long as they would elsewhere, as Python and autograd hold them; what a kernel allocates inside
+of itself is not seen, but for convolutions on a CPU. Operations are counted by the rules of `torch.utils.flop_counter`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ...profiles import Allocation
 from ..unknown import unknown_sizes
 from . import kernels
+from .convolution_workspaces import workspace
 from .steps import StepRecorder
 
 Rule = Callable[..., Any]
@@ -45,9 +46,10 @@ _plainly = torch._C.DisableTorchFunction
 class AllocationRecorder(TorchDispatchMode):
     """Records while it is `on`."""
 
-    def __init__(self, steps: StepRecorder) -> None:
+    def __init__(self, steps: StepRecorder, device: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.steps = steps
+        self.device = device
         self.on = False
         self.time = 0
         self.backward = False
@@ -105,6 +107,8 @@ class AllocationRecorder(TorchDispatchMode):
             for tensor in result if isinstance(result, (tuple, list)) else (result,):
                 if isinstance(tensor, torch.Tensor):
                     self._add(tensor, "activation", step)
+            if self.device == "cpu":
+                self._add_for_a_while(workspace(func, args), step)
             self._count(func, args, kwargs, result, step)
         return result
 
@@ -133,6 +137,11 @@ class AllocationRecorder(TorchDispatchMode):
         self.allocations.append(made)
         self._living[key] = made
         self._known[key] = weakref.ref(storage, self._freed(key, made))
+
+    def _add_for_a_while(self, size: int, step: int) -> None:
+        if size:
+            self.time += 2
+            self.allocations.append(Allocation(size, "activation", step, self.time - 1, self.time))
 
     def _freed(self, key: int, made: Allocation) -> Callable[[Any], None]:
         def freed(reference: Any) -> None:

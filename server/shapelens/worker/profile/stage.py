@@ -36,15 +36,13 @@ MOST_TENSORS = 10_000
 class _Evaluation:
     """One evaluation of the example, and what it saw."""
 
-    def __init__(
-        self, runner: ExampleRunner, sizes: Sizes, device: str, *, training: bool, counted: bool, places: bool = False
-    ) -> None:
+    def __init__(self, runner: ExampleRunner, sizes: Sizes, device: str, *, training: bool, counted: bool, places: bool = False) -> None:
         self._runner = runner
         self._device = device
         self.sizes, self.dims = sizes, {}  # type: Sizes, Sizes
         self.training = training
         self.steps = StepRecorder(runner.frames, lambda: runner.evaluation.calls, places=places)
-        self.allocations = AllocationRecorder(self.steps) if counted else None
+        self.allocations = AllocationRecorder(self.steps, device) if counted else None
         self.steps.begun, self.steps.restarted = self._begin, self._restart
         self.memory = MemoryProfile()
         self.error: Optional[BaseException] = None
@@ -265,7 +263,7 @@ def _is_there(tensor: Any) -> bool:
 
 
 def _counted(found: ModelProfile, seen: _Evaluation) -> List[Tuple[Step, Step]]:
-    """The steps of the profile, each with those of an evaluation that are counted for it; the allocations of that are told by the former."""
+    """Steps of the profile with steps of an evaluation that are counted for them; its allocations are told by the former from now on."""
     steps = seen.steps.steps
     if [(step.kind, step.name, step.parent) for step in steps] == [(step.kind, step.name, step.parent) for step in found.steps]:
         return list(zip(found.steps, steps))

@@ -1,0 +1,59 @@
+"""What a convolution on a CPU allocates while it runs: oneDNN computes on copies whose channels are in blocks, which are padded.
+
+Source: `mkldnn_convolution` and `mkldnn_convolution_backward` in torch's ATen/native/mkldnn/Conv.cpp. On a CUDA device cuDNN chooses a
+workspace by what is free; that is not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Tuple
+
+import torch
+
+Tensor = torch.Tensor
+_aten = torch.ops.aten
+
+
+def _channels_of_a_block() -> int:
+    capability = getattr(getattr(torch.backends, "cpu", None), "get_cpu_capability", lambda: "")()
+    return 16 if "AVX512" in capability else 8
+
+
+_BLOCK = _channels_of_a_block()
+
+
+def workspace(func: Any, args: Tuple[Any, ...]) -> int:
+    """The bytes that this operation allocates on a CPU beside its result, and frees; 0 for what is no convolution that oneDNN does."""
+    if func is _aten.convolution.default:
+        given, weight, transposed = args[0], args[1], args[6]
+        out_channels = weight.shape[1] * args[8] if transposed else weight.shape[0]
+        positions = 0  # The result is blocked, too; its size follows from what is given, about: that of the input by the strides.
+        if not transposed:
+            positions = math.prod(
+                (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
+                for size, pad, dilation, kernel, stride in zip(given.shape[2:], args[4] * 3, args[5] * 3, weight.shape[2:], args[3] * 3)
+            )
+        result = (given.shape[0], out_channels, positions)
+        return _blocked(given) + _padded(result, 4) + _blocked(weight) if _is_done_by_onednn(given) else 0
+    if func is _aten.convolution_backward.default:
+        gradient, given, weight = args[:3]
+        return _blocked(gradient) + _blocked(given) + _blocked(weight) if _is_done_by_onednn(given) else 0
+    return 0
+
+
+def _is_done_by_onednn(given: Tensor) -> bool:
+    """Whether it is computed on copies: what has its channels last is not."""
+    if given.dtype is not torch.float32 or not 3 <= given.dim() <= 5 or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(given.dim())
+    return given.is_contiguous() or last is None or not given.is_contiguous(memory_format=last)
+
+
+def _blocked(tensor: Tensor) -> int:
+    return _padded(tuple(tensor.shape), tensor.element_size())
+
+
+def _padded(shape: Tuple[int, ...], size: int) -> int:
+    blocks = -(-shape[1] // _BLOCK) * _BLOCK
+    return size * shape[0] * blocks * math.prod(shape[2:])
