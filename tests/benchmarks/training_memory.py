@@ -53,12 +53,12 @@ async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
         run.profile = ProfileRequest(device="cpu")
         finished = await worker.submit(run, lambda traced: None, said.append)
         label = f"{Path(path).name}: {re.sub(r'[(].*', '', expression)}"
-        if isinstance(real, str) or not said or said[0].training is None or said[0].training.error or said[0].error:
-            why = said[0].error or (said[0].training.error if said[0].training else "") if said else finished.detail
+        if isinstance(real, str) or not said or said[-1].training is None or said[-1].training.error or said[-1].error:
+            why = said[-1].error or (said[-1].training.error if said[-1].training else "") if said else finished.detail
             print(f"{label:<44} not compared: {real if isinstance(real, str) else ''} | {why}"[:220], flush=True)
             continue
         count += 1
-        profile = said[0]
+        profile = said[-1]
         assert profile.training is not None
         found = training_memory(profile.training, "AdamW", "cpu")
         rows = tree(profile)

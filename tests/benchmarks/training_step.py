@@ -92,7 +92,7 @@ def main(path: Path, expression: str) -> None:
 def _attention_on_the_cpu() -> dict[Any, Any]:
     """The rule of torch's counter for attention, for the kernel that a CPU has for it: the counter knows those of CUDA devices only."""
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    return {kernel: lambda query, key, value, *args, out_val=None, **kwargs: sdpa_flop_count(query.shape, key.shape, value.shape)}
+    return {kernel: lambda query, key, value, *args, **kwargs: sdpa_flop_count(query, key, value)}
 
 
 def _loaded(path: Path) -> dict[str, Any]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lsprotocol import types
 from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient
 from pytest_lsp.client import DEFAULT_CLIENT_FEATURES, register_lsp_features
 
+T = TypeVar("T")
 PATIENCE = 40.0  # seconds to wait for an event before the test fails
 COMMAND = [sys.executable, "-m", "shapelens.lsp"]
 
@@ -287,12 +288,16 @@ class Editor:
 
     async def hints_when(self, uri: str, good: Callable[[dict[int, str]], bool] = lambda hints: "[B, " in str(hints)) -> dict[int, str]:
         """The hints as soon as they are so (by default: dims have names), asked for again at each refresh."""
+        return await self.when(lambda: self.hints(uri), good)
+
+    async def when(self, ask: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
+        """An answer as soon as it is so, asked for again at each refresh."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 self.heard.clear()
-                hints = await self.hints(uri)
-                if good(hints):
-                    return hints
+                answer = await ask()
+                if good(answer):
+                    return answer
                 await self.heard.wait()
 
     async def actions(self, uri: str, diagnostic: types.Diagnostic) -> list[types.CodeAction]:

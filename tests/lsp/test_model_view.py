@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jsonschema
@@ -95,3 +96,22 @@ async def test_the_model_comes_before_its_memory_and_memory_follows_a_size(edito
     fits = (await ask(sizes={"B": said["largest"]}))["model"]["memory"]["training"]["peak"]
     over = (await ask(sizes={"B": said["largest"] + 1}))["model"]["memory"]["training"]["peak"]
     assert fits <= 1 << 30 < over
+
+
+async def test_a_class_says_what_fits_the_device(editor: Editor) -> None:
+    """The lens where the settings name the memory of a device, also after an edit; without it, the hover alone says the memory."""
+    uri = editor.open("fits.py", NET)
+    await editor.hints_when(uri)
+    hovered = await editor.when(lambda: editor.hover(uri, "s Net("), lambda text: "training step" in str(text))
+    assert "AdamW" in str(hovered) and "fits" not in str(hovered)
+    assert "training step" not in str(await editor.lenses(uri))
+    try:
+        editor.configure({"deviceMemory": 0.001})
+        before = await editor.when(lambda: editor.lenses(uri), lambda lenses: "fits 1.02 MB" in str(lenses))
+        editor.replace(uri, "nn.Linear(width, 32)", "nn.Linear(width, 16)")
+        editor.replace(uri, "nn.Linear(32, width)", "nn.Linear(16, width)")
+        after = await editor.when(lambda: editor.lenses(uri), lambda lenses: "fits 1.02 MB" in str(lenses) and lenses != before)
+        (small,), (large,) = (re.findall(r"B ≤ (\d+) fits", str(found)) for found in (before, after))
+        assert 100 < int(small) < int(large)
+    finally:
+        editor.configure({})

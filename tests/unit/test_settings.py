@@ -34,6 +34,7 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         deadline = 2.5
         cache = false
             memory-limit = 100
+        device-memory = 24
         server-interpreter = "python3"
         examples = { "models/gpt.py" = ["GPT(n=2)(i64[B:2, T:64])"], "one.py" = "One()" }
         log = { level = "debug" }

@@ -77,6 +77,17 @@ async def test_the_largest_size_is_found(fixed: int, each: int, limit: int, size
     assert len(tried) <= 12
 
 
+@pytest.mark.parametrize("size", [1, 2, 300])
+@pytest.mark.parametrize("layers", [(1,), (3, 8), (32, 8, 32, 1000)])
+async def test_the_largest_size_is_found_where_memory_grows_in_blocks(layers: tuple[int, ...], size: int) -> None:
+    async def peak_at(other: int) -> int:
+        return 40_000 + sum(-(-4 * other * width // 512) * 512 for width in layers)
+
+    limit = 1_073_741
+    found = await largest_size(limit, size, await peak_at(size), peak_at)
+    assert await peak_at(found) <= limit < await peak_at(found + 1)
+
+
 @pytest.mark.parametrize(
     ("text", "optimizer"),
     [

@@ -117,7 +117,11 @@ async def test_a_failing_layer_is_marked_and_the_rest_is_there(tmp_path: Path) -
 
 @pytest.mark.parametrize("times", [1, 100])
 async def test_memory_of_a_layer_that_is_applied_again_and_again(tmp_path: Path, times: int) -> None:
-    """After forward there are the input, each result, the weight and the bias; AdamW and gradients add three times these."""
+    """After forward there are the input, each result, the weight and the bias; AdamW and gradients add three times these.
+
+    `torch.cuda.memory_allocated` said 4044.00390625 MiB for a hundred times (torchinfo's issue 144), and 92.01171875 for once: 84.00390625
+    and two more layers of 4.00390625, which were other models that the program still held. A CPU's profiler says 84.00390625.
+    """
     _, profile = await _profiled(tmp_path, REPEATED, "Repeated", f"Repeated({times})(f32[B:10240, 1024])", memory_only=True)
     assert profile.training is not None
     layer, picture = 4 * MIB + 4096, 40 * MIB

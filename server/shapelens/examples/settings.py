@@ -99,6 +99,15 @@ SETTINGS = (
         factor=1 << 20,
         most=1 << 20,
     ),
+    Setting(
+        "deviceMemory",
+        "device_memory",
+        "number",
+        0,
+        "The memory of your GPU in GB: the lens of a class says the largest batch with which a training step fits it. 0: none.",
+        factor=1 << 30,
+        most=1 << 20,
+    ),
     Setting("cache", "cache", "boolean", True, "Keep on disk what runs saw, so that an unchanged file is shown without running again."),
     Setting("serverInterpreter", "server_interpreter", "string", "", "The Python that runs the language server, 3.10 or newer."),
     Setting("log.level", "log_level", "string", "info", "How much the log holds.", ("debug", "info", "warning", "error")),
@@ -123,6 +132,7 @@ class Settings:
     program: bool = True
     deadline: float = 10.0  # seconds
     memory_limit: int = 4096 << 20  # bytes
+    device_memory: int = 0  # bytes
     cache: bool = True
     server_interpreter: str | None = None
     log_level: str = "info"
@@ -226,7 +236,7 @@ def _read(setting: Setting, value: Any) -> Any:
     if setting.type == "boolean":
         return value if isinstance(value, bool) else None
     if setting.type == "number":
-        right = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+        right = isinstance(value, int | float) and not isinstance(value, bool) and (0 < value < float("inf") or value == setting.default)
         if not right:
             return None
         value = min(value, setting.most)

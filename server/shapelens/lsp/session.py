@@ -51,7 +51,11 @@ class Session:
         self._cached_runs = CachedRuns(store)
         self._pipeline = Pipeline(self.documents, self.workspace, client, self._cached_runs)
         self._schedule = Schedule(
-            self._pipeline.run, self._pipeline.runner.cancel, self._pipeline.background_fixes, self._pipeline.model_views
+            self._pipeline.run,
+            self._pipeline.runner.cancel,
+            self._pipeline.background_fixes,
+            self._pipeline.model_views,
+            self._pipeline.memory_notes,
         )
 
     def greet(self) -> None:
@@ -191,7 +195,11 @@ class Session:
         place = document.before(position)
         if place is None:
             return None
-        found: Hover | None = hover(analysis.module, analysis.trace, place, analysis.settings)
+        for cls in analysis.module.classes:
+            if cls.name_span.start <= place <= cls.name_span.end:
+                self._schedule.look_at(document, cls.qualname)
+        notes = self._pipeline.memory_notes.of(document)
+        found: Hover | None = hover(analysis.module, analysis.trace, place, analysis.settings, notes)
         span = document.since.map(found.span) if found is not None else None
         return (found.markdown, span) if found is not None and span is not None else None
 
@@ -201,7 +209,9 @@ class Session:
         analysis = document.analysis if document is not None else None
         if document is None or analysis is None:
             return []
-        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace), document.since)
+        # Only where somebody wants it there: without that setting a lens would change once its class is hovered over.
+        notes = self._pipeline.memory_notes.of(document) if analysis.settings.device_memory else {}
+        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace, notes), document.since)
 
     def check_example(self, expression: str) -> str | None:
         """What is wrong with the syntax of an example; None if nothing is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapelens import protocol
@@ -20,6 +20,7 @@ from shapelens.source.positions import Position, Span
 
 MOST_ROWS = 16
 LONGEST_DESCRIPTION = 120
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,12 @@ class Hover:
     markdown: str
 
 
-def hover(module: Module, trace: Trace, position: Position, settings: Settings) -> Hover | None:
-    """What the trace knows of the innermost expression, class or method name at a position; None where it knows nothing."""
-    found = _of_code(module, trace, position, settings)
+def hover(module: Module, trace: Trace, position: Position, settings: Settings, memory: Mapping[str, str] = NOTHING) -> Hover | None:
+    """What the trace knows of the innermost expression, class or method name at a position; None where it knows nothing.
+
+    memory: what is said of the memory of a training step, by example.
+    """
+    found = _of_code(module, trace, position, settings, memory)
     condition = next((note for note in trace.notes if note.code == "data-dependent" and _is_at(module, trace, note.span, position)), None)
     if condition is None or condition.span is None:
         return found
@@ -45,11 +49,11 @@ def _is_at(module: Module, trace: Trace, span: protocol.Span | None, position: P
     return here and span is not None and _holds(module.lines.span_from_bytes(span), position)
 
 
-def _of_code(module: Module, trace: Trace, position: Position, settings: Settings) -> Hover | None:
+def _of_code(module: Module, trace: Trace, position: Position, settings: Settings, memory: Mapping[str, str]) -> Hover | None:
     for cls in module.classes:
         for span in (cls.name_span, cls.methods.get("forward")):
             if span is not None and _holds(span, position):
-                markdown = _class_markdown(module, trace, cls, settings.dims)
+                markdown = _class_markdown(module, trace, cls, settings.dims, memory)
                 return Hover(span, markdown) if markdown else None
     expression = module.expression_at(position)
     if expression is None:
@@ -242,10 +246,15 @@ def _layout(value: Value) -> str:
 # --- classes ---
 
 
-def _class_markdown(module: Module, trace: Trace, cls: ModuleClass, dims: str) -> str:
+def _class_markdown(module: Module, trace: Trace, cls: ModuleClass, dims: str, memory: Mapping[str, str]) -> str:
     """Each example of the class with what became of it; else the places in models where the class was constructed."""
     runs = [(number, run) for number, run in enumerate(trace.examples) if run.target in (cls.name, cls.qualname) and not run.file]
-    parts = [_run_markdown(module, trace, number, run, cls.name, dims) for number, run in runs]
+    parts = [
+        "\n\n".join(
+            [_run_markdown(module, trace, number, run, cls.name, dims), *([memory[run.expression]] if run.expression in memory else [])]
+        )
+        for number, run in runs
+    ]
     elsewhere = {number for number, run in enumerate(trace.examples) if run.file}
     instances = [layer for layer in trace.layers if layer.class_name == cls.name and (layer.path or layer.example in elsewhere)]
     if instances:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -15,6 +15,7 @@ from shapelens.source.positions import Span
 from shapelens.traces import PROGRAM
 
 LONGEST_ERROR = 80
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,18 @@ class Lens:
     others: tuple[Alternative, ...] = ()
 
 
-def lenses(module: Module, examples: Sequence[Example], trace: Trace | None) -> list[Lens]:
+def lenses(module: Module, examples: Sequence[Example], trace: Trace | None, memory: Mapping[str, str] = NOTHING) -> list[Lens]:
     """The lenses of each class: one for each example that was given; else those of the example that was found; else one that offers to set
-    an example. trace: None before the first run."""
+    an example. trace: None before the first run. memory: what is said of the memory of a training step, by example."""
     lines = []
     for cls in [*module.classes, *module.maybe_modules]:
         given = [example for example in examples if example.target in (cls.name, cls.qualname)]
         found = found_for(cls, trace)
         for example in given:
-            parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example))]
+            parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example), memory)]
             lines.append(Lens(cls.name_span, " · ".join(parts), cls.qualname, example.expression, example.evidence))
         if found is not None and not given:
-            lines += _of_found(module, cls, found)
+            lines += _of_found(module, cls, found, memory)
         elif not given and cls in module.classes:
             title = " · ".join([*_used_by(trace, cls.name), "Set example input…"])
             lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
@@ -94,7 +95,7 @@ def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:
     return next((run for run in runs if run.evidence and not run.file and run.target in (cls.name, cls.qualname)), None)
 
 
-def _of_found(module: Module, cls: ModuleClass, run: ExampleRun) -> list[Lens]:
+def _of_found(module: Module, cls: ModuleClass, run: ExampleRun, memory: Mapping[str, str]) -> list[Lens]:
     def lens(title: str, action: str) -> Lens:
         return Lens(cls.name_span, title, cls.qualname, run.expression, run.evidence, action, tuple(run.others))
 
@@ -102,7 +103,7 @@ def _of_found(module: Module, cls: ModuleClass, run: ExampleRun) -> list[Lens]:
         return [lens("no example found · Set example input…", "set")]
     more = [f"{len(run.others)} more"] if run.others else []
     doubt = ["may be wrong"] if run.doubtful else []
-    title = " · ".join([run.expression, evidence_text(run.evidence, run.where, module), *doubt, *_of_run(run), *more])
+    title = " · ".join([run.expression, evidence_text(run.evidence, run.where, module), *doubt, *_of_run(run, memory), *more])
     choose = [lens("Choose another…", "choose")] if run.others else []
     return [lens(title, "set"), *choose, lens("Write as directive", "write")]
 
@@ -112,11 +113,12 @@ def _run(trace: Trace | None, example: Example) -> ExampleRun | None:
     return next((run for run in runs if run.expression == example.expression and run.target == example.target), None)
 
 
-def _of_run(run: ExampleRun | None) -> list[str]:
+def _of_run(run: ExampleRun | None, memory: Mapping[str, str] = NOTHING) -> list[str]:
     parts = []
     if run is not None and run.parameter_count is not None:
         parts.append(plural(run.parameter_count, "parameter"))
         parts += [memory_text(run.bytes)] if run.bytes else []
+        parts += [memory[run.expression]] if run.expression in memory else []
     if run is not None and run.error is not None:
         error = run.error.splitlines()[0] if run.error else run.error_kind
         parts.append("failed: " + (error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 1] + "…"))

@@ -1,13 +1,14 @@
 """The largest size of a named dim with which a training step fits a memory.
 
-Memory grows with a size, mostly in proportion: each try is made where a line through the last two says that the limit lies.
+Memory grows with a size, mostly in proportion, but in steps, as a device allocates in blocks: each try is made where a line through what is
+known says that the limit lies, or in the middle where that has not come much nearer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-MOST_TRIES = 12
+MOST_TRIES = 60
 LARGEST = 1 << 24
 
 PeakAt = Callable[[int], Awaitable[int | None]]
@@ -16,34 +17,39 @@ PeakAt = Callable[[int], Awaitable[int | None]]
 async def largest_size(limit: int, size: int, peak: int, peak_at: PeakAt) -> int:
     """The largest size that fits `limit` bytes; 0 where none does. `peak` is known for `size`; `peak_at` gives it for another one, None
     where the model cannot take that."""
-    fits, too_large = (size, None) if peak <= limit else (0, size)  # type: tuple[int, int | None]
     known = {size: peak}
-    guess = size * 2 if too_large is None else max(size // 2, 1)
+    fits, too_large = (size, None) if peak <= limit else (0, size)  # type: tuple[int, int | None]
+    halve = False
     for _ in range(MOST_TRIES):
-        if guess not in known:
-            found = await peak_at(guess)
-            if found is None:
-                break
-            known[guess] = found
-        if known[guess] <= limit:
-            fits = max(fits, guess)
-        else:
-            too_large = min(too_large or guess, guess)
         if too_large is not None and too_large - fits <= 1:
-            return fits
-        guess = _next(known, limit, fits, too_large)
-        if guess > LARGEST:
-            return LARGEST
+            break
+        guess = _beyond(known, limit, fits) if too_large is None else _between(known, limit, fits, too_large, halve=halve)
+        found = await peak_at(guess)
+        if found is None:
+            break
+        known[guess] = found
+        before = too_large - fits if too_large is not None else None
+        if found <= limit:
+            fits = guess
+        else:
+            too_large = guess
+        if fits >= LARGEST:
+            break
+        halve = before is not None and too_large is not None and 2 * (too_large - fits) > before
     return fits
 
 
-def _next(known: dict[int, int], limit: int, fits: int, too_large: int | None) -> int:
-    """Where the line through the two sizes nearest to the limit reaches it, kept between what is known to fit and what is not."""
-    (first, low), (second, high) = sorted(known.items(), key=lambda pair: abs(pair[1] - limit))[:2]
-    slope = (high - low) / (second - first)
-    guess = int(first + (limit - low) / slope) if slope > 0 else 2 * max(first, second)
-    if too_large is None:
-        return max(guess, fits + 1)
-    if guess <= fits or guess >= too_large:  # One step beside what is known, where the line was right.
-        return fits + 1 if guess <= fits else too_large - 1
-    return guess if guess not in known else (fits + too_large) // 2
+def _beyond(known: dict[int, int], limit: int, fits: int) -> int:
+    """A size larger than all that are known, where a line through the smallest and the largest of them reaches the limit."""
+    smallest = min(known)
+    slope = (known[fits] - known[smallest]) / (fits - smallest) if fits > smallest else 0.0
+    guess = fits + int((limit - known[fits]) / slope) + 1 if slope > 0 else 8 * fits
+    return min(max(guess, fits + 1), LARGEST)
+
+
+def _between(known: dict[int, int], limit: int, fits: int, too_large: int, *, halve: bool) -> int:
+    """A size between one that fits and one that is too large."""
+    if halve or fits not in known or known[too_large] == known[fits]:
+        return (fits + too_large) // 2
+    share = (limit - known[fits]) / (known[too_large] - known[fits])
+    return min(max(fits + int(share * (too_large - fits)), fits + 1), too_large - 1)

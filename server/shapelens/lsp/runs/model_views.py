@@ -137,6 +137,12 @@ class ModelViews:
         if not request.answer.done():
             request.answer.set_result(found)
 
+    async def viewed(self, document: Document, class_name: str, options: ModelOptions) -> ViewedModel | None:
+        """What a request would be answered with; None where something else wants to run. For those that nobody waits for."""
+        self._interrupted = False
+        found = await self._view(_Request(document, class_name, options, asyncio.get_running_loop().create_future()))
+        return None if self._interrupted else found
+
     async def _view(self, request: _Request) -> ViewedModel:
         document, analysis = request.document, request.document.analysis
         if analysis is None or analysis.trace is None:

@@ -19,6 +19,7 @@ from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.choose import Chooser, Chosen
 from shapelens.lsp.runs.client import Client
+from shapelens.lsp.runs.memory_notes import MemoryNotes
 from shapelens.lsp.runs.model_views import ModelViews
 from shapelens.lsp.runs.plan import FollowEdit, RunAffected, StayAsShown, plan
 from shapelens.lsp.runs.run import Runner
@@ -41,6 +42,7 @@ class Pipeline:
         self.importers = Importers(documents, workspace)
         self.background_fixes = BackgroundFixes(client, cached_runs, self._parsed_files, run_ids)
         self.model_views = ModelViews(documents, workspace, self._parsed_files, run_ids)
+        self.memory_notes = MemoryNotes(documents, self.model_views, client)
         self.presenter = Presenter(documents, workspace.configuration, client, self.found, self._parsed_files, self.background_fixes)
         self.runner = Runner(documents, workspace, client, cached_runs, self.found, self.background_fixes, run_ids)
         self._chooser = Chooser(documents, workspace.configuration, self.found)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.runs.background_fixes import BackgroundFixes
+from shapelens.lsp.runs.memory_notes import MemoryNotes
 from shapelens.lsp.runs.model_views import ModelViews
 
 logger = logging.getLogger(__name__)
@@ -39,11 +40,14 @@ class Schedule:
         cancel: Callable[[Document], None],
         background_fixes: BackgroundFixes,
         model_views: ModelViews,
+        memory_notes: MemoryNotes,
     ) -> None:
         self._run = run
         self._cancel = cancel
         self._fix_search = background_fixes
         self._model_views = model_views
+        self._memory_notes = memory_notes
+        self._is_adding_note = False
         self._seeking_fixes_of: Document | None = None
         self._queue: list[Document] = []  # the last one is next
         self._timers: dict[Document, asyncio.TimerHandle] = {}
@@ -89,6 +93,13 @@ class Schedule:
         """A model is wanted as a whole: it comes before the fixes, and after all runs."""
         if self._seeking_fixes_of is not None:
             self._fix_search.interrupt(self._seeking_fixes_of)
+        if self._is_adding_note:
+            self._model_views.interrupt()
+        self._go_on()
+
+    def look_at(self, document: Document, class_name: str) -> None:
+        """Somebody looks at a class: its memory is noted once nothing else wants to run."""
+        self._memory_notes.want(document, class_name)
         self._go_on()
 
     def _go_on(self) -> None:
@@ -102,9 +113,13 @@ class Schedule:
                 continue
             if not self._queue:
                 without_fixes = self._fix_search.next()
-                if without_fixes is None:
+                if without_fixes is not None:
+                    await self._seek_fixes(without_fixes)
+                    continue
+                without_note = self._memory_notes.next()
+                if without_note is None:
                     return
-                await self._seek_fixes(without_fixes)
+                await self._add_note(*without_note)
                 continue
             document = self._running = self._queue.pop()
             try:
@@ -120,6 +135,16 @@ class Schedule:
         except Exception:
             logger.exception("a model could not be shown as a whole")
             self._model_views.give_up()
+
+    async def _add_note(self, document: Document, class_name: str) -> None:
+        self._is_adding_note = True
+        try:
+            await self._memory_notes.add(document, class_name)
+        except Exception:
+            logger.exception("the memory of %s could not be noted", class_name)
+            self._memory_notes.leave_out(document, class_name)
+        finally:
+            self._is_adding_note = False
 
     async def _seek_fixes(self, document: Document) -> None:
         self._seeking_fixes_of = document

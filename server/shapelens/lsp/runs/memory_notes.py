@@ -1,0 +1,100 @@
+"""What the hover and the lens of a class say of the memory of a training step, computed once nothing else wants to run.
+
+Which classes: those whose hover was asked for, and where the settings name the memory of a device all that have an example. A note holds
+for one analysis; an edit that makes another one takes it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from shapelens.analysis.shapes import memory_text
+from shapelens.analysis.structure.choose import shown_for
+from shapelens.lsp.documents.analysis import Analysis
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.runs.client import Client
+from shapelens.lsp.runs.model_views import ModelOptions, ModelViews, ViewedModel
+
+
+@dataclass
+class _Notes:
+    analysis: Analysis
+    wanted: list[str] = field(default_factory=list)  # classes
+    by_class: dict[str, tuple[str, str]] = field(default_factory=dict)  # an example, and what is said of it: "" where nothing can be
+
+
+class MemoryNotes:
+    """Notes on the classes of open documents."""
+
+    def __init__(self, documents: Mapping[str, Document], model_views: ModelViews, client: Client) -> None:
+        self._documents = documents
+        self._model_views = model_views
+        self._client = client
+        self._notes: WeakKeyDictionary[Document, _Notes] = WeakKeyDictionary()
+
+    def of(self, document: Document) -> dict[str, str]:
+        """What is said, by example."""
+        notes = self._of(document)
+        return {example: text for example, text in notes.by_class.values() if text} if notes is not None else {}
+
+    def want(self, document: Document, class_name: str) -> None:
+        """Somebody looks at this class."""
+        notes = self._of(document)
+        if notes is not None and class_name not in notes.wanted:
+            notes.wanted.append(class_name)
+
+    def next(self) -> tuple[Document, str] | None:
+        """A document and a class whose note is missing."""
+        for document in self._documents.values():
+            notes = self._of(document)
+            if notes is None:
+                continue
+            analysis = notes.analysis
+            every = [cls.qualname for cls in analysis.module.classes] if analysis.settings.device_memory and analysis.named else []
+            for class_name in [*notes.wanted, *every]:
+                if class_name not in notes.by_class:
+                    return document, class_name
+        return None
+
+    async def add(self, document: Document, class_name: str) -> None:
+        """Compute a note, unless that is interrupted, and have it shown."""
+        notes = self._of(document)
+        shown = shown_for(notes.analysis.trace, class_name) if notes is not None and notes.analysis.trace is not None else None
+        if notes is None or shown is None or shown.path or shown.example.file:
+            self.leave_out(document, class_name)
+            return
+        settings = notes.analysis.settings
+        dim = next(iter(shown.example.dims), "") if settings.device_memory else ""
+        viewed = await self._model_views.viewed(document, class_name, ModelOptions(only_memory=dim, limit=settings.device_memory))
+        if viewed is not None and viewed.version == notes.analysis.version:
+            notes.by_class[class_name] = shown.example.expression, _text(viewed, dim, settings.device_memory)
+            self._client.refresh()
+
+    def leave_out(self, document: Document, class_name: str) -> None:
+        """Say nothing of a class."""
+        notes = self._of(document)
+        if notes is not None:
+            notes.by_class[class_name] = "", ""
+
+    def _of(self, document: Document) -> _Notes | None:
+        analysis = document.analysis
+        if analysis is None or analysis.trace is None:
+            return None
+        notes = self._notes.get(document)
+        if notes is None or notes.analysis is not analysis:
+            notes = self._notes[document] = _Notes(analysis)
+        return notes
+
+
+def _text(viewed: ViewedModel, dim: str, limit: int) -> str:
+    training = viewed.view.training if viewed.view is not None else None
+    if viewed.view is None or training is None or training.error:
+        return ""
+    text = f"training step {memory_text(training.peak)} ({viewed.view.optimizer})"
+    if not dim or viewed.largest is None:
+        return text
+    return f"{text}, " + (
+        f"{dim} ≤ {viewed.largest} fits {memory_text(limit)}" if viewed.largest else f"no {dim} fits {memory_text(limit)}"
+    )
