@@ -11,13 +11,12 @@ import contextlib
 import inspect
 import itertools
 import re
-import time
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Set
 
 from ...protocol import ExampleRun, Trace
 from ..evaluation.example_runner import ExampleRunner
-from ..sandbox.limits import TooLong, within
+from ..sandbox.limits import TooLong, WorkClock, within
 from ..search.evidence import BuildPlan, InputShape
 from ..search.inputs.forms import Form
 from ..search.inputs.input_search import InputSearch, last_of
@@ -74,7 +73,7 @@ class FunctionCalls:
         self._program = program
         self._examples = examples
         self._known = known
-        self._end = time.perf_counter() + seconds
+        self._clock, self._seconds = WorkClock(), seconds
         self._given = _given(runner.trace, runner.run.file)
         self._lines = runner.run.text.splitlines()
         self._tree = ast.parse(runner.run.text.lstrip("\ufeff"))
@@ -86,7 +85,7 @@ class FunctionCalls:
         failed = [line for line, _ in self._program.failures]
         for node in _definitions(self._tree.body):
             function = self._function(node.name)
-            left = self._end - time.perf_counter()
+            left = self._seconds - self._clock()
             is_whole = node.name in shown and not any(node.lineno < line <= (node.end_lineno or 0) for line in failed)
             is_whole = is_whole and not self._shows_little(node)
             if function is None or is_whole or node.name in _SKIPPED or node.name.startswith("test_"):

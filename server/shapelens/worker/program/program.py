@@ -7,7 +7,9 @@ import builtins
 import contextlib
 import sys
 from types import CodeType, FrameType, ModuleType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+
+import torch
 
 from ...notebooks import UNKNOWN
 from ..loading.definitions import bound_names, future_flags
@@ -38,16 +40,18 @@ class Program:
         self.file = file
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
         self.names: Dict[str, Any] = {}  # of the program, once it was followed
+        self.earlier: List[type] = []  # module classes that the program has held under a name that another class has now
         self.not_taken: Dict[Branches, Branch] = {}  # the branches that the program did not come to, by their conditions
         self._text = text
         self._loaded = loaded
         self._statements = _compiled(file, text, recorder)
+        self._redefined = _defined_again(text)
 
     def follow(self, seconds: float) -> bool:
         """Execute the statements for so many seconds at most; whether that was enough. Raises what ends a run."""
         flow = Flow(self._missing, self._failed)
         with self._as_main() as self.names:
-            finished = self._execute_all(flow, seconds, self._failed, self.names)
+            finished = self._execute_all(flow, seconds, self._failed, self.names, self._keep_earlier)
         self.not_taken = flow.not_taken()
         return finished
 
@@ -60,12 +64,31 @@ class Program:
         with self._as_main() as names:
             self._execute_all(Flow(self._missing, forgotten, turned), seconds, forgotten, names)
 
-    def _execute_all(self, flow: Flow, seconds: float, on_failure: Callable[..., None], names: Dict[str, Any]) -> bool:
+    def _keep_earlier(self, held: Dict[str, type]) -> None:
+        """Keep the classes that a statement has put others in the place of. held: those of the names in question, before it."""
+        for name in self._redefined:
+            value = self.names.get(name)
+            if name in held and value is not held[name]:
+                self.earlier.append(held.pop(name))
+            if isinstance(value, type) and issubclass(value, torch.nn.Module) and value.__module__ == MAIN:
+                held[name] = value
+
+    def _execute_all(
+        self,
+        flow: Flow,
+        seconds: float,
+        on_failure: Callable[..., None],
+        names: Dict[str, Any],
+        then: Callable[[Dict[str, type]], None] = lambda held: None,
+    ) -> bool:
+        """then: is called after each statement, with the same dict each time."""
         names.update(flow.names())
         try:
             with gradients_assumed(), within(seconds):
+                held: Dict[str, type] = {}
                 for code in self._statements:
                     _execute(code, names, on_failure)
+                    then(held)
         except TooLong:
             return False
         return True
@@ -97,6 +120,12 @@ class Program:
         finally:
             if before is not None:
                 sys.modules[MAIN] = before
+
+
+def _defined_again(text: str) -> Set[str]:
+    """The names of classes that a text defines more than once."""
+    names = [node.name for node in ast.parse(text.lstrip("\ufeff")).body if isinstance(node, ast.ClassDef)]
+    return {name for name in names if names.count(name) > 1}
 
 
 def _says_nothing(*args: Any, **kwargs: Any) -> str:

@@ -14,9 +14,11 @@ from ...traces import PROGRAM
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..meta.gradients import training
+from ..sandbox.limits import WorkClock
 from ..shims import file_access
 from ..trace.recorder import Seen
 from .class_examples import class_examples
+from .earlier_classes import call_earlier_classes
 from .functions import FunctionCalls, functions_shown
 from .optimizers import Optimizers
 from .program import Program
@@ -33,7 +35,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     Raises what ends a run.
     """
     run, trace, evaluation = runner.run, runner.trace, runner.evaluation
-    start = time.perf_counter()
+    start, clock = time.perf_counter(), WorkClock()
     program = Program(run.file, run.text, sys.modules[runner.names["__name__"]], runner.recorder)
     example = ExampleRun("", "", evidence=PROGRAM)
     trace.examples.append(example)
@@ -62,9 +64,10 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     runner.record(found)
     trace.remarks += found.remarks
     tell()
+    call_earlier_classes(runner, program, LEAST_SECONDS)
     shown = functions_shown(runner, set(found.sites))
-    call_steps(runner, set(example.reached or ()), max(run.program - example.seconds, LEAST_SECONDS))
-    left = max(run.program - (time.perf_counter() - start), LEAST_SECONDS)
+    call_steps(runner, set(example.reached or ()), max(run.program - clock(), LEAST_SECONDS))
+    left = max(run.program - clock(), LEAST_SECONDS)
     known = {request.target: request.expression for request in run.known}
     FunctionCalls(runner, program, examples, known, left).call(shown)
     shown_at = {seen.span for seen in trace.observations if seen.kind in ("assign", "return")}

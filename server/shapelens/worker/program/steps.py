@@ -11,7 +11,6 @@ import ast
 import contextlib
 import inspect
 import re
-import time
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -19,7 +18,7 @@ import torch
 
 from ...protocol import ExampleRun, Search
 from ..evaluation.example_runner import ExampleRunner
-from ..sandbox.limits import TooLong, within
+from ..sandbox.limits import TooLong, WorkClock, within
 from ..search.evidence import BuildPlan
 from ..search.finder import Finder
 from ..search.inputs import forms
@@ -90,16 +89,20 @@ class _StepCalls:
 
     def __init__(self, runner: ExampleRunner, seconds: float) -> None:
         self._runner = runner
-        self._end = time.perf_counter() + seconds
+        self._clock, self._seconds = WorkClock(), seconds
 
     @property
     def is_over(self) -> bool:
-        return time.perf_counter() > self._end
+        return self._left <= 0
+
+    @property
+    def _left(self) -> float:
+        return self._seconds - self._clock()
 
     def model_of(self, target: str, cls: type) -> Optional[str]:
         """The expression that builds a class which has no example; None where none is found."""
         run = self._runner.run
-        seconds = min(MOST_SECONDS, self._end - time.perf_counter())
+        seconds = min(MOST_SECONDS, self._left)
         trials = TrialRunner(self._runner, self._runner.names, seconds)
         finder = Finder(trials, self._runner.names, run.file, run.text, Search(), lambda path: "")
         with contextlib.suppress(TooLong), within(max(seconds, 0.01)):
@@ -108,7 +111,7 @@ class _StepCalls:
 
     def call(self, target: str, cls: type, name: str, model: str, given: Optional[ClassExample]) -> Set[str]:
         """Call a step, and add what that saw to the trace, if a way to call it is found; the functions that it came to."""
-        seconds = min(MOST_SECONDS, self._end - time.perf_counter())
+        seconds = min(MOST_SECONDS, self._left)
         if seconds <= 0:
             return set()
         with contextlib.suppress(TooLong):
