@@ -29,7 +29,7 @@ from lsp.notebook_editor import Notebook
 
 QUIET = 0.4  # seconds without a word of the server
 PATIENCE = 60.0  # seconds until it has to have no more to say
-LOOKS = 3  # at a difference: a busy machine may be slow to say everything
+LOOKS = (0.4, 1.5, 5.0)  # seconds without a word before each look at a difference: a busy machine is slow to say everything
 
 TORCH = "import torch\nfrom torch import nn\nimport torch.nn.functional as F"
 NET = """\
@@ -235,13 +235,13 @@ class Edits:
         self.notebook.save()
 
 
-async def settled(editor: Editor) -> None:
-    """Wait until the server has nothing more to say."""
+async def settled(editor: Editor, quiet: float = QUIET) -> None:
+    """Wait until the server has nothing more to say: no word for `quiet` seconds, and nothing under way that it tells of."""
     async with asyncio.timeout(PATIENCE):
         while True:
             editor.heard.clear()
             try:
-                await asyncio.wait_for(editor.heard.wait(), QUIET)
+                await asyncio.wait_for(editor.heard.wait(), quiet)
             except TimeoutError:
                 kinds = [type(value) for value in editor.progress]
                 if kinds.count(types.WorkDoneProgressBegin) <= kinds.count(types.WorkDoneProgressEnd):
@@ -304,17 +304,15 @@ async def compare(number: int, edits: int, between: int, seed: int, python: str)
 
 async def _compared(notebook: Notebook, fresh: Editor, name: str) -> list[str]:
     """What differs between what is shown of a notebook and of the same one opened in another server, as lines of a diff."""
-    await settled(notebook.editor)
     other = Notebook.open(fresh, name, *notebook.texts, saved=False, uri=notebook.uri)
-    await settled(fresh)
     differing: list[str] = []
-    for _ in range(LOOKS):
+    for quiet in LOOKS:
+        await settled(notebook.editor, quiet)
+        await settled(fresh, quiet)
         here, there = await shown(notebook), await shown(other)
         differing = [f"- {line}" for line in here if line not in there] + [f"+ {line}" for line in there if line not in here]
         if not differing:
             break
-        await settled(notebook.editor)
-        await settled(fresh)
     other.close()
     return differing
 
