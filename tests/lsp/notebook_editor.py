@@ -54,6 +54,13 @@ class Notebook:
         params = types.DidSaveNotebookDocumentParams(types.NotebookDocumentIdentifier(self.uri))
         self.editor.client.notebook_document_did_save(params)
 
+    def rename(self, name: str) -> Notebook:
+        """Rename its file, as VS Code does: the notebook of the old name is closed, one of the new name opened."""
+        texts = self.texts
+        (self.editor.root / self.uri.removeprefix(self.editor.root.as_uri() + "/")).unlink()
+        self.close()
+        return Notebook.open(self.editor, name, *texts)
+
     @property
     def texts(self) -> list[str]:
         """What stands in the cells."""
@@ -141,6 +148,13 @@ class Notebook:
         cell = _cell(self.cells[index])
         cell.execution_summary = types.ExecutionSummary(execution_order=order, success=True)
         self._notify(types.NotebookDocumentCellChanges(data=[cell]))
+
+    def set_metadata(self, metadata: dict[str, Any]) -> None:
+        """Change something of the notebook that no cell shows: its kernel, say."""
+        self.version += 1
+        identifier = types.VersionedNotebookDocumentIdentifier(version=self.version, uri=self.uri)
+        event = types.NotebookDocumentChangeEvent(metadata=metadata)
+        self.editor.client.notebook_document_did_change(types.DidChangeNotebookDocumentParams(identifier, event))
 
     def _type(self, uri: str, where: types.Range, new: str, text: str) -> None:
         self.editor.texts[uri] = text

@@ -94,7 +94,7 @@ async def test_a_cell_that_does_not_parse_ends_alone(editor: Editor) -> None:
         editor, "notebooks/broken.ipynb", IMPORTS, NET, "net = Net(\nx = torch.rand(32, 8", USE.splitlines()[2], "z = torch.rand(3)"
     )
     await notebook.hints_when(4, "→ [3]")
-    assert (await notebook.hints())[3] == {}
+    assert (await notebook.hints())[3] == {0: "→ ?"}
     assert [each for each in editor.published.values() if each.diagnostics and each.uri in notebook.cells] == []
     notebook.set_text(2, USE)
     await notebook.hints_when(3, "→ [32, 4]")
@@ -205,3 +205,51 @@ async def test_a_script_in_cells_may_hold_magics(editor: Editor) -> None:
     editor.replace(uri, "%time ", "")
     (diagnostic,) = await editor.diagnostics(uri)
     assert editor.text_of(uri, diagnostic.range) == "x @ x"
+
+
+async def test_cells_that_have_run_can_follow_each_other_as_they_ran(editor: Editor) -> None:
+    notebook = Notebook.open(editor, "notebooks/executed.ipynb", IMPORTS, "y = x.T", "x = torch.rand(2, 3)", "z = x.sum(0)")
+    await notebook.hints_when(3, "→ [3]")
+    assert (await notebook.hints())[1] == {}
+    try:
+        editor.configure({"notebooks": {"order": "execution"}})
+        notebook.ran(2, 1)
+        notebook.ran(1, 2)
+        assert await notebook.hints_when(1, "→ [3, 2]") == [{}, {0: "→ [3, 2]"}, {0: "→ [2, 3]"}, {0: "→ [3]"}]
+        notebook.replace(1, "x.T", "x @ x")
+        await notebook.wrong(1, "x @ x")
+    finally:
+        editor.configure({})
+    await notebook.wrong(1)
+
+
+async def test_a_notebook_that_is_renamed_has_its_shapes_under_its_new_name(editor: Editor) -> None:
+    notebook = Notebook.open(editor, "notebooks/old_name.ipynb", IMPORTS, "x = torch.rand(2, 3)\ny = x @ x")
+    await notebook.wrong(1, "x @ x")
+    old = notebook.cells[1]
+    renamed = notebook.rename("notebooks/new_name.ipynb")
+    await renamed.wrong(1, "x @ x")
+    assert not editor.published[old].diagnostics
+    renamed.replace(1, "x @ x", "x @ x.T")
+    await renamed.wrong(1)
+    renamed.save()
+    await renamed.hints_when(1, "→ [2, 3]", "→ [2, 2]")
+
+
+async def test_a_notebook_that_is_opened_twice_is_the_one_that_was_opened_last(editor: Editor) -> None:
+    first = Notebook.open(editor, "notebooks/twice.ipynb", IMPORTS, "x = torch.rand(2, 3)\ny = x @ x")
+    await first.wrong(1, "x @ x")
+    again = Notebook.open(editor, "notebooks/twice.ipynb", IMPORTS, "x = torch.rand(2, 3)\ny = x @ x", "z = x.T")
+    await again.hints_when(2, "→ [3, 2]")
+    again.replace(1, "x @ x", "x @ x.T")
+    await again.wrong(1)
+    again.close()
+
+
+async def test_another_kernel_is_no_other_notebook(editor: Editor) -> None:
+    notebook = Notebook.open(editor, "notebooks/kernel.ipynb", IMPORTS, "x = torch.rand(2, 3)\ny = x @ x")
+    await notebook.wrong(1, "x @ x")
+    notebook.set_metadata({"kernelspec": {"name": "another", "language": "python"}})
+    assert (await notebook.hints())[1][0] == "→ [2, 3]"
+    notebook.replace(1, "x @ x", "x @ x.T")
+    await notebook.wrong(1)

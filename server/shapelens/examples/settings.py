@@ -83,6 +83,14 @@ SETTINGS = (
         "Follow the file as a program too: the shapes of training steps, loops, functions and statements at module level.",
     ),
     Setting(
+        "notebooks.order",
+        "notebooks_order",
+        "string",
+        "document",
+        "In which order the cells of a notebook follow each other: as they stand, or those that have run as the kernel ran them.",
+        ("document", "execution"),
+    ),
+    Setting(
         "deadline",
         "deadline",
         "number",
@@ -130,6 +138,7 @@ class Settings:
     baseline: str = ""  # an absolute path
     lints: dict[str, bool] = field(default_factory=lambda: dict(LINTS))  # by code
     program: bool = True
+    notebooks_order: str = "document"
     deadline: float = 10.0  # seconds
     memory_limit: int = 4096 << 20  # bytes
     device_memory: int = 0  # bytes

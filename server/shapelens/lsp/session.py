@@ -17,7 +17,7 @@ from shapelens.examples import expression as expressions
 from shapelens.lsp.documents.annotated_text import annotated
 from shapelens.lsp.documents.document import Change, Document
 from shapelens.lsp.documents.moved_findings import moved_lenses
-from shapelens.lsp.documents.notebook_document import CellText, NotebookChange, NotebookDocument
+from shapelens.lsp.documents.notebook_document import CellText, ListedCell, NotebookChange, NotebookDocument
 from shapelens.lsp.documents.paths import on_disk
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
@@ -72,12 +72,17 @@ class Session:
         if not any(isinstance(each, NotebookDocument) and each.cell(uri) is not None for each in self.documents.values()):
             self._open(Document(uri, version, text))
 
-    def open_notebook(self, uri: str, version: int, cells: Iterable[tuple[str, bool]], texts: Sequence[CellText]) -> None:
-        """A notebook appears. cells: the URIs of its cells, in order, and whether each is code; texts: what they hold."""
+    def open_notebook(self, uri: str, version: int, cells: Iterable[ListedCell], texts: Sequence[CellText]) -> None:
+        """A notebook appears. cells: as they stand in it; texts: what they hold."""
         for each in texts:
             if each.uri in self.documents:
                 self.close(each.uri)
-        self._open(NotebookDocument(uri, version, cells, texts))
+        notebook = NotebookDocument(uri, version, cells, texts)
+        self._order_cells(notebook)
+        self._open(notebook)
+
+    def _order_cells(self, notebook: NotebookDocument) -> None:
+        notebook.put_in_order(by_execution=self.workspace.configuration.of(notebook).notebooks_order == "execution")
 
     def _open(self, document: Document) -> None:
         if document.uri in self.documents:
@@ -308,6 +313,8 @@ class Session:
 
     def _settings_changed(self) -> None:
         for document in self.documents.values():
+            if isinstance(document, NotebookDocument):
+                self._order_cells(document)
             self._pipeline.presenter.show_settings(document)
         self.run_all()
 

@@ -29,19 +29,29 @@ class CellText:
 
 
 @dataclass(frozen=True)
+class ListedCell:
+    """A cell in the list of a notebook. executed: the number that the kernel gave its last execution; None where it has not run."""
+
+    uri: str
+    is_code: bool
+    executed: int | None = None
+
+
+@dataclass(frozen=True)
 class NotebookChange:
     """What has changed in a notebook, in this order.
 
     opened, closed: cells that appear and vanish. start, removed, added: of the list of cells, `removed` ones from `start` on give way to
-    those with the URIs `added`. kinds: whether a cell is code, by URI. texts: what changes in a cell, with its URI and new version.
+    those that are `added`. listed: cells of which something else than their text has changed. texts: what changes in a cell, with its URI
+    and new version.
     """
 
     opened: Sequence[CellText] = ()
     closed: Sequence[str] = ()
     start: int = 0
     removed: int = 0
-    added: Sequence[tuple[str, bool]] = ()
-    kinds: Sequence[tuple[str, bool]] = ()
+    added: Sequence[ListedCell] = ()
+    listed: Sequence[ListedCell] = ()
     texts: Sequence[tuple[str, int, Sequence[Change]]] = ()
 
 
@@ -54,6 +64,7 @@ class NotebookCell:
         self.text = opened.text
         self.is_python = opened.language == CODE_LANGUAGE
         self.is_code = True
+        self.executed: int | None = None
         self._module: Module | None = None
         self._parsed = ""  # the text that the module was made of
 
@@ -81,7 +92,8 @@ class NotebookDocument(Document):
     parses again, or another cell is edited.
     """
 
-    def __init__(self, uri: str, version: int, cells: Iterable[tuple[str, bool]], texts: Iterable[CellText]) -> None:
+    def __init__(self, uri: str, version: int, cells: Iterable[ListedCell], texts: Iterable[CellText]) -> None:
+        self._by_execution = False
         self._known = {each.uri: NotebookCell(each) for each in texts}
         self._typed: NotebookCell | None = None
         self._cells: list[NotebookCell] = []
@@ -128,12 +140,12 @@ class NotebookDocument(Document):
         before = {cell.uri for cell in self._cells}
         self._known.update({each.uri: NotebookCell(each) for each in change.opened})
         self._put(change.start, change.removed, change.added)
-        for uri, is_code in change.kinds:
-            if uri in self._known:
-                self._known[uri].is_code = is_code
-        if change.added or change.removed or change.kinds:
+        for listed in change.listed:
+            if listed.uri in self._known:
+                self._known[listed.uri].is_code, self._known[listed.uri].executed = listed.is_code, listed.executed
+        if change.added or change.removed or change.listed:
             self._typed = None
-        if len(change.texts) == 1 and not change.opened and not change.added and not change.removed and not change.kinds:
+        if len(change.texts) == 1 and not change.opened and not change.added and not change.removed and not change.listed:
             self._type(*change.texts[0], encoding)
         else:
             for uri, cell_version, changes in change.texts:
@@ -145,14 +157,20 @@ class NotebookDocument(Document):
                 self._known.pop(uri, None)
         return before - present
 
-    def _put(self, start: int, removed: int, added: Iterable[tuple[str, bool]]) -> None:
+    def put_in_order(self, *, by_execution: bool) -> None:
+        """Let the cells that have run follow each other as the kernel ran them, or all of them as they stand."""
+        if by_execution is not self._by_execution:
+            self._by_execution = by_execution
+            self._rejoin()
+
+    def _put(self, start: int, removed: int, added: Iterable[ListedCell]) -> None:
         cells = []
-        for uri, is_code in added:
-            cell = self._known.get(uri)
+        for listed in added:
+            cell = self._known.get(listed.uri)
             if cell is None:
-                logger.warning("the cell %s has no text", uri)
-                cell = self._known[uri] = NotebookCell(CellText(uri, 0, "", ""))
-            cell.is_code = is_code
+                logger.warning("the cell %s has no text", listed.uri)
+                cell = self._known[listed.uri] = NotebookCell(CellText(listed.uri, 0, "", ""))
+            cell.is_code, cell.executed = listed.is_code, listed.executed
             cells.append(cell)
         self._cells[start : start + removed] = cells
 
@@ -199,9 +217,17 @@ class NotebookDocument(Document):
     def _joined(self) -> str:
         """The text of all cells with Python; notes where each of them lies."""
         numbers = [number for number, cell in enumerate(self._cells, 1) if cell.is_code and cell.is_python]
+        if self._by_execution:
+            numbers = self._as_executed(numbers)
         self._python = [self._cells[number - 1] for number in numbers]
         self._layout = notebooks.joined([cell.piece(typed=cell is self._typed) for cell in self._python], numbers)
         return self._layout.text
+
+    def _as_executed(self, numbers: Sequence[int]) -> list[int]:
+        """The numbers of cells, those that have run in the order of that: they change places with each other only."""
+        executed = {number: order for number in numbers if (order := self._cells[number - 1].executed) is not None}
+        in_order = iter(sorted(executed, key=executed.__getitem__))
+        return [next(in_order) if number in executed else number for number in numbers]
 
     # --- the file ---
 

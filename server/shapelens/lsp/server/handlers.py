@@ -13,7 +13,7 @@ from pygls import uris
 
 from shapelens import __version__
 from shapelens.lsp.documents.document import Change
-from shapelens.lsp.documents.notebook_document import CellText, NotebookChange, NotebookDocument
+from shapelens.lsp.documents.notebook_document import CellText, ListedCell, NotebookChange, NotebookDocument
 from shapelens.lsp.server import log, to_lsp
 from shapelens.lsp.server.code_actions import code_actions, example_actions, lacks_fixes
 from shapelens.lsp.server.commands import register_commands
@@ -108,14 +108,14 @@ def _handle_notebooks(server: Server) -> None:
     def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
         notebook = params.notebook_document
         texts = [_cell_text(each) for each in params.cell_text_documents]
-        session.open_notebook(notebook.uri, notebook.version, [_kind(each) for each in notebook.cells], texts)
+        session.open_notebook(notebook.uri, notebook.version, [_listed(each) for each in notebook.cells], texts)
 
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def did_change(params: types.DidChangeNotebookDocumentParams) -> None:
         cells = params.change.cells or types.NotebookDocumentCellChanges()
         structure = cells.structure
         change = NotebookChange(
-            kinds=[_kind(each) for each in cells.data or []],
+            listed=[_listed(each) for each in cells.data or []],
             texts=[(each.document.uri, each.document.version, _changes(each.changes)) for each in cells.text_content or []],
         )
         if structure is not None:
@@ -125,7 +125,7 @@ def _handle_notebooks(server: Server) -> None:
                 closed=[each.uri for each in structure.did_close or []],
                 start=structure.array.start,
                 removed=structure.array.delete_count,
-                added=[_kind(each) for each in structure.array.cells or []],
+                added=[_listed(each) for each in structure.array.cells or []],
             )
         session.change_notebook(params.notebook_document.uri, change, editor.encoding)
 
@@ -142,9 +142,9 @@ def _cell_text(item: types.TextDocumentItem) -> CellText:
     return CellText(item.uri, item.version, item.language_id, item.text)
 
 
-def _kind(cell: types.NotebookCell) -> tuple[str, bool]:
-    """The URI of a cell, and whether it is code."""
-    return cell.document, cell.kind == types.NotebookCellKind.Code
+def _listed(cell: types.NotebookCell) -> ListedCell:
+    executed = cell.execution_summary.execution_order if cell.execution_summary is not None else None
+    return ListedCell(cell.document, cell.kind == types.NotebookCellKind.Code, executed)
 
 
 def _changes(changes: Sequence[types.TextDocumentContentChangeEvent]) -> list[Change]:
