@@ -30,6 +30,7 @@ class Client:
         self.texts: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self._requests = 0
+        self._notebook_version = 1
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._heard = asyncio.Event()
         self._heard_at = 0.0
@@ -155,18 +156,32 @@ class Client:
                 await asyncio.wait_for(self._heard.wait(), min(end - now, wait) if wait > 0 and answered and not self.busy else end - now)
         return False
 
+    def edit_cell(self, notebook: Path, uri: str, text: str) -> float:
+        """Make the cell of a notebook this text by one incremental change, as an editor sends it. Returns when that was."""
+        change = self._changed(uri, text)
+        self._notebook_version += 1
+        sent = time.perf_counter()
+        changed = {"document": {"uri": uri, "version": self.versions[uri]}, "changes": [change]}
+        identifier = {"uri": notebook.as_uri(), "version": self._notebook_version}
+        self.notify("notebookDocument/didChange", {"notebookDocument": identifier, "change": {"cells": {"textContent": [changed]}}})
+        return sent
+
     def edit(self, uri: str, text: str) -> float:
         """Make the document this text by one incremental change, as an editor sends it. Returns when that was."""
+        change = self._changed(uri, text)
+        sent = time.perf_counter()
+        self.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": self.versions[uri]}, "contentChanges": [change]})
+        return sent
+
+    def _changed(self, uri: str, text: str) -> dict[str, Any]:
+        """The change of a text that makes it this one, noted here."""
         old = self.texts[uri]
         start = common_prefix(old, text)
         same = common_suffix(old[start:], text[start:])
         where = {"start": _position(old, start), "end": _position(old, len(old) - same)}
         self.texts[uri] = text
         self.versions[uri] += 1
-        sent = time.perf_counter()
-        change = {"range": where, "text": text[start : len(text) - same]}
-        self.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": self.versions[uri]}, "contentChanges": [change]})
-        return sent
+        return {"range": where, "text": text[start : len(text) - same]}
 
     async def answered(self, uri: str, wrong: bool) -> float:
         """When the diagnostics of the newest version came: with an error, or without one. Raises TimeoutError."""

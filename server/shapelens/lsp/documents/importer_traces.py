@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.changes import changed_functions
 from shapelens.source.module import Module
+
+_FUNCTION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,13 @@ class ImporterTraces:
         reached = [run.reached for run in self._program.trace.examples]
         return changed is not None and all(names is not None and changed.isdisjoint(names) for names in reached)
 
-    def functions_called(self) -> list[protocol.ExampleRun]:
-        """The examples with which functions were called when the document was last followed as a program."""
-        return [run for run in self._program.trace.examples if run.target] if self._program is not None else []
+    def functions_called(self, module: Module) -> list[protocol.ExampleRun]:
+        """The examples with which functions were called when the document was last followed as a program, of those that still are as they
+        were."""
+        if self._program is None:
+            return []
+        before, now = _definitions(self._program.module), _definitions(module)
+        return [run for run in self._program.trace.examples if run.target and before.get(run.target) == now.get(run.target)]
 
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through the document. Returns whether there was a trace of it."""
@@ -90,3 +97,13 @@ class ImporterTraces:
             moved = moved_trace(self._program.trace, self._program.module.lines, module.lines)
             return merged(self._path, [*shown, not_shown_by_examples(moved, shown)])
         return merged(self._path, shown) if views else own
+
+
+def _definitions(module: Module) -> dict[str, list[str]]:
+    """The texts of the functions at module level, by name."""
+    found: dict[str, list[str]] = {}
+    for placed in module.statements.placed:
+        function = _FUNCTION.search(placed.statement.text)
+        if function is not None:
+            found.setdefault(function.group(1), []).append(placed.statement.text.strip())
+    return found
