@@ -92,10 +92,47 @@ async def test_the_model_comes_before_its_memory_and_memory_follows_a_size(edito
     for size in (3, 1000):
         run = (await ask(sizes={"B": size}))["model"]["memory"]
         said = await ask(sizes={"B": size}, memory="B", limit=1 << 30)
-        assert said["memory"] == run
+        assert said["memory"]["training"] == run["training"]
+        assert said["memory"]["inference"] is None
     fits = (await ask(sizes={"B": said["largest"]}))["model"]["memory"]["training"]["peak"]
     over = (await ask(sizes={"B": said["largest"] + 1}))["model"]["memory"]["training"]["peak"]
     assert fits <= 1 << 30 < over
+
+
+BRANCHING = """
+import torch
+from torch import nn
+
+
+# shapelens: Branching()(f32[B:2, 8])
+class Branching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 1024)
+        self.second = nn.Linear(1024, 4)
+
+    def forward(self, x):
+        x = self.first(x)
+        if x.shape[0] >= 64:
+            x = torch.sin(torch.cos(torch.tanh(x)))
+        return self.second(x)
+"""
+
+
+async def test_a_model_that_goes_another_way_with_large_sizes_has_no_formula(editor: Editor) -> None:
+    """The largest size that fits is that of the way that large sizes go."""
+    uri = editor.open("branching.py", BRANCHING)
+    await editor.hints_when(uri)
+
+    async def ask(size: int, **options: Any) -> Any:
+        return await editor.execute("shapelens.model", uri, "Branching", 1, {"sizes": {"B": size}, **options})
+
+    limit = 8 << 20
+    largest = (await ask(2, memory="B", limit=limit))["largest"]
+    assert largest > 64
+    peaks = [(await ask(size))["model"]["memory"]["training"]["peak"] for size in (largest, largest + 1)]
+    assert peaks[0] <= limit < peaks[1]
+    assert (await ask(80, memory="B"))["memory"]["training"] == (await ask(80))["model"]["memory"]["training"]
 
 
 async def test_a_class_says_what_fits_the_device(editor: Editor) -> None:

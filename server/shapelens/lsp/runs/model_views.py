@@ -50,6 +50,9 @@ class ViewedModel:
     largest: int | None = None  # the size that was asked for
 
 
+_Others = tuple[str, tuple[tuple[str, int], ...]]  # a dim that changes, and the sizes of the others
+
+
 @dataclass
 class _Profiled:
     """The newest profile, of an analysis and example with some sizes; `formulas` of its memory, by the dim that changes and
@@ -60,7 +63,8 @@ class _Profiled:
     sizes: dict[str, int]
     device: str
     profile: protocol.ModelProfile
-    formulas: dict[tuple[str, tuple[tuple[str, int], ...]], MemoryBySize | None] = field(default_factory=dict)
+    formulas: dict[_Others, MemoryBySize | None] = field(default_factory=dict)
+    largest: dict[tuple[_Others, str, int], int] = field(default_factory=dict)  # sizes, by optimizer and limit too
 
     def is_of(self, analysis: Analysis, shown: Shown, options: ModelOptions) -> bool:
         """Whether it is of this example, with the sizes that it has."""
@@ -171,7 +175,7 @@ class ModelViews:
         return ViewedModel(analysis.version, view)
 
     async def _memory(self, request: _Request, analysis: Analysis, shown: Shown) -> ViewedModel:
-        """The profile with its memory for other sizes of a dim: by its formula, or else by a run for each."""
+        """The memory of a training step, and of nothing else, for other sizes of a dim: by its formula, or else by a run."""
         document, options, dim = request.document, request.options, request.options.only_memory
         if self._latest is None or not self._latest.is_of(analysis, shown, options):
             await self._profile(document, analysis, shown, request)
@@ -191,27 +195,42 @@ class ModelViews:
                     break
                 found.append(memory)
             latest.formulas[others] = memory_by_size(first, found)
-        formula = latest.formulas[others]
-
-        async def memory_at(size: int) -> MemoryProfile | None:
-            known = formula.at(size) if formula is not None else None
-            if known is not None:
-                return known
-            return (await self._run(document, analysis, shown, {**sizes, dim: size}, options.device, memory_only=True)).training
-
         optimizer = _optimizer(options.optimizer, analysis)[0]
 
-        async def peak_at(size: int) -> int | None:
-            memory = await memory_at(size)
+        async def run_at(size: int) -> MemoryProfile | None:
+            return (await self._run(document, analysis, shown, {**sizes, dim: size}, options.device, memory_only=True)).training
+
+        async def memory_at(size: int) -> MemoryProfile | None:
+            formula = latest.formulas[others]
+            known = formula.at(size) if formula is not None else None
+            return known if known is not None else await run_at(size)
+
+        def peak_of(memory: MemoryProfile | None) -> int | None:
             return None if memory is None or memory.error else training_memory(memory, optimizer, options.device).peak
 
-        largest = None
-        if options.limit:
+        async def peak_at(size: int) -> int | None:
+            return peak_of(await memory_at(size))
+
+        async def is_right(size: int) -> bool:
+            formula = latest.formulas[others]
+            return formula is None or formula.at(size) is None or peak_of(formula.at(size)) == peak_of(await run_at(size))
+
+        asked = others, optimizer, options.limit
+        if options.limit and asked not in latest.largest:
             size = latest.profile.dims[dim]
             peak = training_memory(latest.profile.training, optimizer, options.device).peak
             largest = await largest_size(options.limit, size, peak, peak_at)
+            if not (await is_right(largest) and await is_right(largest + 1)):
+                latest.formulas[others] = None  # The model goes another way with sizes that are far from those of the formula.
+                largest = await largest_size(options.limit, size, peak, peak_at)
+            if self._interrupted:
+                return ViewedModel(analysis.version)  # Made up for.
+            latest.largest[asked] = largest
         training = await memory_at(sizes[dim])
-        return replace(self._viewed(request, analysis, shown, replace(latest.profile, training=training)), largest=largest)
+        return replace(
+            self._viewed(request, analysis, shown, replace(latest.profile, training=training, inference=None)),
+            largest=latest.largest.get(asked),
+        )
 
     async def _profile(self, document: Document, analysis: Analysis, shown: Shown, request: _Request) -> protocol.ModelProfile:
         options, latest = request.options, self._latest
