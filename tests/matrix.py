@@ -75,7 +75,7 @@ def run(part: str, pip_arguments: list[str]) -> dict[str, object]:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir", *pip_arguments]
     if kind == "worker":
         numpy = "numpy<2" if torch_version in OLD_NUMPY else "numpy"
-        subprocess.run([*pip, f"torch=={torch_version}.*", numpy, "einops"], check=True)
+        subprocess.run([*pip, f"torch=={torch_version}.*", numpy, "einops", "pytest"], check=True)
         tests, runs, worker = ["tests/test_fixtures.py"], Path(sys.executable), python
     else:
         subprocess.run([*pip, "--editable", str(ROOT), *TESTING], check=True)

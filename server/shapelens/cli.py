@@ -254,9 +254,13 @@ def report_bug(
     interpreter: Interpreter = None,
 ) -> None:
     """Print what a report of a bug needs to hold: versions and settings, nothing of your source."""
-    from shapelens.commands import report_bug as command
+    from shapelens.diagnosis.bug_report import bug_report
 
-    _run(lambda: command.report_bug(folder, interpreter))
+    async def report() -> int:
+        sys.stdout.write(await bug_report(folder, interpreter))
+        return 0
+
+    _run(report)
 
 
 @app.command()

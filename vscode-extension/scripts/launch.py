@@ -1,6 +1,7 @@
 """Starts the language server that the extension carries.
 
     PYTHON -I launch.py [options of shapelens.lsp]
+    PYTHON -I launch.py --doctor FOLDER [INTERPRETER]      # Markdown: what there is, and what is missing
     PYTHON -I launch.py --probe      # one line of JSON: can this interpreter run the server?
 
 The libraries are put on `sys.path` here and not in PYTHONPATH: the worker, which the server starts under the user's own
@@ -72,8 +73,12 @@ def main():
         return CANNOT_RUN
     import runpy
 
-    sys.argv[0] = "shapelens.lsp"
-    runpy.run_module("shapelens.lsp", run_name="__main__", alter_sys=True)
+    module = "shapelens.lsp"
+    if "--doctor" in sys.argv[1:]:
+        sys.argv.remove("--doctor")
+        module = "shapelens.diagnosis"
+    sys.argv[0] = module
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
     return 0
 
 

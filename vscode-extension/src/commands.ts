@@ -1,6 +1,7 @@
 // The commands of the palette, of the code lens and of the status item.
 import * as vscode from 'vscode';
 import type { AnnotatedFiles } from './annotated.ts';
+import type { Doctor } from './doctor.ts';
 import type { Log } from './log.ts';
 import type { ModelView } from './modelView.ts';
 import type { Server } from './server.ts';
@@ -12,7 +13,7 @@ type FoundExample = { expression: string; evidence: string };
 /** What became of an example that was tried: the shape that came out, or what went wrong. */
 type Trial = { works: boolean; message: string };
 
-export function registerCommands(server: Server, annotated: AnnotatedFiles, model: ModelView, log: Log): vscode.Disposable {
+export function registerCommands(server: Server, annotated: AnnotatedFiles, model: ModelView, doctor: Doctor, log: Log): vscode.Disposable {
     const command = (name: string, run: (...parameters: never[]) => unknown): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (...parameters: never[]) => {
             try {
@@ -26,6 +27,7 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
     return vscode.Disposable.from(
         command('shapelens.restart', () => server.restartAfresh()),
         command('shapelens.showLog', () => log.show()),
+        command('shapelens.doctor', () => doctor.show()),
         command('shapelens.selectInterpreter', selectInterpreter),
         command('shapelens.setExample', (...given: string[]) => setExample(server, given)),
         command('shapelens.chooseExample', (...given: string[]) => chooseExample(server, given)),

@@ -1,6 +1,7 @@
 import * as vscode from 'vscode';
 import { AnnotatedFiles } from './annotated.ts';
 import { registerCommands } from './commands.ts';
+import { Doctor } from './doctor.ts';
 import { Interpreters } from './interpreter.ts';
 import { Log } from './log.ts';
 import { ModelView } from './modelView.ts';
@@ -17,6 +18,7 @@ export function activate(context: vscode.ExtensionContext): void {
     server = new Server(context.extension, log, status, interpreters);
     const annotated = new AnnotatedFiles(server);
     const model = new ModelView(server, context.extension);
+    const doctor = new Doctor(server);
     context.subscriptions.push(
         log,
         status,
@@ -24,7 +26,8 @@ export function activate(context: vscode.ExtensionContext): void {
         server,
         annotated,
         model,
-        registerCommands(server, annotated, model, log),
+        doctor,
+        registerCommands(server, annotated, model, doctor, log),
         vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration('shapelens.log') && log.followSettings()),
         // Looking for the interpreter starts the server, as every change of it does.
         whenTrusted(status, log, () => void interpreters.look()),

@@ -1,5 +1,5 @@
 // The language server's process and the client that talks to it: started, followed, restarted one at a time.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import * as readline from 'node:readline';
@@ -27,6 +27,7 @@ import { PYTHON_DOCUMENTS, type Status, type StatusParams } from './status.ts';
 /** More ends than this within WINDOW_MS, and the server stays down until the user says otherwise. */
 const MOST_CRASHES = 4;
 const WINDOW_MS = 3 * 60_000;
+const DOCTOR_MS = 2 * 60_000;
 /** `launch.py`'s exit status for "this interpreter cannot run the server": another start would end alike. */
 const CANNOT_RUN = 3;
 
@@ -84,6 +85,26 @@ export class Server implements vscode.Disposable {
             throw new Error(`ShapeLens is not running. ShapeLens: Show Log says why.`);
         }
         return this.client.sendRequest<T>('workspace/executeCommand', { command, arguments: parameters });
+    }
+
+    /** Markdown that says what ShapeLens has and what it lacks, made by a process of its own: it works where the server does not. */
+    async examine(): Promise<string> {
+        const choice = await this.chooseServerPython();
+        if (choice.python === undefined) {
+            return `# ShapeLens\n\n✗ ${choice.problem ?? 'no Python that can run the server'}\n`;
+        }
+        const folder = workspaceFolders()[0]?.path ?? os.homedir();
+        const interpreter = this.interpreters.current?.path;
+        const parameters = ['-I', '-X', 'utf8', this.launcher(), '--doctor', folder, ...(interpreter ? [interpreter] : [])];
+        return new Promise((resolve, reject) => {
+            execFile(choice.python as string, parameters, { cwd: folder, windowsHide: true, timeout: DOCTOR_MS }, (error, stdout, stderr) => {
+                if (error && !stdout) {
+                    reject(new Error(`The doctor did not come to its end: ${stderr.trim().split('\n').pop() || error.message}`));
+                } else {
+                    resolve(stdout);
+                }
+            });
+        });
     }
 
     /** Start the server, or stop it and start it again. Calls while one is under way become one more. */

@@ -95,7 +95,7 @@ export class Status implements vscode.Disposable {
 
     private tooltip(message: string, detail: string | undefined): vscode.MarkdownString {
         const text = new vscode.MarkdownString(undefined, true);
-        text.isTrusted = { enabledCommands: ['shapelens.restart', 'shapelens.showLog', 'shapelens.selectInterpreter', 'workbench.trust.manage'] };
+        text.isTrusted = { enabledCommands: ['shapelens.restart', 'shapelens.showLog', 'shapelens.doctor', 'shapelens.selectInterpreter', 'workbench.trust.manage'] };
         text.appendMarkdown('**ShapeLens** ').appendText(message);
         // The server's detail often is the interpreter, which has a line of its own.
         if (detail && detail !== this.interpreter?.path) {
@@ -108,7 +108,7 @@ export class Status implements vscode.Disposable {
         text.appendMarkdown(
             this.last.state === 'untrusted'
                 ? '[$(shield) Manage trust](command:workbench.trust.manage)'
-                : '[$(output) Show log](command:shapelens.showLog) · [$(debug-restart) Restart](command:shapelens.restart) · [$(snake) Select interpreter](command:shapelens.selectInterpreter)',
+                : '[$(output) Show log](command:shapelens.showLog) · [$(pulse) Doctor](command:shapelens.doctor) · [$(debug-restart) Restart](command:shapelens.restart) · [$(snake) Select interpreter](command:shapelens.selectInterpreter)',
         );
         return text;
     }

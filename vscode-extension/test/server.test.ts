@@ -1,6 +1,6 @@
 // The server as it is packaged: `npm run build` or `npm run package` comes first.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
@@ -30,6 +30,21 @@ test('an interpreter that cannot run it is named with the reason', async () => {
     const none = await chooseServerPython(undefined, [process.execPath], probe);
     assert.match(none.problem ?? '', /^No Python that can run the ShapeLens server was found; name one in shapelens\.serverInterpreter\. .*node/);
     assert.match((await chooseServerPython(undefined, [], probe)).problem ?? '', /^No Python was found\./);
+});
+
+test('the packaged doctor says what there is, and what to do where torch is missing', { timeout: 60_000 }, async () => {
+    const python = await serverPython();
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'doctor-'));
+    try {
+        execFileSync(python, ['-m', 'venv', '--without-pip', path.join(folder, 'bare')]);
+        const interpreter = path.join(folder, 'bare', process.platform === 'win32' ? 'Scripts/python.exe' : 'bin/python');
+        const said = execFileSync(python, ['-I', '-X', 'utf8', launch, '--doctor', folder, interpreter], { encoding: 'utf8' });
+        assert.match(said, /^# ShapeLens\n\n✓ ShapeLens \d+\.\d+\.\d+ on Python 3\./);
+        assert.match(said, /✗ PyTorch is not installed for .*\n→ `.*-m pip install torch`/);
+        assert.match(said, /## For a report of a bug[^]*- no worker: /);
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
 });
 
 test('the packaged server answers, whatever lies in PYTHONPATH and the working directory', { timeout: 60_000 }, async () => {

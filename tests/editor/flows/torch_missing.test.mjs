@@ -1,4 +1,4 @@
-// An interpreter without torch: said once, with what to do; the next interpreter is followed without a reload.
+// An interpreter without torch: said once, with what to do; the next interpreter is followed without a reload, and the doctor is content with it.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
@@ -29,4 +29,6 @@ flow("a missing torch is said once, with what to do about it", { settings: { "sh
   workspace.settings({ "shapelens.interpreter": pythonWithTorch() });
   await vscode.lineWith("return x", "→ [B, 10]");
   await vscode.status("ready");
+  await vscode.command("ShapeLens: Doctor");
+  await vscode.lineWith("✓ a model with one Linear layer ran");
 });

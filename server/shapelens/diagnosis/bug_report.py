@@ -1,15 +1,14 @@
-"""`shapelens report-bug`: what a report of a bug needs to hold, as Markdown; nothing of the source, no names of files in a project."""
+"""What a report of a bug needs to hold, as Markdown; nothing of the source, no names of files in a project."""
 
 from __future__ import annotations
 
 import platform
-import sys
 from importlib import metadata
 from pathlib import Path
 
 from shapelens import __version__
 from shapelens.batch import Batch, Unavailable
-from shapelens.commands.doctor import held_by_kernel
+from shapelens.diagnosis.health import held_by_kernel, libraries
 from shapelens.examples.settings import SETTINGS, Settings
 from shapelens.project_scope import ProjectScope
 
@@ -17,8 +16,8 @@ from shapelens.project_scope import ProjectScope
 _PACKAGES = ("numpy", "torchvision", "lightning", "transformers", "timm", "einops", "jaxtyping")
 
 
-async def report_bug(folder: Path, python: str | None) -> int:
-    """Print the report for a project."""
+async def bug_report(folder: Path, python: str | None) -> str:
+    """The report for a project, with a place for what happened."""
     scope = ProjectScope([folder])
     root = scope.project_root(folder.absolute())
     lines = [
@@ -29,12 +28,11 @@ async def report_bug(folder: Path, python: str | None) -> int:
         "### Environment",
         "",
         f"- ShapeLens {__version__} on Python {platform.python_version()}, {platform.platform()}",
-        f"- server: {', '.join(f'{name} {metadata.version(name)}' for name in ('pygls', 'lsprotocol', 'libcst'))}",
+        f"- server: {libraries()}",
         *await _of_worker(root, scope, python),
         f"- settings that are not their defaults: {', '.join(_changed(scope.settings(root))) or 'none'}",
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0
+    return "\n".join(lines) + "\n"
 
 
 async def _of_worker(root: Path, scope: ProjectScope, python: str | None) -> list[str]:
