@@ -1,14 +1,8 @@
 // A notebook in VS Code's own notebook editor: shapes in every cell, and what happens to them when cells change.
 import { flows } from "../vscode/flow.mjs";
+import { notebook } from "../vscode/notebook_file.mjs";
 
 const flow = flows();
-
-/** A notebook file with these cells of Python. */
-function notebook(...cells) {
-  const code = cells.map((source) => ({ cell_type: "code", execution_count: null, metadata: {}, outputs: [], source }));
-  const metadata = { language_info: { name: "python" } };
-  return JSON.stringify({ cells: code, metadata, nbformat: 4, nbformat_minor: 5 });
-}
 
 const IMPORTS = "%matplotlib inline\nimport torch\nfrom torch import nn";
 const NET = `class Net(nn.Module):
