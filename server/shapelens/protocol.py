@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from json import dumps, loads
+from json import dumps, encoder, loads
 from typing import Any, Dict, List, Optional
 
 from .dataclass_json import SharedObjects, build, build_tables, plain
@@ -265,13 +265,25 @@ MESSAGES: Dict[str, Any] = {
 # --- frames ---
 
 
+_MAKE_ENCODER: Any = getattr(encoder, "c_make_encoder", None)
+_ENCODE_TEXT = encoder.encode_basestring_ascii
+
+
+def _json(fields: Dict[str, Any]) -> str:
+    """JSON without a space in it, made by C code alone where there is some: code of the user's may have changed `json` and builtins."""
+    if _MAKE_ENCODER is None:
+        return dumps(fields, separators=(",", ":"))
+    parts: Any = _MAKE_ENCODER(None, None, _ENCODE_TEXT, None, ":", ",", False, False, True)(fields, 0)
+    return "".join(parts)
+
+
 def encode(message: Any) -> bytes:
     """A message as one frame. Fields that equal their default are left out."""
     shared = SharedObjects(SHARED[type(message)]) if type(message) in SHARED else None
     fields = {"type": type(message).__name__, **plain(message, shared)}
     if shared is not None:
         fields["shared"] = {cls.__name__: table for cls, table in shared.tables.items()}
-    body = dumps(fields, separators=(",", ":")).encode()
+    body = _json(fields).encode()
     return HEADER.pack(len(body)) + body
 
 

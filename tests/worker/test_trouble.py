@@ -15,7 +15,7 @@ from shapelens.worker.sandbox import kernel_boundary
 from worker.process import WorkerProcess, shapes
 
 NET = """
-import ctypes, os, signal, socket, subprocess, sys
+import ctypes, itertools, os, signal, socket, subprocess, sys
 import torch
 from torch import nn
 
@@ -32,10 +32,10 @@ class Net(nn.Module):
     [
         ("while True: pass", "deadline", "deadline of 1 s"),
         ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); exec('while True: pass')", "deadline", "deadline of 1 s"),
-        ("sys.exit(3)", "exit", "sys.exit(3)"),
-        ("os._exit(4)", "exit", "exit code 4"),
+        ("sum(itertools.repeat(1))", "deadline", "deadline of 1 s"),
+        ("ctypes.CDLL(None)._exit(4)", "exit", "exit code 4"),
         ("ctypes.string_at(0)", "crash", "SIGSEGV"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "crash", "SIGKILL"),
+        ("ctypes.CDLL(None).kill(os.getpid(), 9)", "crash", "SIGKILL"),
         ("bytearray(1 << 40)", "memory", "memory limit of 1024 MB"),
         ("torch.Tensor(1 << 38)", "memory", "memory limit of 1024 MB"),
         ("print('x' * 10_000_000)", "ok", ""),
@@ -50,6 +50,25 @@ def test_an_end_of_its_own(forking: WorkerProcess, tmp_path: Path, line: str, ou
     trace, finished = forking.run(tmp_path / "net.py", NET.format("pass"), "Net()(f32[2])")
     assert finished.outcome == "ok"
     assert trace is not None
+    assert shapes(trace, "y") == [[[2]]]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("sys.exit(3)", "sys.exit(3)"),
+        ("os._exit(4)", "os._exit(4)"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "os.kill(os.getpid(), 9)"),
+        ("os.abort()", "os.abort()"),
+    ],
+)
+def test_an_end_ends_its_example_only(forking: WorkerProcess, tmp_path: Path, line: str, said: str) -> None:
+    trace, finished = forking.run(tmp_path / "net.py", NET.format(line), "Net()(f32[2])", "nn.Linear(2, 3)(f32[2])")
+    assert finished.outcome == "ok" and trace is not None
+    ended, other = trace.examples
+    assert (ended.error_kind, ended.error) == ("exit", f"the file called {said}")
+    assert ended.error_span is not None and ended.error_span.line == 9
+    assert other.error is None
     assert shapes(trace, "y") == [[[2]]]
 
 
@@ -142,7 +161,7 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
 def test_without_fork_a_hang_ends_the_process_and_says_so(tmp_path: Path) -> None:
     worker = WorkerProcess("--no-fork")
     assert not worker.hello.fork
-    line = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); exec('while True: pass')"
+    line = "__import__('_signal').pthread_sigmask(0, [signal.SIGALRM]); exec('while True: pass')"
     _, finished = worker.run(tmp_path / "net.py", NET.format(line), "Net()(f32[2])", deadline=0.5)
     assert finished.outcome == "deadline"
     assert worker.process.wait(20) != 0

@@ -15,6 +15,7 @@ from typing import Any
 
 from shapelens import protocol
 from shapelens.runner import interpreter as interpreters
+from shapelens.runner.secrets import without_secrets
 from shapelens.runner.worker_state import StartFailure, no_torch
 
 WORKER = Path(protocol.__file__).parent / "worker" / "__main__.py"
@@ -199,6 +200,7 @@ async def _create(interpreter: str, root: str, flags: list[str]) -> tuple[asynci
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=root if root and Path(root).is_dir() else None,
+        env=without_secrets(os.environ),
         start_new_session=True,
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )

@@ -1,10 +1,36 @@
 """Run by path under the user's interpreter: `PYTHON worker/__main__.py [--no-fork]`. Frames come on standard input, go on standard output.
 
-Nothing of ours is on the user's `sys.path`: the package is made under a private name, so that it stands in nobody's way.
+Nothing of ours is on the user's `sys.path`: the package is made under a private name, so that it stands in nobody's way. Its modules have
+builtins of their own, a copy of Python's as they are now: `builtins.len = None` in user code changes nothing of ours.
 """
 
+import builtins
+import importlib.abc
+import importlib.machinery
 import os
 import sys
+
+OWN_BUILTINS = dict(vars(builtins))
+
+
+class OwnLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module whose code takes builtins from the copy."""
+
+    def exec_module(self, module):  # type: ignore[no-untyped-def]
+        module.__dict__["__builtins__"] = OWN_BUILTINS
+        super().exec_module(module)
+
+
+class OwnFinder(importlib.abc.MetaPathFinder):
+    """Finds our modules, and no others."""
+
+    def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
+        if not fullname.startswith("_shapelens."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = OwnLoader(fullname, spec.loader.path)
+        return spec
 
 
 def main() -> None:
@@ -18,6 +44,7 @@ def main() -> None:
     package = ModuleType("_shapelens")
     package.__path__ = [os.path.dirname(here)]
     sys.modules["_shapelens"] = package
+    sys.meta_path.insert(0, OwnFinder())
 
     from _shapelens.worker.process.startup import start  # type: ignore[import-not-found]
 

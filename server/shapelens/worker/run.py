@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 import traceback
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional
@@ -16,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional
 from ..protocol import ExampleRun, Finished, Profiled, Run, Trace, Traced
 from .calls.mismatches import one_line
 from .evaluation.evaluated import Evaluated, as_seen
+from .evaluation.evaluation import EXITS, exit_message
 from .evaluation.example_runner import ExampleRunner
 from .evaluation.workspace import Workspace
 from .memo import early_diagnosis
@@ -32,6 +32,7 @@ from .program.stage import follow_program
 from .reload.loaded_project import LoadedProject, Unsuitable
 from .sandbox import read_files
 from .sandbox.limits import DeadlineReached
+from .sandbox.originals import time
 from .search_stage import find_examples
 
 Send = Callable[[Any], None]
@@ -99,9 +100,8 @@ class Stages:
         except MemoryError:
             outcome, detail = "memory", "the run needed more than its memory limit of %d MB" % (self.run.memory_limit >> 20)
             self._stopped(outcome, detail)
-        except (SystemExit, KeyboardInterrupt) as error:
-            called = "sys.exit(%s)" % error if isinstance(error, SystemExit) else "for an interrupt"
-            outcome, detail = "exit", "the file called %s" % called
+        except EXITS as error:
+            outcome, detail = "exit", exit_message(error)
             self._stopped(outcome, detail)
         return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
 

@@ -24,7 +24,7 @@ def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Pl
     def follow(conditions: Any, *, other_path: bool) -> bool:
         """Take another path; whether that is one to take."""
         evaluation.watch_anew()
-        error = evaluation.run(lambda: evaluation.start(calls.example, conditions, other_path=other_path), evaluate, tried=True)
+        error = evaluation.run(lambda: evaluation.start(calls.example, conditions, other_path=other_path), evaluate)
         return not gave_up(error, evaluation.calls.mismatches, is_user_file)
 
     paths: List[Tuple[Dict[int, Seen], Dict[int, Seen]]] = []  # what they show, by site and by layer

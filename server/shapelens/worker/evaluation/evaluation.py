@@ -3,9 +3,9 @@ says which exceptions end more than the evaluation itself:
 
 | what happens | examples | what becomes of it |
 |---|---|---|
-| user code fails | any exception that user code raises; an exit, where the code was only tried | it is returned: a failure is data |
+| user code fails | any exception that user code raises; an exit | it is returned: a failure is data |
 | a limit is reached | TooLong | it is raised up to whoever has set that limit by `limits.within` |
-| the run is over | DeadlineReached, MemoryError (torch's, too), SystemExit, KeyboardInterrupt, Interrupted | it is raised up to run.py |
+| the run is over | DeadlineReached, MemoryError (torch's, too), Interrupted | it is raised up to run.py |
 """
 
 from __future__ import annotations
@@ -16,26 +16,31 @@ from typing import Any, Callable, FrozenSet, Iterator, Optional
 from ..calls.module_calls import Calls
 from ..meta import op_cache
 from ..meta.mode import MetaMode
-from ..sandbox.exceptions import message_of
+from ..sandbox.exceptions import ProcessEnded, message_of
 from ..sandbox.limits import DeadlineReached, Interrupted, TooLong
 from ..trace.frames import Frames
 from ..trace.recorder import Recorder
 from ..trace.remarks import Remarks
 from ..unknown import stand_ins, unknown_sizes
 from ..unknown.conditions import Place, branches
+from .isolation import isolated
 
-RUN_IS_OVER = (DeadlineReached, MemoryError, SystemExit, KeyboardInterrupt, Interrupted)
+RUN_IS_OVER = (DeadlineReached, MemoryError, Interrupted)
+EXITS = (SystemExit, KeyboardInterrupt)
 NONE_TURNED: FrozenSet[Place] = frozenset()
 
 
-def is_failure(error: BaseException, *, tried: bool = False) -> bool:
-    """Whether an exception is a failure of user code, which ends no more than what is evaluated.
-
-    tried: nobody asked for that code to run, so that an exit is a failure, too.
-    """
-    if tried and isinstance(error, SystemExit):
-        return True
+def is_failure(error: BaseException) -> bool:
+    """Whether an exception is a failure of user code, which ends no more than what is evaluated."""
     return not isinstance(error, (*RUN_IS_OVER, TooLong, op_cache.NeedsGraph))
+
+
+def exit_message(error: BaseException) -> str:
+    """How user code wanted to end its process."""
+    if isinstance(error, KeyboardInterrupt):
+        return "the file called for an interrupt"
+    said = message_of(error)
+    return "the file called %s" % (said if isinstance(error, ProcessEnded) else "sys.exit(%s)" % said)
 
 
 class Evaluation:
@@ -75,27 +80,27 @@ class Evaluation:
             self.calls.start_example(example)
         self.meta.recover = self.calls.recovery.operation
 
-    def attempt(self, evaluate: Callable[[], Any], *, tried: bool = False) -> Optional[BaseException]:
+    def attempt(self, evaluate: Callable[[], Any]) -> Optional[BaseException]:
         """Evaluate something; the exception that user code ended it with, if any. Raises what ends more than that (see above), and
         op_cache.NeedsGraph where it has to be evaluated again from the start.
         """
         try:
-            evaluate()
+            isolated(evaluate)
         except BaseException as error:  # Whatever user code raises.
-            if not is_failure(error, tried=tried):
+            if not is_failure(error):
                 raise
             if "can't allocate memory" in message_of(error):  # What torch says where Python says MemoryError.
                 raise MemoryError from error
             return error
         return None
 
-    def run(self, start: Callable[[], None], evaluate: Callable[[], Any], *, tried: bool = False) -> Optional[BaseException]:
+    def run(self, start: Callable[[], None], evaluate: Callable[[], Any]) -> Optional[BaseException]:
         """`start`, which has to call the method of that name, then `attempt`: both once more where gradients are asked for."""
         start()
         try:
-            return self.attempt(evaluate, tried=tried)
+            return self.attempt(evaluate)
         except op_cache.NeedsGraph:  # From now on no operation is looked up, so that this does not come again.
-            return self.run(start, evaluate, tried=tried)
+            return self.run(start, evaluate)
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import partial
 from types import CodeType
@@ -15,6 +14,7 @@ from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
 from ..sandbox.exceptions import traceback_of
 from ..sandbox.limits import Interrupted
+from ..sandbox.originals import time
 from ..trace import module_tree
 from ..trace.dim_names import Sizes, distinct, name_shape
 from ..trace.progress import EVERY, SOON
@@ -26,7 +26,7 @@ from ..unknown.conditions import LONGEST, Place, branches, gave_up
 from .branch_exploration import explore
 from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
-from .evaluation import NONE_TURNED, RUN_IS_OVER
+from .evaluation import EXITS, NONE_TURNED, RUN_IS_OVER, exit_message
 from .expression import compile_expression, evaluate
 from .probing import invariant_part, probes
 from .workspace import Workspace
@@ -159,6 +159,9 @@ class ExampleRunner:
         if not found.trail:
             # Raised by the expression itself: a name that does not exist, arguments that do not fit.
             example.error_kind = "example"
+            return
+        if isinstance(error, EXITS):
+            example.error, example.error_kind = exit_message(error), "exit"
             return
         if found.code == "definition":  # Of something that failed there, which has been said.
             example.error_kind = "mismatch"

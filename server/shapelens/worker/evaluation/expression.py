@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 from types import CodeType
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -122,5 +123,5 @@ def evaluate(code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str
     """Evaluate an example; its named dims and their sizes are put into `dims` as they come. Raises whatever user code raises."""
     namespace = Namespace(module_names)
     namespace[MAKE] = Maker(namespace, sizes, dims)
-    namespace["__builtins__"] = __builtins__
+    namespace["__builtins__"] = vars(builtins)
     eval(code, namespace)

@@ -21,7 +21,8 @@ from ..loading.importer import UserFinder, executed_once, load
 from ..loading.missing_packages import MissingFinder
 from ..meta import op_cache
 from ..meta.mode import MetaMode
-from ..sandbox.exceptions import traceback_of
+from ..sandbox.exceptions import ProcessEnded, traceback_of
+from ..sandbox.limits import TooLong
 from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
 from ..shims.replacements import harmless
@@ -101,7 +102,9 @@ class Workspace:
         span = Span(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
         if file != self.run.file and self.missing.is_guarded():
             raise error  # Whoever imports this file is prepared for that.
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
+        if isinstance(error, TooLong):
+            self.trace.notes.append(Note("unavailable", "this takes too long while the file is loaded: what it gives is unknown", span))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
         elif stand_ins.cause_of(error) is not None:
             code, message = world_cause(error) or ("", "")
@@ -112,7 +115,8 @@ class Workspace:
         elif not may_follow(self.trace, file, node) and not is_set_elsewhere(error):
             trail = self.frames.trail_of(traceback_of(error))
             place = trail[-1] if trail else span
-            found = Mismatch("definition", one_line(error) or type(error).__name__, type(error).__name__, place, trail or [span], -1)
+            kind = SystemExit if isinstance(error, ProcessEnded) else type(error)
+            found = Mismatch("definition", one_line(error) or kind.__name__, kind.__name__, place, trail or [span], -1)
             self.trace.mismatches.append(found)
 
 

@@ -13,13 +13,14 @@ import builtins
 import contextlib
 import importlib.util
 import sys
-import time
 from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from ...notebooks import UNKNOWN
 from ..meta import op_cache
+from ..sandbox.exceptions import ProcessEnded
 from ..sandbox.limits import TooLong, half_of_what_is_left, within
+from ..sandbox.originals import time
 from ..trace.definition_time import executing
 from ..unknown.stand_ins import StandInModule, absent, cause_of, unknown_value
 from . import load_progress
@@ -173,6 +174,9 @@ class Definitions:
         if load_progress.shared.progress is not None:
             load_progress.shared.progress.begin(executing.depth, self._file, node.lineno, node.end_lineno or node.lineno, _imports(node))
         executing.depth += 1
+        executing.count += 1
+        if len(executing.modules) < len(sys.modules):
+            executing.modules = dict(sys.modules)
         self._running.append(node)
         try:
             limit = within(longest) if not is_definition or _computes(node) else contextlib.nullcontext()
@@ -192,15 +196,18 @@ class Definitions:
                 self._failed(node, RuntimeError(message).with_traceback(stop.__traceback__))
                 return
             self._longest = LONGEST / 4
+            self._on_failure(node, stop)
             for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.
                 self._names[name] = absent(name, "missing-file")
         except (Exception, SystemExit) as error:
-            if isinstance(error, SystemExit) and not self._all_of_it:
+            if isinstance(error, SystemExit) and not self._all_of_it and not isinstance(error, ProcessEnded):
                 raise
             self._failed(node, error)
         finally:
             executing.depth -= 1
             self._running.pop()
+            if len(sys.modules) < len(executing.modules):
+                sys.modules.update(executing.modules)  # What is missing was taken away by `sys.modules.clear()`, say.
             if not self._running:
                 self._held.update((name, self._names.pop(name)) for name in self._early if name in self._names)
                 self._early.clear()

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 from ...protocol import ExampleRequest, ExampleRun, LayerSeen
 from ..calls.module_calls import Calls, shift
 from ..evaluation.evaluated import as_seen
+from ..evaluation.evaluation import EXITS
 from ..evaluation.example_runner import ExampleRunner
 from ..evaluation.expression import evaluate
 from ..loading.hot_patch import LoadedDocument
@@ -137,7 +138,9 @@ def _evaluate(runner: ExampleRunner, example: ExampleRun, replay: Replay, first_
     try:
         with muted():  # The run will print it.
             error = evaluation.attempt(partial(evaluate, code, runner.names, {}, example.dims))
-    except (op_cache.NeedsGraph, SystemExit, KeyboardInterrupt, MemoryError) as raised:  # The run will come to that itself.
+        if isinstance(error, EXITS):
+            raise error
+    except (op_cache.NeedsGraph, *EXITS, MemoryError) as raised:  # The run will come to that itself.
         raise Abandoned from raised
     finally:
         recorder.is_brief = False

@@ -7,12 +7,12 @@ something failed or depended on data is made again, and so is one of a module th
 
 from __future__ import annotations
 
-import time
 from typing import Any, Dict, Hashable, List, Set, Tuple
 
 import torch
 
 from ..calls.module_calls import Calls
+from ..sandbox.originals import time
 from ..shims.data_sets import absences
 from ..trace.module_memory import parts_of
 from ..trace.value_summary import ORIGIN

@@ -11,11 +11,12 @@ from ...protocol import ExampleRequest, Run, Trace, Traced, encode
 from ..loading.compile_cache import PREPARED
 from ..meta import op_cache
 from ..reload.loaded_project import LoadedProject, Unsuitable
-from ..sandbox import kernel_boundary
+from ..sandbox import kernel_boundary, system_calls
 from ..sandbox.audit_hook import forbid, trust
+from ..sandbox.descriptors import OWN
 from ..sandbox.limits import MOST_WAITING, DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit, undisturbed
 from ..sandbox.monkeypatches import ProcessState
-from ..sandbox.originals import gc, os, select, time
+from ..sandbox.originals import gc, os, select, signal, time
 from ..sandbox.output import flush
 from ..sandbox.scratch_folder import scratch_of
 from ..sandbox.threads import OtherThreads
@@ -35,7 +36,9 @@ def serve(numbers: List[int], project: Optional[LoadedProject], rehearsal: Optio
     jobs, results, output = numbers
     code = 0
     try:
+        jobs, results = OWN.take(jobs), OWN.take(results)
         os.setsid()
+        system_calls.end_with_parent(signal.SIGKILL)
         gc.disable()  # A short-lived process need not collect, and each collection would copy pages of the parent.
         if project is not None and rehearsal is not None and not rehearsal.brief:
             redirect(os.open(os.devnull, os.O_WRONLY))
@@ -185,6 +188,7 @@ def _limits(run: Run) -> Iterator[None]:
     forbid()  # Makes the scratch folder.
     trust()
     kernel_boundary.confine_to(scratch_of(os.getpid()))
+    system_calls.refuse()
     forbid()
     limit_memory(run.memory_limit)
     limit_time(run.longest)

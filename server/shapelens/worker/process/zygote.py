@@ -14,10 +14,11 @@ from ..loading.compile_cache import PREPARED
 from ..loading.load_progress import LoadProgress, shared
 from ..meta import op_cache
 from ..reload.loaded_project import LoadedProject
+from ..sandbox import system_calls
 from ..sandbox.audit_hook import forbid, trust
-from ..sandbox.descriptors import Reserve
+from ..sandbox.descriptors import OWN, Reserve
 from ..sandbox.limits import limit_memory, limit_time, no_time_limit
-from ..sandbox.originals import gc, os, time
+from ..sandbox.originals import gc, os, signal, time
 from ..sandbox.threads import OtherThreads
 from . import child
 from .child_pool import ChildPool
@@ -41,7 +42,9 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
     incoming, outgoing, output, progress = numbers
     code = 0
     try:
+        incoming, outgoing = OWN.take(incoming), OWN.take(outgoing)
         os.setsid()
+        system_calls.end_with_parent(signal.SIGKILL)
         gc.disable()  # What is loaded stays: looking for garbage in between only takes time.
         child.redirect(output)
         threads, reserve = OtherThreads(), Reserve()

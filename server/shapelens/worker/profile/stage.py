@@ -7,7 +7,6 @@ builds is what keeps activations.
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -19,6 +18,7 @@ from ..evaluation.example_runner import MOST_NAMED_DIMS, ExampleRunner
 from ..evaluation.expression import compile_expression, evaluate
 from ..evaluation.probing import probes
 from ..meta import op_cache
+from ..sandbox.originals import time
 from ..shims import checkpointing
 from ..trace.dim_names import Sizes, name_key
 from ..trace.module_memory import Holdings, parts_of

@@ -56,7 +56,7 @@ def taken_apart(runner: ExampleRunner, request: ExampleRequest) -> Optional[Clas
     output: List[Any] = []
     with_output = compile_expression("%s(%s)" % (_OUTPUT, request.expression))
     names = NamesAndMore(runner.names, {_OUTPUT: output.append})
-    runner.evaluation.run(runner.evaluation.start, partial(evaluate, with_output, names, {}, {}), tried=True)
+    runner.evaluation.run(runner.evaluation.start, partial(evaluate, with_output, names, {}, {}))
     given = list(output[0]) if output and isinstance(output[0], (tuple, list)) else output
     text = ast.unparse(tree)
     shapes = [_shorthand(each, text) if isinstance(each, torch.Tensor) else None for each in given]

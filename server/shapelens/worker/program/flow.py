@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import linecache
 import sys
-import time
 from types import FrameType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
@@ -19,6 +18,7 @@ from ..calls.exception_handlers import handled_by_user
 from ..meta.gradients import training
 from ..rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, STEPS, Pattern
 from ..sandbox.exceptions import traceback_of
+from ..sandbox.originals import time
 from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent

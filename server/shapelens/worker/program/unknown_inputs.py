@@ -6,6 +6,7 @@ goes wrong under that is not said.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import inspect
 import re
@@ -75,7 +76,7 @@ class UnknownInputs:
     def _evaluated(self, text: str, unknown: List[str]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
         namespace = Namespace(self._runner.names)
         namespace[MAKE] = Maker(namespace, dict.fromkeys(unknown, unknown_sizes.size()), {})
-        namespace["__builtins__"] = __builtins__
+        namespace["__builtins__"] = vars(builtins)
         given: Tuple[Tuple[Any, ...], Dict[str, Any]] = eval(
             compile_expression("(lambda *args, **kwargs: (args, kwargs))(%s)" % text), namespace
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import sys
-import time
 from typing import Dict, FrozenSet, Iterable, List, Set
 
 from ..loading.import_graph import Imports
 from ..loading.importer import NAME_OF_NO_FILE, UserFinder
+from ..sandbox.originals import time
 from ..unknown.stand_ins import StandInModule
 
 

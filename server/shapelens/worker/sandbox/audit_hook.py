@@ -6,11 +6,11 @@ untrusted workspace.
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
+from sys import addaudithook
 from typing import Any, Optional, Set, Tuple
 
+from .originals import os
 from .scratch_folder import scratch_of
 
 
@@ -39,6 +39,19 @@ CHANGES = {
     "os.remove": (0,), "os.rename": (0, 1), "os.rmdir": (0,), "os.mkdir": (0,), "os.link": (1,), "os.symlink": (1,), "os.truncate": (0,),
     "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,), "shutil.rmtree": (0,), "shutil.move": (0, 1), "shutil.copyfile": (1,),
 }  # fmt: skip
+OF_PROCESSES = {"mem", "environ", "maps", "smaps", "cmdline", "auxv", "stack", "pagemap"}
+_HOME = os.path.expanduser("~")
+# Where programs keep keys and passwords, in the home folder.
+_KEYS = tuple(
+    os.path.join(_HOME, *name.split("/"))
+    for name in (
+        ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker/config.json", ".netrc", "_netrc", ".git-credentials", ".pypirc", ".npmrc",
+        ".pgpass", ".my.cnf", ".config/gcloud", ".config/gh", ".config/git/credentials", ".config/hub", ".local/share/keyrings",
+        ".huggingface/token", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".kaggle", ".password-store", ".mozilla",
+        ".config/google-chrome", ".config/chromium", ".bash_history", ".zsh_history", ".python_history",
+    )
+)  # fmt: skip
+_PLACES_BEGIN = ("/proc/", _HOME)
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -52,7 +65,7 @@ def forbid() -> None:
         tempfile.tempdir = _HookState.scratch
         if not _HookState.is_hooked:
             _HookState.is_hooked = True
-            sys.addaudithook(_audit)
+            addaudithook(_audit)
     _HookState.trusts = False
 
 
@@ -69,6 +82,8 @@ def _audit(event: str, args: Tuple[Any, ...]) -> None:
         if not isinstance(path, (str, bytes)):
             return
         if not (isinstance(flags, int) and flags & WRITES):
+            if _holds_secrets(os.fsdecode(path)):
+                raise PermissionError("ShapeLens: keys and other processes are not read while a model is looked at (%s)" % os.fsdecode(path))
             opened.add(os.fsdecode(path))
         elif not _is_scratch(path):
             raise PermissionError("ShapeLens: files are not written while a model is looked at (%s)" % os.fsdecode(path))
@@ -82,6 +97,17 @@ def _audit(event: str, args: Tuple[Any, ...]) -> None:
         raise PermissionError("ShapeLens: no program is started while a model is looked at (%s)" % event)
     elif event in SIGNALS and args and args[0] != os.getpid():
         raise PermissionError("ShapeLens: no signal is sent to other processes while a model is looked at")
+
+
+def _holds_secrets(path: str) -> bool:
+    """Whether a path is one of the well-known places of keys, or belongs to another process."""
+    if not (path.startswith(_PLACES_BEGIN) or ".." in path or not os.path.isabs(path)):
+        return False
+    full = os.path.abspath(path)
+    if full.startswith("/proc/"):
+        parts = full.split("/")
+        return parts[2].isdigit() and parts[2] != str(os.getpid()) and parts[-1] in OF_PROCESSES
+    return full.startswith(_KEYS)
 
 
 def _is_scratch(path: Any) -> bool:

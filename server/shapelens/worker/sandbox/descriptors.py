@@ -1,12 +1,41 @@
-"""Descriptors that are kept from user code: a process in which it has opened as many files as may be can still make pipes."""
+"""Descriptors that are kept from user code: those of a run, and as many as a process needs that can still make pipes when user code has
+opened as many files as may be.
+"""
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Optional, Set, Tuple
 
 from .originals import os
 
 RESERVED = 24
+
+
+STANDARD = (0, 1, 2)
+FAR_AWAY = 900  # descriptors of ours have higher numbers, out of the way of `os.closerange(3, 256)`
+
+
+class OwnDescriptors:
+    """The descriptors of this process that user code neither closes nor writes to."""
+
+    def __init__(self) -> None:
+        self.numbers: Set[int] = set(STANDARD)
+
+    def take(self, number: int) -> int:
+        """Make a descriptor our own; it gets another number."""
+        try:
+            import fcntl
+
+            moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FAR_AWAY)
+        except (ImportError, OSError):  # There are no numbers that high.
+            self.numbers.add(number)
+            return number
+        os.close(number)
+        self.numbers.add(moved)
+        return moved
+
+
+OWN = OwnDescriptors()
 
 
 class Reserve:

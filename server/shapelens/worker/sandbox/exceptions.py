@@ -13,6 +13,10 @@ _TRACEBACK = BaseException.__dict__["__traceback__"]
 _speechless: Set[type] = set()  # classes whose message cannot be made
 
 
+class ProcessEnded(SystemExit):
+    """User code has ended its process in another way than by `sys.exit`, as by `os._exit`; its message is that call."""
+
+
 def message_of(error: BaseException) -> str:
     """The message of an exception; "" where its class cannot say it."""
     cls = type(error)

@@ -7,7 +7,6 @@ order of its credibility: what was found before, calls in the project, factories
 from __future__ import annotations
 
 import ast
-import time
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
@@ -16,6 +15,7 @@ import torch
 
 from ...protocol import Alternative, Known, Search, Span
 from ..sandbox.limits import TooLong
+from ..sandbox.originals import time
 from .adjusting.adjustments import adjusted
 from .candidates.abstract_classes import is_abstract
 from .candidates.build_plans import build_plans

@@ -11,7 +11,19 @@ import torch.utils.checkpoint
 from ..meta import legacy_constructors
 from ..meta.mode import META
 from ..trace import autocast
-from . import accelerators, checkpointing, checkpoints, command_line, compilers, data_loaders, distributed, file_access, network, optimizers
+from . import (
+    accelerators,
+    checkpointing,
+    checkpoints,
+    command_line,
+    compilers,
+    data_loaders,
+    distributed,
+    file_access,
+    network,
+    optimizers,
+    process_control,
+)
 from .compilers import Replacement, unchanged
 from .data_sets import absences, files
 from .patch_on_import import replaced
@@ -68,6 +80,7 @@ def harmless(mode: Any) -> Iterator[None]:
         + files.replacements()
         + network.replacements()
         + optimizers.replacements()
+        + process_control.replacements()
     )
     with replaced(everything), distributed.launched():
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import Callable, Optional, Tuple
+
+from ..sandbox.originals import time
 
 SOON = 0.25  # seconds after which something of a model that nobody has seen yet is sent
 EVERY = 0.5  # seconds; a trace that takes long to put together is sent more rarely, so that it slows the run by a fifth at most

@@ -94,6 +94,8 @@ _BASES = (
 
 _PLAIN = (Tensor, torch.nn.Parameter)  # whose sizes and strides are numbers
 _DTYPES: Dict[torch.dtype, str] = {}
+_SHAPE: Any = torch._C.TensorBase.shape  # as it is in torch, whatever user code makes of `Tensor.shape`
+_shape_of = _SHAPE.__get__
 
 
 def tensor_key(tensor: Tensor) -> Optional[Key]:
@@ -107,9 +109,9 @@ def _tensor_key(tensor: Tensor) -> Optional[Key]:
     if stand_in == VAGUE:
         return None
     if type(tensor) in _PLAIN and not unknown_sizes.state.met and tensor.layout is torch.strided:  # Nearly always.
-        return ("tensor", tuple(tensor.shape), dtype_name(tensor.dtype), tensor.stride(), tensor.requires_grad, stand_in)
+        return ("tensor", tuple(_shape_of(tensor)), dtype_name(tensor.dtype), tensor.stride(), tensor.requires_grad, stand_in)
     try:
-        shape = tuple([size if type(size) is int else None for size in tensor.shape])
+        shape = tuple([size if type(size) is int else None for size in _shape_of(tensor)])
     except RuntimeError:  # A nested tensor has no single shape.
         return ("tensor", tuple([None] * tensor.dim()), dtype_name(tensor.dtype), None, tensor.requires_grad, False)
     try:

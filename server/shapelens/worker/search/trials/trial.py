@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
-import time
 from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
 import torch
@@ -14,6 +14,7 @@ from ...evaluation.evaluation import NONE_TURNED, Evaluation
 from ...evaluation.example_runner import ExampleRunner
 from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
 from ...sandbox.limits import MOST_WAITING, TooLong, within
+from ...sandbox.originals import time
 from ...trace.frames import EXAMPLE_FILE
 from ...trace.recorder import Seen
 from ...unknown import unknown_sizes
@@ -119,7 +120,7 @@ class TrialRunner:
         """The globals of an expression."""
         namespace = Namespace(self.names)
         namespace[MAKE] = Maker(namespace, {}, {})
-        namespace["__builtins__"] = __builtins__
+        namespace["__builtins__"] = vars(builtins)
         return namespace
 
     # --- calling ---
@@ -181,7 +182,7 @@ class TrialRunner:
         error: Optional[BaseException]
         try:
             with within(self.most_seconds) as limit:
-                error = evaluation.run(start, run_it, tried=True)
+                error = evaluation.run(start, run_it)
         except TooLong as reached:
             error = reached
         self._imported += limit.importing

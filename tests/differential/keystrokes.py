@@ -1,0 +1,472 @@
+"""Typing: real files are edited as people edit them, through the server, and what is shown at the end is compared with a fresh open.
+
+Functions are cut and typed again, key by key and with typos; numbers are changed and changed back; lines are moved and commented out;
+text is cut, pasted and taken back; several cursors type at once; whole files are replaced. Hints, hovers and lenses are asked for in
+between, and requests cancelled. A difference is one between a text that parses, as it is shown after typing, and the same text opened by
+another server.
+
+    python tests/differential/keystrokes.py FILE [FILE ...] [--keys 5000] [--python PYTHON] [--seed 0]
+
+FILE may be a folder and what it is opened in, `FOLDER:FILE`, else the folder is that of the file. One line a file is printed, with what
+was wrong: `internal` (an error of ours, in a message, a reply or the log), `outside` (a position that the text does not have), `vanished`
+(no hint is left while a small part of the text is broken), `differs`, `unsteady` (it differs, and so do two fresh opens). Nothing is
+written to the folders. KEYSTROKES_KEEP names a folder that gets the texts which differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import contextlib
+import json
+import os
+import random
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from wire import Client
+
+from shapelens.source.position_map import common_prefix, common_suffix
+
+QUIET_SECONDS = 0.7  # without anything new, after which what is shown is taken for the last word
+MOST_WORK = 0.1  # of a processor, that something which only waits takes
+PATIENCE_SECONDS = 40.0  # until then
+BETWEEN_KEYS = 0.004  # seconds at least; a pause comes now and then, so that runs come to their end
+KEYS_AT_ONCE = 400  # of one session, at most
+DEEDS_BETWEEN_LOOKS = 6
+MOST_OF_IT = 0.9  # of a text, that is still there when its hints should be, too
+OTHER_MARK = "\n# end of what was typed\n"
+FAILED = re.compile(r"Traceback \(most recent call last\)|ShapeLens failed|internal error|Internal Error|AssertionError", re.IGNORECASE)
+SPAN = re.compile(r"^( *)(?:async )?(?:def|class) \w+", re.MULTILINE)
+
+
+@dataclass
+class Report:
+    """What became of one file."""
+
+    keys: int = 0
+    checked: int = 0  # texts that were compared with a fresh open
+    unsteady: int = 0  # of these, those that were equal only to another fresh open
+    wrong: list[tuple[str, str]] = field(default_factory=list)  # (kind, what)
+    seconds: float = 0.0
+
+    def note(self, kind: str, what: str) -> None:
+        """Something is wrong; each thing is noted once."""
+        if (kind, what) not in self.wrong:
+            self.wrong.append((kind, what))
+
+
+class Server(Client):
+    """A server that is listened to for what is wrong with it."""
+
+    def __init__(self, command: list[str], root: Path) -> None:
+        super().__init__(command, root)
+        self.heard = time.monotonic()
+        self.failures: list[str] = []
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        self.heard = time.monotonic()
+        text = json.dumps(message) if message.get("method") in ("window/logMessage", "window/showMessage") else ""
+        if FAILED.search(text):
+            self.failures.append(str(message["params"].get("message"))[-1500:])
+        if "id" in message and "method" not in message and "error" in message and message["error"].get("code") not in (-32800, -32801):
+            self.failures.append(f"reply: {message['error']}")
+        super()._receive(message)
+
+    def change(self, uri: str, text: str, changes: list[tuple[int, int, str]] | None) -> None:
+        """Send an edit: (start, end, new) spans of the text, from the last one to the first; None for the whole text."""
+        old = self.texts[uri]
+        if changes is None:
+            content: list[dict[str, Any]] = [{"text": text}]
+        else:
+            content = [{"range": {"start": position(old, s), "end": position(old, e)}, "text": new} for s, e, new in changes]
+        self.texts[uri] = text
+        self.versions[uri] += 1
+        self.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": self.versions[uri]}, "contentChanges": content})
+
+    async def shown(self, uri: str) -> dict[str, Any]:
+        """What is shown of a document once nothing new comes."""
+        begin = time.monotonic()
+        before = None
+        while time.monotonic() - begin < PATIENCE_SECONDS:
+            await asyncio.sleep(0.15)
+            version = self.published.get(uri, (0.0, 0, []))[1]
+            if version != self.versions[uri] or time.monotonic() - self.heard < QUIET_SECONDS:
+                continue
+            worked = self._worked()
+            now = await self.shown_now(uri)
+            await asyncio.sleep(QUIET_SECONDS)
+            if now == before and self._worked() - worked < QUIET_SECONDS * MOST_WORK:
+                return now
+            before = now
+        return before if before is not None else await self.shown_now(uri)
+
+    def _worked(self) -> float:
+        """Seconds of processor time that the processes of the server have taken until now, those that have ended left out."""
+        total = 0.0
+        for each in [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                total += sum(each.cpu_times()[:2])
+        return total
+
+    async def shown_now(self, uri: str) -> dict[str, Any]:
+        """Hints, findings and the titles of fixes as they are now."""
+        document = {"textDocument": {"uri": uri}}
+        whole = {"start": {"line": 0, "character": 0}, "end": {"line": 1_000_000, "character": 0}}
+        hints = await self.request("textDocument/inlayHint", {**document, "range": whole})
+        lenses = await self.request("textDocument/codeLens", document)
+        found = self.published.get(uri, (0.0, 0, []))[2]
+        heard = self.heard
+        fixes = await self.request("textDocument/codeAction", {**document, "range": whole, "context": {"diagnostics": found}})
+        self.heard = heard
+        return {
+            "hints": sorted((each["position"]["line"], each["position"]["character"], _label(each)) for each in hints or []),
+            "findings": sorted((_range(each["range"]), str(each.get("code")), each["message"]) for each in found),
+            "lenses": sorted((_range(each["range"]), (each.get("command") or {}).get("title", "")) for each in lenses or []),
+            "fixes": sorted(each["title"] for each in fixes or []),
+        }
+
+
+def position(text: str, offset: int) -> dict[str, int]:
+    """Where an index into a text is, in UTF-16 units."""
+    before = text[:offset]
+    return {"line": before.count("\n"), "character": len(before[before.rfind("\n") + 1 :].encode("utf-16-le", "surrogatepass")) // 2}
+
+
+def _range(where: dict[str, Any]) -> tuple[int, int, int, int]:
+    return where["start"]["line"], where["start"]["character"], where["end"]["line"], where["end"]["character"]
+
+
+def _label(hint: dict[str, Any]) -> str:
+    label = hint["label"]
+    return label if isinstance(label, str) else "".join(part["value"] for part in label)
+
+
+# --- what people do to a text: each step is (the text then, the spans that changed or None for all of it) ---
+
+Step = tuple[str, "list[tuple[int, int, str]] | None"]
+
+
+def put(text: str, start: int, end: int, new: str) -> Step:
+    """One edit."""
+    return text[:start] + new + text[end:], [(start, end, new)]
+
+
+def undone(text: str, before: str) -> Step:
+    """The edit that makes a text what it was before."""
+    start = common_prefix(text, before)
+    same = common_suffix(text[start:], before[start:])
+    return before, [(start, len(text) - same, before[start : len(before) - same])]
+
+
+def _blocks(text: str) -> list[tuple[int, int]]:
+    """The spans of functions and classes that are short enough to be typed."""
+    found = []
+    for match in SPAN.finditer(text):
+        indent = len(match.group(1))
+        end = re.compile(rf"^ {{0,{indent}}}\S", re.MULTILINE).search(text, match.end())
+        stop = end.start() if end is not None else len(text)
+        if stop - match.start() < 4000:
+            found.append((match.start(), stop))
+    return found or [(0, min(len(text), 400))]
+
+
+def typed_again(text: str, chance: random.Random) -> Iterator[Step]:
+    """A part of a function is cut and typed again, with typos that are taken back."""
+    start, stop = chance.choice(_blocks(text))
+    if stop - start > KEYS_AT_ONCE:
+        start = chance.randrange(start, stop - KEYS_AT_ONCE)
+        stop = start + KEYS_AT_ONCE
+    part = text[start:stop]
+    now, changed = put(text, start, stop, "")
+    yield now, changed
+    for index, key in enumerate(part):
+        at = start + index
+        if chance.random() < 0.04:
+            now, changed = put(now, at, at, chance.choice("abx(1)[\" :,.'"))
+            yield now, changed
+            now, changed = put(now, at, at + 1, "")
+            yield now, changed
+        now, changed = put(now, at, at, key)
+        yield now, changed
+
+
+def numbers(text: str, chance: random.Random) -> Iterator[Step]:
+    """Numbers are changed, which is what makes mistakes of shapes, and some are changed back."""
+    before: list[str] = []
+    for _ in range(6):
+        places = list(re.finditer(r"(?<![\w.])\d+(?![\w.])", text))
+        if not places:
+            return
+        place = chance.choice(places)
+        before.append(text)
+        for size in range(len(place.group()), 0, -1):
+            text, changed = put(text, place.start() + size - 1, place.start() + size, "")
+            yield text, changed
+        for index, key in enumerate(str(chance.choice([0, 1, 2, 3, 5, 7, 16, 48, 100]))):
+            text, changed = put(text, place.start() + index, place.start() + index, key)
+            yield text, changed
+        if chance.random() < 0.5:
+            yield undone(text, before[-1])
+            text = before.pop()
+
+
+def cut_and_pasted(text: str, chance: random.Random) -> Iterator[Step]:
+    """Random spans are cut and pasted elsewhere; then all is undone, step by step."""
+    undo: list[str] = []
+    for _ in range(chance.randrange(1, 6)):
+        undo.append(text)
+        start = chance.randrange(len(text) + 1)
+        end = min(len(text), start + chance.choice([1, 5, 40, 400]))
+        part = text[start:end]
+        text, changed = put(text, start, end, "")
+        yield text, changed
+        undo.append(text)
+        at = chance.randrange(len(text) + 1)
+        text, changed = put(text, at, at, part)
+        yield text, changed
+    for earlier in reversed(undo):
+        yield undone(text, earlier)
+        text = earlier
+
+
+def lines_moved(text: str, chance: random.Random) -> Iterator[Step]:
+    """Lines are commented out, doubled, moved and taken away."""
+    for _ in range(8):
+        lines = text.split("\n")
+        at = chance.randrange(len(lines))
+        start = sum(len(line) + 1 for line in lines[:at])
+        end = start + len(lines[at])
+        deed = chance.choice(["comment", "double", "remove", "indent", "swap"])
+        undo = text
+        if deed == "comment":
+            text, changed = put(text, start, start, "# ")
+        elif deed == "double":
+            text, changed = put(text, start, start, lines[at] + "\n")
+        elif deed == "remove":
+            text, changed = put(text, start, min(end + 1, len(text)), "")
+        elif deed == "indent":
+            text, changed = put(text, start, start, "    ")
+        else:
+            other = lines[at + 1] if at + 1 < len(lines) else ""
+            text, changed = put(text, start, min(end + 1 + len(other), len(text)), other + "\n" + lines[at])
+        yield text, changed
+        if chance.random() < 0.7:
+            yield undone(text, undo)
+            text = undo
+
+
+def several_cursors(text: str, chance: random.Random) -> Iterator[Step]:
+    """A name is changed at all places where it stands at once, key by key, and back."""
+    words = [word for word, count in Counter(re.findall(r"[A-Za-z_]\w{2,}", text)).items() if 2 <= count <= 12]
+    if not words:
+        return
+    word = chance.choice(words)
+    for key in ("x", "y", "_", "", "", ""):
+        found = list(re.finditer(rf"\b{re.escape(word)}\b", text))
+        spans = [(m.end(), m.end(), key) if key else (m.end() - 1, m.end(), "") for m in reversed(found)]
+        for start, end, new in spans:
+            text = text[:start] + new + text[end:]
+        word = word + key if key else word[:-1]
+        yield text, spans
+
+
+def replaced(text: str, chance: random.Random) -> Iterator[Step]:
+    """The whole file becomes another text, or none, and comes back."""
+    half, renamed, other_ends = text[: len(text) // 2], text.replace("self", "this"), text.replace("\n", "\r\n")
+    for other in ("", half, "import torch\n", renamed, text + OTHER_MARK, other_ends):
+        if chance.random() < 0.5:
+            yield other, None
+            yield text, None
+
+
+DEEDS = (typed_again, typed_again, typed_again, typed_again, numbers, numbers, cut_and_pasted, lines_moved, several_cursors, replaced)
+
+
+# --- one file ---
+
+
+def parses(text: str) -> bool:
+    """Whether Python can read it."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+class Typist:
+    """Types in one file of a server, and compares with another server."""
+
+    def __init__(self, server: Server, other: Server, path: Path, chance: random.Random, report: Report) -> None:
+        self.server = server
+        self.other = other
+        self.path = path
+        self.chance = chance
+        self.report = report
+        self.original = path.read_text(encoding="utf-8")
+        self.fresh: dict[str, dict[str, Any]] = {}  # what a fresh open shows, by text
+        self.hints_before, self.text_before = 0, ""  # when it was compared last
+
+    async def type(self, keys: int) -> None:
+        """Edit and compare until so many edits are made."""
+        self.uri = self.server.open(self.path, self.original)
+        await self._compare("opened")
+        while self.report.keys < keys:
+            deeds = self.chance.choices(DEEDS, k=DEEDS_BETWEEN_LOOKS)
+            for deed in deeds:
+                for text, spans in deed(self.server.texts[self.uri], self.chance):
+                    self.server.change(self.uri, text, spans)
+                    self.report.keys += 1
+                    if spans is None:  # Nothing is known of where hints would be now.
+                        self.hints_before = 0
+                    await self._between()
+            if parses(self.server.texts[self.uri]):
+                await self._compare(", ".join(deed.__name__ for deed in deeds))
+            if self.chance.random() < 0.6 or not parses(self.server.texts[self.uri]):
+                self.server.change(self.uri, self.original, None)
+                self.report.keys += 1
+        self.server.change(self.uri, self.original, None)
+        await self._compare("at the end")
+        self._close(self.server)
+
+    def _close(self, server: Server) -> None:
+        server.notify("textDocument/didClose", {"textDocument": {"uri": self.path.as_uri()}})
+        server.published.pop(self.path.as_uri(), None)
+
+    async def _between(self) -> None:
+        """What happens between two keys: mostly nothing, sometimes a pause, a request, or one that is cancelled."""
+        lot = self.chance.random()
+        await asyncio.sleep(BETWEEN_KEYS if lot < 0.97 else 0.25)
+        text = self.server.texts[self.uri]
+        if lot < 0.06:
+            hints = await self.server.request("textDocument/inlayHint", {"textDocument": {"uri": self.uri}, "range": self._whole(text)})
+            self._look_at(hints or [], text)
+            if not hints and self.hints_before and len(text) > MOST_OF_IT * len(self.text_before) and not parses(text):
+                self.report.note("vanished", f"all hints, after {self.report.keys} keys")
+        elif lot < 0.09:
+            place = position(text, self.chance.randrange(len(text) + 1))
+            await self.server.request("textDocument/hover", {"textDocument": {"uri": self.uri}, "position": place})
+        elif lot < 0.1:
+            self.server._requests += 1
+            number = self.server._requests
+            self.server._send({"id": number, "method": "textDocument/codeLens", "params": {"textDocument": {"uri": self.uri}}})
+            self.server.notify("$/cancelRequest", {"id": number})
+        self._failures(self.server)
+
+    def _whole(self, text: str) -> dict[str, Any]:
+        return {"start": {"line": 0, "character": 0}, "end": position(text, len(text))}
+
+    def _failures(self, server: Server) -> None:
+        for failure in server.failures:
+            self.report.note("internal", failure)
+        server.failures.clear()
+
+    def _look_at(self, hints: list[Any], text: str) -> None:
+        lines = re.split("\r\n|\r|\n", text)
+        for each in hints:
+            where = each["position"]
+            line = lines[where["line"]] if where["line"] < len(lines) else None
+            if line is None or not 0 <= where["character"] <= len(line.encode("utf-16-le", "surrogatepass")) // 2:
+                self.report.note("outside", f"{where} of {len(lines)} lines")
+
+    async def _compare(self, what: str) -> None:
+        text = self.server.texts[self.uri]
+        shown = await self.server.shown(self.uri)
+        self._look_at([{"position": {"line": line, "character": column}} for line, column, _ in shown["hints"]], text)
+        if text not in self.fresh:
+            self.fresh[text] = await self._opened(text)
+        self.report.checked += 1
+        self.hints_before, self.text_before = len(shown["hints"]), text
+        if shown == self.fresh[text]:
+            return
+        others = [self.fresh[text]]
+        for _ in range(2):  # What has limits of time may end otherwise where the machine is busy.
+            shown = await self.server.shown(self.uri)
+            others.append(await self._opened(text))
+            if shown in others:
+                self.report.unsteady += 1
+                return
+        kind = "differs" if others[0] == others[1] == others[2] else "unsteady"
+        await self._tell_difference(kind, what, text, shown, others[-1])
+
+    async def _opened(self, text: str) -> dict[str, Any]:
+        uri = self.other.open(self.path, text)
+        shown = await self.other.shown(uri)
+        self._close(self.other)
+        self._failures(self.other)
+        return shown
+
+    async def _tell_difference(self, kind: str, what: str, text: str, shown: dict[str, Any], fresh: dict[str, Any]) -> None:
+        parts = []
+        for part in shown:
+            gone = [each for each in fresh[part] if each not in shown[part]]
+            more = [each for each in shown[part] if each not in fresh[part]]
+            if gone or more:
+                parts.append(f"{part}: missing {gone[:3]}{'…' if len(gone) > 3 else ''} extra {more[:3]}{'…' if len(more) > 3 else ''}")
+        folder = Path(os.environ.get("KEYSTROKES_KEEP", ""))
+        if folder.name:
+            (folder / f"{self.path.stem}-{self.report.keys}.py").write_text(text, encoding="utf-8", errors="surrogatepass")
+        self.report.note(kind, f"after {self.report.keys} keys ({what}): " + "; ".join(parts))
+
+
+@asynccontextmanager
+async def servers(root: Path, python: str) -> AsyncIterator[tuple[Server, Server]]:
+    """The one that is typed in, and the one that opens."""
+    command = [sys.executable, "-m", "shapelens.lsp", "--interpreter", python]
+    os.environ["SHAPELENS_CACHE_DIR"] = ""  # Nothing is known from before.
+    async with Server(command, root) as server, Server(command, root) as other:
+        yield server, other
+
+
+async def type_in(path: Path, root: Path, python: str, keys: int, seed: int) -> Report:
+    """Type in one file."""
+    report = Report()
+    start = time.monotonic()
+    try:
+        async with servers(root, python) as (server, other):
+            await Typist(server, other, path, random.Random(f"{seed} {path.name}"), report).type(keys)
+    except (TimeoutError, ConnectionError, asyncio.IncompleteReadError) as error:
+        report.note("internal", f"no answer: {type(error).__name__} {error}")
+    report.seconds = time.monotonic() - start
+    return report
+
+
+def main() -> None:
+    """Type in each file, and print what was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--keys", type=int, default=5000)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    total = Report()
+    for each in options.files:
+        folder, _, file = each.rpartition(":")
+        path = Path(folder, file).resolve()
+        report = asyncio.run(type_in(path, Path(folder).resolve() if folder else path.parent, options.python, options.keys, options.seed))
+        kinds = dict(Counter(kind for kind, _ in report.wrong))
+        compared = f"{report.checked} compared ({report.unsteady} unsteady)"
+        print(f"{path}: {report.keys} keys, {compared}, {kinds}, {report.seconds:.0f} s", flush=True)
+        for kind, what in report.wrong:
+            print(f"    {kind}: {what}", flush=True)
+        total.keys += report.keys
+        total.checked += report.checked
+        total.wrong += report.wrong
+    print(f"{total.keys} keys, {total.checked} compared, {dict(Counter(kind for kind, _ in total.wrong))}")
+
+
+if __name__ == "__main__":
+    main()

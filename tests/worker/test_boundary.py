@@ -1,0 +1,135 @@
+"""The boundary attacked on purpose, mostly from C code that no audit hook sees: what the kernel holds where it can."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shapelens.worker.sandbox import kernel_boundary, system_calls
+from worker.process import WorkerProcess
+
+NET = """
+import ctypes, os, sys
+import torch
+from torch import nn
+
+C = ctypes.CDLL(None, use_errno=True)
+
+class Net(nn.Module):
+    def forward(self, x):
+        {}
+        return x
+"""
+IS_HELD = kernel_boundary.version() >= 6 and system_calls.is_known()
+needs_kernel = pytest.mark.skipif(not IS_HELD, reason="this kernel has no Landlock of version 6, or the machine is another one")
+
+
+def printed(worker: WorkerProcess, file: Path, line: str) -> str:
+    """What a line prints in a run that ends well."""
+    text = NET.format(line)
+    file.write_text(text)
+    trace, finished = worker.run(file, text, "Net()(f32[2])")
+    assert finished.outcome == "ok" and trace is not None
+    assert trace.examples[0].error is None
+    return worker.output.strip().splitlines()[-1] if worker.output.strip() else ""
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "call",
+    [
+        "C.fork()",
+        "C.vfork()",
+        "C.ptrace(16, os.getppid(), None, None)",
+        "C.kill(os.getppid(), 0)",
+        "C.kill(os.getppid(), 9)",
+        "C.setsid()",
+        "C.execv(b'/bin/true', (ctypes.c_char_p * 2)(b'/bin/true', None))",
+        "C.process_vm_readv(os.getppid(), None, 0, None, 0, 0)",
+        "C.unshare(0x10000000)",
+        "C.syscall(425, 8, None)",
+        "C.listen(C.socket(2, 1, 0), 5)",
+        "C.mount(b'none', b'/mnt', b'tmpfs', 0, None)",
+        "C.open(b'/proc/%d/mem' % os.getppid(), 0)",
+    ],
+)
+def test_refused_by_the_kernel(forking: WorkerProcess, tmp_path: Path, call: str) -> None:
+    assert printed(forking, tmp_path / "net.py", f"print({call}, flush=True)") == "-1"
+
+
+@needs_kernel
+def test_no_program_is_started_by_c_code(forking: WorkerProcess, tmp_path: Path) -> None:
+    printed(forking, tmp_path / "net.py", f"C.system(b'touch {tmp_path}/made'); C.popen(b'touch {tmp_path}/made', b'r')")
+    assert [path.name for path in tmp_path.iterdir()] == ["net.py"]
+
+
+@needs_kernel
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_nothing_reaches_a_listener(forking: WorkerProcess, tmp_path: Path, kind: socket.SocketKind) -> None:
+    with socket.socket(socket.AF_INET, kind) as listener:
+        listener.bind(("127.0.0.1", 0))
+        if kind is socket.SOCK_STREAM:
+            listener.listen()
+        listener.settimeout(0.2)
+        port = listener.getsockname()[1]
+        address = f"(2).to_bytes(2, sys.byteorder) + ({port}).to_bytes(2, 'big') + bytes([127, 0, 0, 1]) + bytes(8)"
+        line = f"s = C.socket(2, {int(kind)}, 0); print(C.connect(s, {address}, 16), C.sendto(s, b'x', 1, 0, {address}, 16), flush=True)"
+        assert printed(forking, tmp_path / "net.py", line) == "-1 -1"
+        with pytest.raises(TimeoutError):
+            listener.accept() if kind is socket.SOCK_STREAM else listener.recv(1)
+
+
+@needs_kernel
+def test_attributes_of_files_stay(forking: WorkerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text("")
+    before = file.stat().st_mode
+    assert printed(forking, file, "print(C.chmod(__file__.encode(), 0o777), flush=True)") == "0"
+    assert file.stat().st_mode == before
+
+
+def test_threads_and_libraries_go_on(forking: WorkerProcess, tmp_path: Path) -> None:
+    line = (
+        "import threading, socket, tempfile, shutil; t = threading.Thread(target=print, args=('thread',)); t.start(); t.join(); "
+        "a, b = socket.socketpair(); a.sendall(b'x'); b.recv(1); f = tempfile.mkdtemp(); open(f + '/a', 'w').write('x'); "
+        "shutil.copy(f + '/a', f + '/b'); os.kill(os.getpid(), 0); print(torch.ones(3).sum().item(), flush=True)"
+    )
+    assert printed(forking, tmp_path / "net.py", line) != ""
+
+
+@pytest.mark.parametrize(
+    "path", ["os.path.expanduser('~/.ssh/id_rsa')", "'/proc/%d/environ' % os.getppid()", "'/proc/%d/mem' % os.getppid()"]
+)
+def test_keys_and_other_processes_are_not_read(forking: WorkerProcess, tmp_path: Path, path: str) -> None:
+    text = NET.format(f"open({path}, 'rb')")
+    trace, finished = forking.run(tmp_path / "net.py", text, "Net()(f32[2])")
+    assert finished.outcome == "ok" and trace is not None
+    assert str(trace.examples[0].error).startswith("PermissionError: ShapeLens: keys")
+
+
+def test_secrets_are_not_in_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(NET.format("print('found', os.environ.get('MY_API_TOKEN'), flush=True)") + "\n# shapelens: Net()(f32[2])\n")
+    command = [sys.executable, "-m", "shapelens", "show", str(file), "--interpreter", sys.executable]
+    environment = {**os.environ, "MY_API_TOKEN": "of-the-user", "SHAPELENS_CACHE_DIR": ""}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert "of-the-user" not in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_each_jump_of_the_filter_ends_inside_of_it(machine: str) -> None:
+    words = system_calls.program(machine, 1234)
+    for number, (code, holds, fails, _) in enumerate(words):
+        assert code == 0x06 or number + 1 + max(holds, fails) < len(words)
+    assert words[-1] == (0x06, 0, 0, 0x7FFF0000) and len(words) < 4096
+
+
+def test_where_the_kernel_holds_nothing_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not system_calls.is_known() and not system_calls.refuse()
+    assert kernel_boundary.version() == 0
