@@ -94,6 +94,7 @@ async def test_the_model_comes_before_its_memory_and_memory_follows_a_size(edito
         said = await ask(sizes={"B": size}, memory="B", limit=1 << 30)
         assert said["memory"]["training"] == run["training"]
         assert said["memory"]["inference"] is None
+    assert (await ask(memory="B", limit=24 << 30))["largest"] > said["largest"]  # More than 31 bits.
     fits = (await ask(sizes={"B": said["largest"]}))["model"]["memory"]["training"]["peak"]
     over = (await ask(sizes={"B": said["largest"] + 1}))["model"]["memory"]["training"]["peak"]
     assert fits <= 1 << 30 < over

@@ -620,8 +620,12 @@
             // The box at which the keyboard is stays the one, in the new picture as well.
             const box = document.activeElement?.closest('#blocks [data-id]')?.dataset.id;
             state.model = data.model;
+            // What was said of sizes was of the model before; where somebody has asked for that, the new one is asked, too.
+            const wanted = other ? [] : [...prepared].filter((dim) => dim in data.model.example.dims);
             state.largest = {};
             prepared.clear();
+            if (data.model.complete) wanted.forEach((dim) => { prepared.add(dim); askMemory(dim); });
+            else wanted.forEach((dim) => prepared.add(dim));
             if (typing && !other && document.getElementById('root').querySelector('.toolbar')) {
                 document.querySelector('header .totals')?.replaceWith(summary());
                 if (state.tab === 'tree') renderTree();
