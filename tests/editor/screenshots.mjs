@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openBrowser } from "./vscode/browser.mjs";
 import { CodeServer } from "./vscode/code_server.mjs";
+import { notebook } from "./vscode/notebook_file.mjs";
 import { pythonWithTorch, repository, testOutput, vsix } from "./vscode/paths.mjs";
 import { Workbench } from "./vscode/workbench.mjs";
 import { Workspace } from "./vscode/workspace.mjs";
@@ -114,6 +115,28 @@ async function model(browser, codeServer, workspace) {
   await vscode.page.close();
 }
 
+const CELLS = [
+  "%matplotlib inline\nimport torch\nfrom torch import nn",
+  "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.conv = nn.Conv2d(3, 16, 5)\n        self.head = nn.Linear(16 * 6 * 6, 10)\n\n    def forward(self, x):\n        x = nn.functional.max_pool2d(self.conv(x), 2)\n        return self.head(x.flatten(1))",
+  "net = Net()\nimages = torch.rand(8, 3, 16, 16)\nscores = net(images)",
+  "best = scores.softmax(-1).argmax(1)\npairs = torch.stack([images, images.flip(-1)])",
+];
+
+async function cells(browser, codeServer, workspace) {
+  workspace.write("net.ipynb", notebook(...CELLS));
+  const vscode = await open(browser, codeServer, workspace, "recipe.py");
+  await vscode.openNotebook("net.ipynb");
+  await vscode.lineWith("pairs = torch.stack", "→ [2, 8, 3, 16, 16]");
+  await vscode.lineWith("self.head = nn.Linear", "→ [B, 10]");
+  await vscode.page.setViewportSize({ width: 880, height: 960 });
+  const editor = await vscode.page.locator(".part.editor").boundingBox();
+  await vscode.page.mouse.move(editor.x + editor.width / 2, editor.y + editor.height - 5);
+  const last = await vscode.box("pairs = torch.stack");
+  const top = editor.y + ABOVE;
+  await take(vscode, "notebook.png", [{ x: editor.x + SIDE, y: top, width: editor.width - 2 * SIDE, height: last.y + last.height + SIDE - top }]);
+  await vscode.page.close();
+}
+
 async function quickFixMenu(vscode) {
   await vscode.quickFixes("nn.Linear(16 * 6 * 6", "6 * 6");
   await vscode.page.locator(".action-widget:visible").first().waitFor();
@@ -126,7 +149,7 @@ try {
   codeServer = await CodeServer.start({ vsix: vsix(), settings: SETTINGS, machine: { "shapelens.interpreter": pythonWithTorch() } });
   browser = await openBrowser({ width: 880, height: 1000, scale: 2 });
   const wanted = process.argv.slice(2); // Names of pictures; all by default.
-  for (const picture of [hints, hover, fix, model]) {
+  for (const picture of [hints, hover, fix, model, cells]) {
     if (!wanted.length || wanted.includes(picture.name)) await picture(browser, codeServer, workspace);
   }
 } catch (error) {
