@@ -13,7 +13,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["recipe/recipe.py", "repairs/attention.py"])
+@pytest.mark.parametrize("name", ["recipe/recipe.py"])
 async def test_typing_ends_where_a_fresh_open_begins(name: str) -> None:
     path = FIXTURES / name
     report = await keystrokes.type_in(path, path.parent, sys.executable, 800, seed=1)
