@@ -27,7 +27,7 @@ class Net(nn.Module):
 """
 EXAMPLE = "Net()(f32[2, 8])"
 LIBRARIES = {
-    "exits": "import os\nos._exit(3)\n",
+    "exits": "import ctypes\nctypes.CDLL(None)._exit(3)\n",
     "crashes": "import ctypes\nctypes.string_at(0)\n",
     "loops": "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except BaseException:\n        pass\n",
 }
