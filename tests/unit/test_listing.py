@@ -25,7 +25,7 @@ def listing(text: str, hints: dict[int, str], findings: list[Finding] | None = N
     module = parse(text)
     settings = Settings()
     shown = [Hint(Position(line, len(module.lines.line(line))), label, "value", "") for line, label in hints.items()]
-    analysed = Analysed("/m.py", module, settings, choose(module, "/m.py", settings, []), Trace("/m.py"), shown, findings or [])
+    analysed = Analysed("/m.py", module, settings, choose(module, "/m.py", settings, []), Trace("/m.py"), shown, findings or [], text)
     out = io.StringIO()
     Listing(analysed, Console(file=out, width=width or 80, force_terminal=width is not None, color_system=None, highlight=False)).print()
     return out.getvalue().splitlines()
