@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional
 
-from .traces import Mismatch, Span, Value
+from .traces import FileSpan, Mismatch, Value
 
 
 @dataclass
@@ -29,7 +29,7 @@ class ProfiledModule:
     class_name: str
     qualified_name: str
     description: str  # its repr, one line
-    span: Optional[Span]  # the constructor call in user code
+    span: Optional[FileSpan]  # the constructor call in user code
     parameter_count: int
     trainable_count: int
     parameter_bytes: int
@@ -45,7 +45,7 @@ class Step:
     module: Optional[int]  # index into ModelProfile.modules
     parent: Optional[int]  # the call that it happened in: an index into ModelProfile.steps
     end: int  # the index behind the last step inside of it
-    span: Optional[Span]  # the expression of user code
+    span: Optional[FileSpan]  # the expression of user code
     output: Value
     sources: List[int] = field(default_factory=list)  # the steps whose tensors it was given
     flops: int = 0  # of forward, its own: those of steps inside of it are theirs

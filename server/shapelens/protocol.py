@@ -22,6 +22,7 @@ from .profiles import ModelProfile, ProfileRequest
 from .traces import (
     Alternative,
     ExampleRun,
+    FileSpan,
     LayerCall,
     LayerSeen,
     Mismatch,
@@ -30,7 +31,6 @@ from .traces import (
     Origin,
     ParameterSeen,
     Remark,
-    Span,
     Suspect,
     Trace,
     Value,
@@ -47,6 +47,7 @@ __all__ = [
     "Cancel",
     "ExampleRequest",
     "ExampleRun",
+    "FileSpan",
     "Finished",
     "Hello",
     "Known",
@@ -69,7 +70,6 @@ __all__ = [
     "Replace",
     "Run",
     "Search",
-    "Span",
     "Stop",
     "Suspect",
     "Trace",
@@ -110,7 +110,9 @@ class Known:
     where: str = ""
     chosen: bool = False  # by the user: it stays even if it fails
     proven: bool = False  # it ran to its end before: where it fails now, the text since then is to blame unless other sizes fit
-    call: Optional[Span] = None  # the call in the project that says all of it: it stays even if it fails, as one that the user gave does
+    call: Optional[FileSpan] = (
+        None  # the call in the project that says all of it: it stays even if it fails, as one that the user gave does
+    )
 
 
 @dataclass
@@ -256,7 +258,7 @@ class Finished:
 
 
 WHAT_IS_WRONG = ("first", "findings")  # stages of traces that hold nothing else
-SHARED = {Traced: (Span, Value), Profiled: (Span, Value)}  # by class of message
+SHARED = {Traced: (FileSpan, Value), Profiled: (FileSpan, Value)}  # by class of message
 MESSAGES: Dict[str, Any] = {
     cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Searching, Replace, Output, Traced, Profiled, Finished)
 }

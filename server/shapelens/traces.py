@@ -12,7 +12,7 @@ PROGRAM = "program"  # the evidence of the one example of a trace that is the do
 
 
 @dataclass(frozen=True)
-class Span:
+class FileSpan:
     """A place in a file: 1-based lines, 0-based UTF-8 byte columns, the end exclusive (as `ast` has them)."""
 
     file: str
@@ -56,14 +56,14 @@ class Value:
 class Observation:
     """The distinct values that an anchor held during one example, in the order in which they came."""
 
-    span: Span
+    span: FileSpan
     kind: str  # "parameter" | "assign" | "return" | "expression"
     name: str  # the variable, attribute or subscript, "return" or "yield", or "" for an expression
     function: str  # qualified name of the function that ran: "Net.forward"
     example: int  # index into Trace.examples
     values: List[Value]
     count: int  # how many times the anchor was reached
-    statement: Optional[Span] = None  # the statement that an assigned name belongs to
+    statement: Optional[FileSpan] = None  # the statement that an assigned name belongs to
 
 
 @dataclass
@@ -96,13 +96,13 @@ class LayerSeen:
     qualified_name: str  # "torch.nn.modules.conv.Conv2d"
     path: str  # from the model of the example: "features.0"; "" for the model itself
     description: str  # its repr, one line
-    span: Optional[Span]  # the constructor call in user code; None where no user code made it
+    span: Optional[FileSpan]  # the constructor call in user code; None where no user code made it
     example: int
     parameters: List[ParameterSeen] = field(default_factory=list)
     parameter_count: int = 0  # its own and its children's, shared ones once
     bytes: int = 0  # of parameters and buffers
     calls: List[LayerCall] = field(default_factory=list)
-    call_span: Optional[Span] = None  # where user code called it first
+    call_span: Optional[FileSpan] = None  # where user code called it first
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Origin:
     """One step of where a size came from: the operation that set dim `dim` of a tensor."""
 
     operation: str  # "flatten", "conv2d", "Linear"
-    span: Optional[Span]  # the user expression that ran it
+    span: Optional[FileSpan]  # the user expression that ran it
     shape: List[Optional[int]]  # of its first tensor argument
     result: List[Optional[int]]
     layer: Optional[int] = None  # index into Trace.layers, where a layer did it
@@ -131,8 +131,8 @@ class Mismatch:
     code: str  # "linear-in-features", "matmul", ..., "exception" where nothing better is known
     message: str  # eager's message, one line
     exception: str  # "RuntimeError"
-    span: Optional[Span]  # the innermost expression of user code that raised it
-    trail: List[Span]  # user frames, outermost first, the last one is `span`
+    span: Optional[FileSpan]  # the innermost expression of user code that raised it
+    trail: List[FileSpan]  # user frames, outermost first, the last one is `span`
     example: int
     layer: Optional[int] = None  # index into Trace.layers
     argument: str = ""  # of the layer's constructor: "in_features"
@@ -152,7 +152,7 @@ class Remark:
 
     code: str  # of the lint: "outer-product"
     operation: str  # the torch function: "sub"
-    span: Optional[Span]  # the innermost expression of user code that ran it
+    span: Optional[FileSpan]  # the innermost expression of user code that ran it
     example: int
     inputs: List[Value] = field(default_factory=list)  # the tensors that it is about
     dim: Optional[int] = None  # of the first input; of an outer product, which input has the dim of size 1
@@ -180,14 +180,14 @@ class ExampleRun:
     dims: Dict[str, int] = field(default_factory=dict)  # {"B": 1024}
     error: Optional[str] = None  # None: it ran to its end
     error_kind: str = ""  # "" | "syntax" | "definitions" | "example" | "mismatch" | "exception" | "deadline" | "memory" | "exit" | "crash"
-    error_span: Optional[Span] = None
+    error_span: Optional[FileSpan] = None
     parameter_count: Optional[int] = None  # of the model that it called
     bytes: Optional[int] = None
     seconds: float = 0.0
     file: str = ""  # the file that asks for it, where that is not the trace's; a worker leaves it empty
     evidence: str = ""  # of one that was found: "annotation" | "usage" | "factory" | "inferred"; "program": the document itself
     where: str = ""  # what follows "from": "line 88", "train.py:40", "test()"
-    call: Optional[Span] = None  # the call in the project that says all of it: then what fails under it is wrong in the code
+    call: Optional[FileSpan] = None  # the call in the project that says all of it: then what fails under it is wrong in the code
     doubtful: bool = False  # another choice of input or argument might avoid its mismatches, or none was found that fits
     tried: int = 0  # how many ways to build and call the model were tried
     others: List[Alternative] = field(default_factory=list)  # that run as well, the more credible ones first
@@ -200,7 +200,7 @@ class Note:
 
     code: str  # "missing-import"
     message: str
-    span: Optional[Span]
+    span: Optional[FileSpan]
 
 
 @dataclass

@@ -110,7 +110,7 @@ def _compare(file: Path, options: argparse.Namespace) -> Iterator[dict[str, Any]
         return Run(number, str(file), text, root, [ExampleRequest("", example)], deadline=60.0, findings_first=True)
 
     project = LoadedProject(run_of(text, 0))
-    with project.workspace.environment(), contextlib.redirect_stdout(sys.stderr):
+    with project.context.environment(), contextlib.redirect_stdout(sys.stderr):
         project.load()
         for what, edited in _edits(text, options):
             yield asdict(_apart(partial(_edit, project, run_of(text, 1), run_of(edited, 2), what)))

@@ -9,7 +9,7 @@ from shapelens.analysis.findings.findings import findings
 from shapelens.analysis.traces.views import merged, seen_from, without_found
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
-from shapelens.protocol import Alternative, ExampleRun, LayerCall, LayerSeen, Mismatch, Note, Observation, Remark, Span, Trace, Value
+from shapelens.protocol import Alternative, ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Note, Observation, Remark, Trace, Value
 from shapelens.source.module import parse
 
 FILE = "/net.py"
@@ -23,7 +23,7 @@ class Block(nn.Module):
         return x
 """
 MODULE = parse(TEXT)
-PRODUCT = Span(FILE, 4, 15, 4, 20)
+PRODUCT = FileSpan(FILE, 4, 15, 4, 20)
 FOUND = ExampleRun("Net", "Net()(f32[B:2, 8])", parameter_count=62006, bytes=248024, seconds=0.1, evidence="inferred")
 
 
@@ -128,7 +128,7 @@ def test_where_a_class_is_used_in_earnest_the_example_that_was_found_for_it_show
 
 
 def test_notes_are_hints_and_each_cause_is_told_once_a_file() -> None:
-    places = [Span(FILE, line, 8, line, 20) for line in (4, 7, 3)]
+    places = [FileSpan(FILE, line, 8, line, 20) for line in (4, 7, 3)]
     notes = [*(Note("data-dependent", "it depends on data", span) for span in places), Note("missing-file", "no a.txt", places[0])]
     condition, file = findings(MODULE, Trace(FILE, notes=notes), Settings(), {}.get)
     assert (condition.severity, condition.span.line, condition.message) == ("hint", 3, "it depends on data (also in lines 4, 7)")

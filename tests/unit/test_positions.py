@@ -72,7 +72,7 @@ def test_spans_of_ast_cover_the_text_of_their_nodes() -> None:
     text = "é = '😀'; 𝐱 = f(é,\t'ß')\r\nif 𝐱:\r\n\tprint('→', 𝐱)\r\n"
     lines = Lines(text)
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    spans = [protocol.Span("f", node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0) for node in calls]
+    spans = [protocol.FileSpan("f", node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0) for node in calls]
     assert sorted(lines.text_of(lines.span_from_bytes(span)) for span in spans) == ["f(é,\t'ß')", "print('→', 𝐱)"]
 
 

@@ -15,6 +15,7 @@ from shapelens.protocol import (
     HEADER,
     ExampleRequest,
     ExampleRun,
+    FileSpan,
     Finished,
     Hello,
     LayerCall,
@@ -26,13 +27,12 @@ from shapelens.protocol import (
     Output,
     ParameterSeen,
     Run,
-    Span,
     Trace,
     Traced,
     Value,
 )
 
-SPAN = Span("/models/größe.py", 3, 4, 3, 17)
+SPAN = FileSpan("/models/größe.py", 3, 4, 3, 17)
 TENSOR = Value("tensor", "Tensor", [2, None, 0], ["B", "?", "0"], "float32", "meta", [6, 3, 1], requires_grad=True)
 PAIR = Value(
     "sequence", "tuple", items=[TENSOR, Value("mapping", "dict", keys=["h", "c"], items=[TENSOR, Value("scalar", "int", text="3")])]

@@ -60,7 +60,7 @@ class Places:
             self._others[file] = self._other_modules(file)
         return self._others[file]
 
-    def locate(self, span: protocol.Span | None) -> Place | None:
+    def locate(self, span: protocol.FileSpan | None) -> Place | None:
         """The place of a worker's span; None where its file cannot be read or is shorter than when it ran."""
         module = self.module_of(span.file) if span is not None else None
         if span is None or module is None:

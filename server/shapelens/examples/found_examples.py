@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
 from shapelens.examples.expression import SHORTHANDS
-from shapelens.protocol import Alternative, ExampleRun, Known, Span, Trace
+from shapelens.protocol import Alternative, ExampleRun, FileSpan, Known, Trace
 from shapelens.source.module import Module
 
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -268,7 +268,7 @@ def _moved(module: Module, where: str, line: str) -> str:
     return f"line {_nearest(module, int(found[1]), line)}" if found else where
 
 
-def _moved_call(module: Module, call: Span | None, line: str) -> Span | None:
+def _moved_call(module: Module, call: FileSpan | None, line: str) -> FileSpan | None:
     if call is None:
         return None
     down = _nearest(module, call.line, line) - call.line

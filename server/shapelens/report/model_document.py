@@ -16,7 +16,7 @@ from shapelens.analysis.structure.training_memory import MemoryEstimate, inferen
 from shapelens.analysis.structure.tree import Failure, Row, tree, walk
 from shapelens.profiles import ModelProfile
 from shapelens.source.positions import Lines
-from shapelens.traces import Span
+from shapelens.traces import FileSpan
 
 VERSION = 1  # of the document; it changes when a field changes its meaning or goes
 
@@ -191,7 +191,7 @@ def _failure(view: ModelView, failure: Failure | None) -> dict[str, Any] | None:
     return {"code": failure.code, "message": failure.message, "place": place, "fix": fix}
 
 
-def _place(view: ModelView, span: Span | None) -> dict[str, Any] | None:
+def _place(view: ModelView, span: FileSpan | None) -> dict[str, Any] | None:
     if span is None:
         return None
     lines = view.lines_of(span.file)

@@ -124,7 +124,7 @@ class Lines:
         mark = _mark(position.line, text)
         return position.line, _width(text[mark : max(position.column, mark)], "utf-8")
 
-    def span_from_bytes(self, span: protocol.Span) -> Span:
+    def span_from_bytes(self, span: protocol.FileSpan) -> Span:
         """The span of a message of the worker, in code points."""
         return Span.of(self.from_bytes(span.line, span.column), self.from_bytes(span.end_line, span.end_column))
 

@@ -17,7 +17,7 @@ from .calls.mismatches import one_line
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.evaluation import EXITS, exit_message
 from .evaluation.example_runner import ExampleRunner
-from .evaluation.workspace import Workspace
+from .evaluation.run_context import RunContext
 from .memo import early_diagnosis
 from .meta import (  # noqa: F401  These modules add their rules to those of the mode.
     constants,
@@ -50,10 +50,10 @@ def execute(run: Run, send: Send, project: Optional[LoadedProject] = None, known
     """
     try:
         if project is not None:
-            return Stages(run, send, project.workspace, known, project).done(lambda: project.reload(run))
-        workspace = Workspace(run)
-        with workspace.environment():
-            return Stages(run, send, workspace, known).done(workspace.load)
+            return Stages(run, send, project.context, known, project).done(lambda: project.reload(run))
+        context = RunContext(run)
+        with context.environment():
+            return Stages(run, send, context, known).done(context.load)
     except Unsuitable:
         raise
     except (DeadlineReached, MemoryError) as error:
@@ -67,14 +67,14 @@ class Stages:
     """The stages of a run under way."""
 
     def __init__(
-        self, run: Run, send: Send, workspace: Workspace, known: Callable[[], None], project: Optional[LoadedProject] = None
+        self, run: Run, send: Send, context: RunContext, known: Callable[[], None], project: Optional[LoadedProject] = None
     ) -> None:
         self.run = run
         self.send = send
         self.project = project
-        self.workspace = workspace
-        self.trace = workspace.trace = Trace(run.file)
-        self.runner = ExampleRunner(run, send, workspace, known)
+        self.context = context
+        self.trace = context.trace = Trace(run.file)
+        self.runner = ExampleRunner(run, send, context, known)
         self.evaluated: List[Evaluated] = []
 
     def done(self, load: Load) -> Finished:
@@ -82,9 +82,9 @@ class Stages:
         start = time.perf_counter()
         outcome, detail = "ok", ""
         try:
-            self.workspace.progress.look()
+            self.context.progress.look()
             if self._load(load):
-                self.workspace.progress.look()
+                self.context.progress.look()
                 if self.run.profile is not None:
                     profile(self.runner, self.run.profile, lambda found: self.send(Profiled(self.run.run_id, found)))
                     return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
@@ -142,7 +142,7 @@ class Stages:
                 self.runner.findings.say(self.trace, partial(found.calls.layers, 0, as_seen))
             self.runner.record(found)
             self.evaluated.append(found)
-            self.workspace.evaluation.watch_anew()
+            self.context.evaluation.watch_anew()
 
     def _find_examples(self) -> bool:
         """Look for examples where that is wanted, and run them; whether that was done before the deadline."""
@@ -184,7 +184,7 @@ class Stages:
 
     def _stopped(self, kind: str, message: str) -> None:
         """The run ended early: what was seen so far is sent, with the place where it was."""
-        trail = self.workspace.frames.trail_of(sys.exc_info()[2])
+        trail = self.context.frames.trail_of(sys.exc_info()[2])
         for request in self.run.examples[len(self.trace.examples) :]:
             self.trace.examples.append(ExampleRun(request.target, request.expression))
         for example in self.trace.examples:

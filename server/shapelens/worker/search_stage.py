@@ -89,7 +89,7 @@ class _SearchStage:
 
     def _text_of(self, path: str) -> str:
         try:
-            text: str = self._runner.workspace.finder.text_of(path)
+            text: str = self._runner.context.finder.text_of(path)
         except (OSError, SyntaxError, ValueError):  # It was removed since it was found, or is no text.
             return ""
         return text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shapelens.protocol import Known, Search, Span
+from shapelens.protocol import FileSpan, Known, Search
 from worker.process import WorkerProcess
 
 NET = """import torch
@@ -63,7 +63,7 @@ def test_what_fails_under_the_projects_own_call_is_wrong(
     for name, text in outside.items():
         (tmp_path / name).write_text(text)
     users = [str(tmp_path / name) for name in outside]
-    call = Span(users[0] if users else str(file), 1, 0, 1, 0)
+    call = FileSpan(users[0] if users else str(file), 1, 0, 1, 0)
     known = [Known("Net", expression, "usage", "test()", proven=True, call=call)] if edited else []
     trace, finished = forking.run(file, NET + inside, search=Search(known, users, seconds=20), deadline=60)
     assert finished.outcome == "ok"

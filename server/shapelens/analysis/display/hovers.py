@@ -44,7 +44,7 @@ def hover(module: Module, trace: Trace, position: Position, settings: Settings, 
     return Hover(span, "\n\n".join([*([found.markdown] if found is not None else []), condition.message]))
 
 
-def _is_at(module: Module, trace: Trace, span: protocol.Span | None, position: Position) -> bool:
+def _is_at(module: Module, trace: Trace, span: protocol.FileSpan | None, position: Position) -> bool:
     here = span is not None and span.file == trace.file and span.line <= position.line <= span.end_line
     return here and span is not None and _holds(module.lines.span_from_bytes(span), position)
 

@@ -126,7 +126,7 @@ class _PartsCollector:
 
     def _part(self, node: ast.expr, keyword: str = "") -> Part:
         end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        inside = self._lines.span_from_bytes(protocol.Span("", node.lineno, node.col_offset, *end))
+        inside = self._lines.span_from_bytes(protocol.FileSpan("", node.lineno, node.col_offset, *end))
         lines = self._place.module.lines
         span = lines.span(self._first + self._lines.offset(inside.start), self._first + self._lines.offset(inside.end))
         return Part(lines.text_of(span), span, node, keyword)

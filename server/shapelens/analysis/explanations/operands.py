@@ -34,7 +34,7 @@ def operands(text: str) -> list[tuple[int, int, bool]]:
     places = []
     for each in found:
         span = lines.span_from_bytes(
-            protocol.Span("", each.lineno, each.col_offset, each.end_lineno or each.lineno, each.end_col_offset or each.col_offset)
+            protocol.FileSpan("", each.lineno, each.col_offset, each.end_lineno or each.lineno, each.end_col_offset or each.col_offset)
         )
         start, end = lines.offset(span.start) - 1, lines.offset(span.end) - 1
         places.append((start, end, not isinstance(each, _PRIMARY)))

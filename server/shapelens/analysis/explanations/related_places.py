@@ -43,7 +43,7 @@ def calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related
             yield related
 
 
-def from_inside(mismatch: Mismatch) -> list[protocol.Span]:
+def from_inside(mismatch: Mismatch) -> list[protocol.FileSpan]:
     """The expressions that a mismatch happened in, the innermost first."""
     spans = [mismatch.span] if mismatch.span is not None else []
     return spans + [span for span in reversed(mismatch.trail) if span not in spans]
@@ -122,7 +122,7 @@ def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
             yield related_place(places, place, f"{layer_name(layer)} is built here")
 
 
-def names_read(places: Places, spans: Sequence[protocol.Span], example: int, said: Iterable[Related]) -> Iterable[Related]:
+def names_read(places: Places, spans: Sequence[protocol.FileSpan], example: int, said: Iterable[Related]) -> Iterable[Related]:
     """Where the variables got their values that expressions read, from the inside out; statements of which a part is `said` already are
     left out."""
     known = [(each.file, each.span) for each in said]
@@ -172,7 +172,7 @@ def _variables(place: Place) -> list[str]:
     return list(dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called))
 
 
-def _last_assignment(places: Places, name: str, before: protocol.Span, example: int) -> Observation | None:
+def _last_assignment(places: Places, name: str, before: protocol.FileSpan, example: int) -> Observation | None:
     """The last statement above a place of the same function that gave a variable a tensor."""
     found = [
         seen
@@ -187,13 +187,13 @@ def _last_assignment(places: Places, name: str, before: protocol.Span, example: 
     return max((seen for seen in found if inside in (seen.function, None)), key=lambda seen: seen.span.line, default=None)
 
 
-def _function_at(places: Places, span: protocol.Span, example: int) -> str | None:
+def _function_at(places: Places, span: protocol.FileSpan, example: int) -> str | None:
     """The function that an expression was seen in."""
     near = (seen for seen in places.trace.observations if seen.span.line == span.line and seen.span.file == span.file)
     return next((seen.function for seen in near if seen.example == example), None)
 
 
-def _called_at(places: Places, span: protocol.Span) -> list[LayerSeen]:
+def _called_at(places: Places, span: protocol.FileSpan) -> list[LayerSeen]:
     """The layers that a call `self.norm(x)` called: those that the expression it starts with held."""
     layers = places.trace.layers
     for seen in places.trace.observations:
@@ -205,7 +205,7 @@ def _called_at(places: Places, span: protocol.Span) -> list[LayerSeen]:
     return []
 
 
-def _parameters_read(places: Places, span: protocol.Span) -> Iterable[Related]:
+def _parameters_read(places: Places, span: protocol.FileSpan) -> Iterable[Related]:
     """The assignments of the attributes that an expression reads: of `self.scale` in `x * self.scale`."""
     for read in places.trace.observations:
         if read.kind == "expression" and read.name and _inside(read.span, span) and any(value.kind == "tensor" for value in read.values):
@@ -225,6 +225,6 @@ def _assignments(places: Places, read: Observation) -> list[Observation]:
     ]
 
 
-def _inside(inner: protocol.Span, outer: protocol.Span) -> bool:
+def _inside(inner: protocol.FileSpan, outer: protocol.FileSpan) -> bool:
     start, end = (inner.line, inner.column), (inner.end_line, inner.end_column)
     return inner.file == outer.file and (outer.line, outer.column) <= start and end <= (outer.end_line, outer.end_column)

@@ -102,7 +102,7 @@ def _assignment(places: Places, layer: LayerSeen, name: str) -> Place | None:
     return places.locate(assigned[0].span)
 
 
-def _inside(span: protocol.Span, outer: protocol.Span) -> bool:
+def _inside(span: protocol.FileSpan, outer: protocol.FileSpan) -> bool:
     return span.file == outer.file and outer.line <= span.line and span.end_line <= outer.end_line
 
 

@@ -104,7 +104,7 @@ def _failed(places: Places, mismatch: Mismatch, given: list[int | None]) -> Iter
             yield Place(place.file, place.module, call.span), []
 
 
-def _span(places: Places, span: protocol.Span | None) -> Span | None:
+def _span(places: Places, span: protocol.FileSpan | None) -> Span | None:
     place = places.locate(span)
     return place.span if place is not None else None
 

@@ -13,7 +13,7 @@ from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.shapes import shape_text
 from shapelens.analysis.structure.tree import Failure, failure_of
 from shapelens.profiles import ModelProfile
-from shapelens.traces import Span
+from shapelens.traces import FileSpan
 
 # Operators, as a reader of the code knows them.
 _SIGNS = {
@@ -35,7 +35,7 @@ class Node:
     shape: str  # with names for dims
     sizes: str  # with numbers
     dims: list[list[int | None]]  # of the tensors that it gave
-    span: Span | None
+    span: FileSpan | None
     failure: Failure | None
 
 

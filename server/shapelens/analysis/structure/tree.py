@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.shapes import shape_text
 from shapelens.profiles import ModelProfile, ProfiledModule, Step
-from shapelens.traces import Mismatch, Span
+from shapelens.traces import FileSpan, Mismatch
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Row:
     flops: int
     backward_flops: int
     kept_bytes: int  # what was allocated inside of it and stays for backward
-    span: Span | None  # the constructor call
-    call_span: Span | None  # where it was called first
+    span: FileSpan | None  # the constructor call
+    call_span: FileSpan | None  # where it was called first
     first_step: int | None
     failure: Failure | None = None
     rows: list[Row] = field(default_factory=list)

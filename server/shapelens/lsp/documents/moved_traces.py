@@ -65,7 +65,7 @@ class _Move:
         self._lower = new.count - old.count
         self.lost = False  # something was edited away
 
-    def span(self, span: protocol.Span | None) -> protocol.Span | None:
+    def span(self, span: protocol.FileSpan | None) -> protocol.FileSpan | None:
         if span is None or span.file != self._file or span.end_line < self._first:
             return span
         if span.line > self._last:
@@ -75,9 +75,9 @@ class _Move:
         if place is None:
             self.lost = True
             return None
-        return protocol.Span(self._file, *self._new.to_bytes(place.start), *self._new.to_bytes(place.end))
+        return protocol.FileSpan(self._file, *self._new.to_bytes(place.start), *self._new.to_bytes(place.end))
 
-    def spans(self, spans: Iterable[protocol.Span]) -> list[protocol.Span]:
+    def spans(self, spans: Iterable[protocol.FileSpan]) -> list[protocol.FileSpan]:
         return [moved for span in spans if (moved := self.span(span)) is not None]
 
     def steps(self, origins: Iterable[Step]) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Protocol, Set, Tuple
 
-from ...protocol import Span
+from ...protocol import FileSpan
 from ..trace.recorder import Seen
 
 
@@ -25,7 +25,7 @@ class CallReplay(Protocol):
     """Answers calls of modules from what was written down of an earlier example."""
 
     modules: List[Any]  # of that example, by layer index
-    spans: List[Optional[Span]]  # where they were constructed
+    spans: List[Optional[FileSpan]]  # where they were constructed
     seen: Dict[int, Seen]  # what their calls gave
 
     def result(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:

@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Tuple
 
 import torch
 
-from ...protocol import Mismatch, Span, Trace
+from ...protocol import FileSpan, Mismatch, Trace
 from ..meta.mode import FailedTorchCall, MetaMode, needs_data
 from ..sandbox.exceptions import message_of, traceback_of
 from ..trace import gradient_paths, provenance
@@ -110,7 +110,7 @@ def _raised_by_torch(error: BaseException) -> bool:
 
 
 def mismatch_of(
-    error: BaseException, example: int, frames: Frames, meta: MetaMode, calls: Any, trail: Optional[List[Span]] = None
+    error: BaseException, example: int, frames: Frames, meta: MetaMode, calls: Any, trail: Optional[List[FileSpan]] = None
 ) -> Mismatch:
     """What an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
     trail = frames.trail_of(traceback_of(error)) if trail is None else trail

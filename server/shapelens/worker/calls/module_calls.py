@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Seq
 
 import torch
 
-from ...protocol import LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark, Span
+from ...protocol import FileSpan, LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark
 from ..meta.mode import MetaMode, NotRecovered, made, spread
 from ..rewrite.instrument import Site
 from ..trace import module_tree, provenance
@@ -36,7 +36,7 @@ KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape"
 class Calls:
     """Watches the construction and the calls of all modules during an example."""
 
-    def __init__(self, recorder: Recorder, meta: MetaMode, frames: Frames, defined: Sequence[Tuple[Any, Optional[Span]]] = ()) -> None:
+    def __init__(self, recorder: Recorder, meta: MetaMode, frames: Frames, defined: Sequence[Tuple[Any, Optional[FileSpan]]] = ()) -> None:
         self.recorder = recorder
         self.meta = meta
         self.frames = frames
@@ -57,8 +57,8 @@ class Calls:
         """Forget the modules of the last example."""
         self.example = example
         self.modules: List[Any] = []  # by layer index
-        self.spans: List[Optional[Span]] = []
-        self.call_spans: List[Optional[Span]] = []
+        self.spans: List[Optional[FileSpan]] = []
+        self.call_spans: List[Optional[FileSpan]] = []
         self.seen: Dict[int, Seen] = {}
         self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
         self.mismatches: List[Mismatch] = []
@@ -86,7 +86,7 @@ class Calls:
 
     # --- construction ---
 
-    def _register(self, module: Any, span: Optional[Span]) -> int:
+    def _register(self, module: Any, span: Optional[FileSpan]) -> int:
         module.__dict__[LAYER] = len(self.modules)
         self.modules.append(module)
         self.spans.append(span)
@@ -112,7 +112,7 @@ class Calls:
         """A call expression of rewritten code gave a module: the first one to do so is its constructor."""
         index = self._index(module)
         if index is not None and self.spans[index] is None:
-            self.spans[index] = Span(self.recorder.file_of(self.recorder.last), *site.place)
+            self.spans[index] = FileSpan(self.recorder.file_of(self.recorder.last), *site.place)
 
     # --- calls ---
 

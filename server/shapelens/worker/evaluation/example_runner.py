@@ -29,7 +29,7 @@ from .evaluated import Evaluated, named_calls
 from .evaluation import EXITS, NONE_TURNED, RUN_IS_OVER, exit_message
 from .expression import compile_expression, evaluate
 from .probing import invariant_part, probes
-from .workspace import Workspace
+from .run_context import RunContext
 
 MOST_NAMED_DIMS = 6  # each costs a probe
 
@@ -39,13 +39,13 @@ Evaluate = Callable[[], Optional[BaseException]]
 class ExampleRunner:
     """Evaluates the examples of a run, one after the other. `names` are those of the loaded document."""
 
-    def __init__(self, run: Run, send: Callable[[Any], None], workspace: Workspace, known: Callable[[], None]) -> None:
+    def __init__(self, run: Run, send: Callable[[Any], None], context: RunContext, known: Callable[[], None]) -> None:
         self.run = run
         self.send = send
-        self.workspace = workspace
+        self.context = context
         self.names: Dict[str, Any] = {}
-        self.evaluation, self.recorder, self.frames = workspace.evaluation, workspace.recorder, workspace.frames
-        self.progress = workspace.progress
+        self.evaluation, self.recorder, self.frames = context.evaluation, context.recorder, context.frames
+        self.progress = context.progress
         self.progress.send = self._send_so_far
         self.progress.first = EVERY if run.search is None else SOON
         self.findings = EarlyFindings(run, send, self.progress, known)
@@ -56,7 +56,7 @@ class ExampleRunner:
     @property
     def trace(self) -> Trace:
         """The trace of the run, as far as it has come."""
-        return self.workspace.trace
+        return self.context.trace
 
     # --- one example ---
 
@@ -100,7 +100,7 @@ class ExampleRunner:
         calls.ended = True
         self.trace.mismatches += calls.mismatches
         line = self.frames.line
-        notes = [*branches.notes(is_user_file, line), *self.workspace.absences()]
+        notes = [*branches.notes(is_user_file, line), *self.context.absences()]
         self.trace.notes += [note for note in notes if note not in self.trace.notes]
         if error is not None:
             self.failed(example, index, error, len(self.trace.layers))
@@ -144,12 +144,12 @@ class ExampleRunner:
     def _send_so_far(self) -> None:
         """Send what the example that runs has shown until now, without mismatches: they are told when it has ended."""
         whole = self.trace
-        self.workspace.trace = replace(whole, examples=whole.examples or self.attempts, layers=list(whole.layers), mismatches=[])
+        self.context.trace = replace(whole, examples=whole.examples or self.attempts, layers=list(whole.layers), mismatches=[])
         try:
             self._record(self.seen_so_far(), [])
             self.send(Traced(self.run.run_id, "partial", self.trace))
         finally:
-            self.workspace.trace = whole
+            self.context.trace = whole
 
     def failed(self, example: ExampleRun, index: int, error: BaseException, first_layer: int) -> None:
         """Put the exception that ended an example into the trace."""
@@ -198,7 +198,7 @@ class ExampleRunner:
             return distinct(seen, [other.sites.get(number) for other in others], sizes)
 
         held, self.recorder.seen = self.recorder.seen, found.sites
-        trace.files, trace.called = list(dict.fromkeys(self.workspace.finder.loaded)), self.recorder.always_reached(self.run.file)
+        trace.files, trace.called = list(dict.fromkeys(self.context.finder.loaded)), self.recorder.always_reached(self.run.file)
         observations: List[Observation] = self.recorder.observations(index, name_site, self._shown())
         if first:
             for observation in observations:

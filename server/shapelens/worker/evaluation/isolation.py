@@ -36,8 +36,6 @@ class ProcessSettings:
         self._held = [(owner, names, tuple(names), tuple(names.values())) for owner, names in ((each, vars(each)) for each in OWNERS)]
         self._in_sys = {name: getattr(sys, name) for name in IN_SYS if hasattr(sys, name)}
         self._lists = [(getattr(sys, name), list(getattr(sys, name))) for name in LISTS_IN_SYS]
-        self._modules = len(sys.modules)
-        self._torch = sys.modules.get("torch")
         self._of_torch = _torch_settings()
         self._hooks = [dict(hooks) for hooks in HOOKS_OF_MODULES]
         self._filters = list(warnings.filters)
@@ -45,8 +43,8 @@ class ProcessSettings:
         self._environment = dict(ENVIRONMENT._data)
         self._folder = _folder()
 
-    def restore(self, modules: Mapping[str, Any]) -> None:
-        """Make the process as it was. modules: those that were loaded, which are added where they are missing."""
+    def restore(self) -> None:
+        """Make the process as it was. Modules that are missing are added."""
         if sys.gettrace() is not None or sys.getprofile() is not None:
             sys.settrace(None)
             sys.setprofile(None)
@@ -59,8 +57,9 @@ class ProcessSettings:
         for current, before in self._lists:
             if current != before:
                 current[:] = before
-        if len(sys.modules) < self._modules or sys.modules.get("torch") is not self._torch:
-            sys.modules.update(modules)
+        executing.restore_modules()
+        if sys.modules.get("torch") is not torch:
+            sys.modules["torch"] = torch
         if sys.getrecursionlimit() != self._recursion:
             sys.setrecursionlimit(self._recursion)
         if _torch_settings() != self._of_torch:
@@ -134,11 +133,10 @@ def _folder() -> str:
 
 def isolated(evaluate: Callable[[], Any]) -> None:
     """What is evaluated changes nothing for what is evaluated later, unless statements of a file were executed for it: those change it."""
-    if len(executing.modules) < len(sys.modules):
-        executing.modules = dict(sys.modules)
+    executing.note_modules()
     before, executed = ProcessSettings(), executing.count
     try:
         evaluate()
     finally:
         if executing.count == executed:
-            before.restore(executing.modules)
+            before.restore()

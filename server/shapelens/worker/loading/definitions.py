@@ -173,10 +173,10 @@ class Definitions:
         longest = half_of_what_is_left(self._longest_definition if is_definition else self._longest)
         if load_progress.shared.progress is not None:
             load_progress.shared.progress.begin(executing.depth, self._file, node.lineno, node.end_lineno or node.lineno, _imports(node))
+        if not executing.depth:
+            executing.note_modules()
         executing.depth += 1
         executing.count += 1
-        if len(executing.modules) < len(sys.modules):
-            executing.modules = dict(sys.modules)
         self._running.append(node)
         try:
             limit = within(longest) if not is_definition or _computes(node) else contextlib.nullcontext()
@@ -206,8 +206,8 @@ class Definitions:
         finally:
             executing.depth -= 1
             self._running.pop()
-            if len(sys.modules) < len(executing.modules):
-                sys.modules.update(executing.modules)  # What is missing was taken away by `sys.modules.clear()`, say.
+            if not executing.depth:
+                executing.restore_modules()
             if not self._running:
                 self._held.update((name, self._names.pop(name)) for name in self._early if name in self._names)
                 self._early.clear()

@@ -87,7 +87,7 @@ class Abandoned(Exception):
 
 def diagnose_early(runner: ExampleRunner, rehearsed: RehearsedExamples) -> bool:
     """Send what is wrong, if that can be told by taking over from what was rehearsed; whether the run may go on with what is loaded."""
-    requests, evaluation, workspace = runner.run.examples, runner.evaluation, runner.workspace
+    requests, evaluation, context = runner.run.examples, runner.evaluation, runner.context
     found = [rehearsed.memo_of(request) for request in requests]
     memos = [memo for memo in found if memo is not None]
     seconds = sum(memo.seconds for memo in memos)
@@ -96,8 +96,8 @@ def diagnose_early(runner: ExampleRunner, rehearsed: RehearsedExamples) -> bool:
     replaced = rehearsed.replaced()
     if replaced is None or sum(memo.seconds_without(replaced) for memo in memos) < max(WORTH_SECONDS, WORTH_SHARE * seconds):
         return True
-    whole = workspace.trace
-    workspace.trace = replace(whole, examples=[], mismatches=list(whole.mismatches), notes=list(whole.notes))
+    whole = context.trace
+    context.trace = replace(whole, examples=[], mismatches=list(whole.mismatches), notes=list(whole.notes))
     evaluated: List[Tuple[int, Calls]] = []
     first = 0
     try:
@@ -119,7 +119,7 @@ def diagnose_early(runner: ExampleRunner, rehearsed: RehearsedExamples) -> bool:
     except Abandoned:
         pass
     finally:
-        workspace.trace = whole
+        context.trace = whole
         evaluation.watch_anew()
     return rehearsed.is_undisturbed()
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, FrozenSet, Hashable, List, Mapping, NamedTuple, Op
 
 import torch
 
-from ...protocol import Span
+from ...protocol import FileSpan
 from ..meta import op_cache
 from ..trace.autocast import autocast_is_on
 from ..trace.module_memory import parts_of
@@ -65,7 +65,7 @@ class Memo(NamedTuple):
     called: Mapping[int, Mapping[Hashable, KnownCall]]  # by id of the module, then by what it was given
     states: States
     modules: Sequence[Any]  # all of the example, by layer index
-    spans: Sequence[Optional[Span]]  # where these were constructed
+    spans: Sequence[Optional[FileSpan]]  # where these were constructed
     seen: Mapping[int, Seen]  # what their calls gave, by layer index
     spent: Sequence[Tuple[float, Set[int]]]  # seconds of each construction and call, without those in it, and what ran for it
 

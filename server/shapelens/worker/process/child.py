@@ -152,13 +152,13 @@ def rehearse(run: Run, project: LoadedProject, jobs: int) -> bool:
             raise Interrupted()  # The job has come.
 
     def write(message: Any) -> None:
-        project.workspace.progress.look()
+        project.context.progress.look()
         encode(message)  # What is written for the first time takes longer too.
 
     interrupted = True
     try:
         look()
-        project.workspace.progress.watch, project.is_rehearsal = look, True
+        project.context.progress.watch, project.is_rehearsal = look, True
         with _limits(run):
             execute(replace(run, named=False), write, project)  # What names need is known from the run itself.
         interrupted = False
@@ -167,7 +167,7 @@ def rehearse(run: Run, project: LoadedProject, jobs: int) -> bool:
     except Unsuitable:
         return False  # What is there is half of it.
     finally:
-        project.workspace.progress.watch = None
+        project.context.progress.watch = None
         project.end_rehearsal(interrupted=interrupted)
     try:
         return not project.foreign_changes.are_made_since(before, None if interrupted else look)

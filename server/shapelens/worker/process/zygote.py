@@ -54,7 +54,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
         shared.progress = LoadProgress(progress)
         os.close(progress)
         project = LoadedProject(run)
-        with project.workspace.environment():
+        with project.context.environment():
             project.load()
             shared.progress.end()
             shared.progress = None

@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ...profiles import Step
-from ...protocol import Span
+from ...protocol import FileSpan
 from ..calls.module_calls import Calls
 from ..meta.mode import ASKS, DESCRIBES
 from ..torch_calls import is_in_place
@@ -157,7 +157,7 @@ class StepRecorder(TorchFunctionMode):
                 if source >= 0 and source not in sources:
                     sources.append(source)
         parent = self.running[-1] if self.running else None
-        span: Optional[Span] = self.frames.innermost() if self.places and kind != "input" else None
+        span: Optional[FileSpan] = self.frames.innermost() if self.places and kind != "input" else None
         self.steps.append(Step(kind, name, None, parent, number + 1, span, value_of(None), sources))
         self.keys.append(None)
         self.called.append(module)

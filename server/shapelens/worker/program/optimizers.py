@@ -7,7 +7,7 @@ from typing import Any, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 import torch
 
-from ...protocol import Mismatch, Remark, Span
+from ...protocol import FileSpan, Mismatch, Remark
 from ..calls.module_calls import Calls
 from ..sandbox.exceptions import message_of
 from ..trace.frames import Frames
@@ -19,7 +19,7 @@ class _Made(NamedTuple):
     """An optimizer, by what it was given, and the expression that made it."""
 
     parameters: List[Any]
-    span: Span
+    span: FileSpan
 
 
 class Optimizers:
@@ -28,7 +28,7 @@ class Optimizers:
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._made: List[_Made] = []
-        self._refused: List[Tuple[BaseException, List[Span]]] = []
+        self._refused: List[Tuple[BaseException, List[FileSpan]]] = []
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from ...protocol import Mismatch, Note, Run
-from ..evaluation.workspace import Workspace, missing_message
+from ..evaluation.run_context import RunContext, missing_message
 from ..loading.compile_cache import compile_all
 from ..loading.definitions import KEPT
 from ..loading.hot_patch import LoadedDocument, Patch
@@ -51,9 +51,9 @@ class LoadedProject:
     """The modules that a run loaded, in an environment that holds on, and what they were loaded from. To be made before they are loaded."""
 
     def __init__(self, run: Run) -> None:
-        self.workspace = Workspace(run)
-        self.modules = ModuleGraph(self.workspace.finder)
-        self.files = LoadedFiles(self.workspace.finder)
+        self.context = RunContext(run)
+        self.modules = ModuleGraph(self.context.finder)
+        self.files = LoadedFiles(self.context.finder)
         self.foreign_changes: ForeignChanges  # since `load`
         self._path = list(sys.path)
         self._dtype = torch.get_default_dtype()
@@ -73,15 +73,15 @@ class LoadedProject:
 
     def load(self) -> None:
         """Load the document and all that it imports. Raises what loading a document raises."""
-        workspace, run = self.workspace, self.workspace.run
+        context, run = self.context, self.context.run
         self.foreign_changes = ForeignChanges(self.modules, self.files)
-        self._names = workspace.load()
-        workspace.finder.states[run.file] = run.text
+        self._names = context.load()
+        context.finder.states[run.file] = run.text
         self.modules.note_loaded()
-        self._most_sites = 2 * len(workspace.recorder.sites) + MOST_NEW_SITES
-        self._notes = [(note, _line(workspace, note)) for note in workspace.trace.notes]
-        self._mismatches = workspace.trace.mismatches
-        levels = relative_levels(workspace.finder.trees[run.file])
+        self._most_sites = 2 * len(context.recorder.sites) + MOST_NEW_SITES
+        self._notes = [(note, _line(context, note)) for note in context.trace.notes]
+        self._mismatches = context.trace.mismatches
+        levels = relative_levels(context.finder.trees[run.file])
         self._package = package_of(run.file, levels)[1].partition(".")[0]
         self.files.note_folders(run, levels)
         self._note_patchable(run)
@@ -91,7 +91,7 @@ class LoadedProject:
 
         Returns whether that may go on: what is no longer used is not given back.
         """
-        finder, recorder = self.workspace.finder, self.workspace.recorder
+        finder, recorder = self.context.finder, self.context.recorder
         try:
             tree = finder.parse_document(run.file, run.text)
             finder.document = run.file
@@ -114,17 +114,17 @@ class LoadedProject:
         if plan.action is Action.PATCH:
             names = self._apply_patch(run, compared.tree, plan.patch or [])
             if rehearsed is not None and self._patchable is not None and compared.has_as_many_lines:
-                self.rehearsed_examples = rehearsed.for_patched(self._patchable, self.workspace.recorder)
+                self.rehearsed_examples = rehearsed.for_patched(self._patchable, self.context.recorder)
             return names
         return self._load_anew(run, compared.tree, plan)
 
     # --- nothing but the run is another one ---
 
     def _use_as_loaded(self, run: Run, names: Optional[Dict[str, Any]]) -> Dict[str, Any]:
-        workspace = self.workspace
-        workspace.run = run
-        workspace.trace.notes += [note for note, _ in self._notes]
-        workspace.trace.mismatches += self._mismatches
+        context = self.context
+        context.run = run
+        context.trace.notes += [note for note, _ in self._notes]
+        context.trace.mismatches += self._mismatches
         if self.is_rehearsal and self._patchable is not None:
             self._patchable.note_state()
         return names or {}
@@ -133,21 +133,21 @@ class LoadedProject:
 
     def _note_patchable(self, run: Run) -> None:
         """The document has been loaded, and nothing was run since."""
-        workspace, last = self.workspace, self.workspace.finder.last
+        context, last = self.context, self.context.finder.last
         modules = [sys.modules[name] for name in self.modules.of_document(run.file)]
-        places = [found.span for found in workspace.trace.mismatches] + [span for _, span in workspace.evaluation.calls.defined]
+        places = [found.span for found in context.trace.mismatches] + [span for _, span in context.evaluation.calls.defined]
         own = [span.file for span in places if span is not None] + [entry[0] for entry in absences.said]
         self._patchable = None
         if last is not None and len(modules) == 1 and run.file not in own:
-            notes = [(note, _line(workspace, note)) for note in workspace.trace.notes]
-            self._patchable = LoadedDocument(run.file, modules[0], last.body, workspace.recorder.always_reached(run.file), notes)
+            notes = [(note, _line(context, note)) for note in context.trace.notes]
+            self._patchable = LoadedDocument(run.file, modules[0], last.body, context.recorder.always_reached(run.file), notes)
             self._set_by_document = _SetByDocument(list(absences.said), list(sys.path), torch.get_default_dtype())
             if self.is_rehearsal:
                 self._patchable.note_state()
 
     def patch_for(self, run: Run, tree: ast.Module) -> Optional[Patch]:
         """Which functions of the document need which code for a run; None where that is not all that its text needs. Rewrites the tree."""
-        finder, document = self.workspace.finder, self._patchable
+        finder, document = self.context.finder, self._patchable
         if document is None or not document.is_of(run.file):
             return None
         finder.document = run.file  # It may have been another one since.
@@ -159,7 +159,7 @@ class LoadedProject:
             return None
 
     def _apply_patch(self, run: Run, tree: ast.Module, patch: Patch) -> Dict[str, Any]:
-        finder, document = self.workspace.finder, self._patchable
+        finder, document = self.context.finder, self._patchable
         assert document is not None
         self._watch(run, NO_NAMES, document.notes)
         absences.said[:], sys.path[:], dtype = self._set_by_document
@@ -178,13 +178,13 @@ class LoadedProject:
         self.is_rehearsal, document = False, self._patchable
         if document is not None and self._names is None:
             # Statements may have run as a name was asked for.
-            document.fix(self.workspace.recorder.always_reached(self.workspace.run.file))
+            document.fix(self.context.recorder.always_reached(self.context.run.file))
             self._patchable = document if document.is_as_it_was(at_once=interrupted) else None
 
     # --- modules are loaded anew ---
 
     def _load_anew(self, run: Run, tree: ast.Module, plan: ReloadPlan) -> Dict[str, Any]:
-        workspace, finder = self.workspace, self.workspace.finder
+        context, finder = self.context, self.context.finder
         self.is_half_loaded, self._patchable, self.is_outdated = True, None, not plan.is_of_document_alone
         missed = self._forget_missing(tree)
         self._watch(run, plan.changed | {run.file}, [(note, text) for note, text in self._notes if note.message not in missed])
@@ -202,9 +202,9 @@ class LoadedProject:
         for document in documents:
             replace_definitions(document, module, [sys.modules[name] for name in users if name in sys.modules])
         replace_imported_values(documents, module, {name: self.modules.imports[name] for name in users})
-        if not _messages(workspace.trace.mismatches) <= _messages(self._mismatches):
+        if not _messages(context.trace.mismatches) <= _messages(self._mismatches):
             raise Unsuitable("a definition fails that did not fail the first time")
-        workspace.evaluation.calls.definitions_ended()
+        context.evaluation.calls.definitions_ended()
         finder.loaded += [file for file in self._former_documents(run, tree, module) if file not in finder.loaded]
         finder.states[run.file] = run.text
         self.modules.note_loaded()
@@ -231,15 +231,15 @@ class LoadedProject:
 
     def _watch(self, run: Run, anew: FrozenSet[str], notes: List[NoteOfLine]) -> None:
         """Make everything that watches ready for another run, which loads some files anew. notes: those that hold for it as well."""
-        workspace, finder = self.workspace, self.workspace.finder
-        workspace.run = run
-        workspace.trace.mismatches += [found for found in self._mismatches if found.span is None or found.span.file not in anew]
-        workspace.recorder.forget_files(anew)
-        calls = workspace.evaluation.calls
+        context, finder = self.context, self.context.finder
+        context.run = run
+        context.trace.mismatches += [found for found in self._mismatches if found.span is None or found.span.file not in anew]
+        context.recorder.forget_files(anew)
+        calls = context.evaluation.calls
         calls.defined = [(module, span) for module, span in calls.defined if span is None or span.file not in anew]
         calls.start_example(0)
-        workspace.frames.adopt(run.file, run.root)
-        workspace.missing.forget()
+        context.frames.adopt(run.file, run.root)
+        context.missing.forget()
         before = finder.states.get(run.file)
         finder.adopt(run.file, {**run.overlays, run.file: run.text}, run.observe, anew)
         absences.said[:] = [entry for entry in absences.said if entry[0] not in anew]
@@ -256,8 +256,8 @@ class LoadedProject:
                 if not places:
                     continue
                 finder.show(run.file)
-                span = workspace.frames.line(run.file, places[0])
-            workspace.trace.notes.append(Note(note.code, note.message, span))
+                span = context.frames.line(run.file, places[0])
+            context.trace.notes.append(Note(note.code, note.message, span))
 
     def may_miss_another_package(self, run: Run, levels: int) -> bool:
         """Whether loading told of missing packages that another document may not ask for.
@@ -279,11 +279,11 @@ class _NextRun:
         self.names = names
         self._project = project
         self._run = run
-        self._text = project.workspace.finder.states.get(run.file)  # that the document was loaded with
+        self._text = project.context.finder.states.get(run.file)  # that the document was loaded with
 
     @property
     def is_of_another_root(self) -> bool:
-        return self._run.root != self._project.workspace.run.root
+        return self._run.root != self._project.context.run.root
 
     @property
     def is_half_loaded(self) -> bool:
@@ -291,14 +291,14 @@ class _NextRun:
 
     @property
     def is_the_loaded_run(self) -> bool:
-        run, loaded = self._run, self._project.workspace.run
+        run, loaded = self._run, self._project.context.run
         same = (run.file, run.text, run.overlays, run.observe) == (loaded.file, loaded.text, loaded.overlays, loaded.observe)
         return self.names is not None and same and not self._project.files.have_changed(run)
 
     @cached_property
     def tree(self) -> ast.Module:
         """The syntax tree of the document. Raises SyntaxError."""
-        return self._project.workspace.finder.parse_document(self._run.file, self._run.text)
+        return self._project.context.finder.parse_document(self._run.file, self._run.text)
 
     @cached_property
     def _levels(self) -> int:
@@ -363,9 +363,9 @@ def _messages(mismatches: List[Mismatch]) -> Set[str]:
     return {found.message for found in mismatches}
 
 
-def _line(workspace: Workspace, note: Note) -> str:
+def _line(context: RunContext, note: Note) -> str:
     """The text of the line that a note is about."""
-    if note.span is None or note.span.file != workspace.run.file:
+    if note.span is None or note.span.file != context.run.file:
         return ""
-    lines = workspace.run.text.splitlines()
+    lines = context.run.text.splitlines()
     return lines[note.span.line - 1].strip() if note.span.line <= len(lines) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import List, NamedTuple, Optional, Union
 
-from ...protocol import Alternative, Span
+from ...protocol import Alternative, FileSpan
 
 
 @dataclass
@@ -16,7 +16,7 @@ class FoundExample:
     expression: str
     evidence: str
     where: str = ""
-    call: Optional[Span] = None  # the call in the project that says all of it
+    call: Optional[FileSpan] = None  # the call in the project that says all of it
     doubtful: bool = False  # nothing was found that runs to its end: this one came furthest
     exhausted: bool = False  # whether all other choices that there are were tried
     untried: bool = False  # it ran to its end in an earlier version of the text, and not yet in this one

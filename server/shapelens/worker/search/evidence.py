@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, Optional, Tuple, Union
 
-from ...protocol import Span
+from ...protocol import FileSpan
 
 _PLACE = re.compile("⟨([^⟩]*)⟩")
 
@@ -35,7 +35,7 @@ class Candidate:
     evidence: str  # "annotation" | "usage" | "factory" | "inferred"
     where: str  # said to the user after "from": "line 88", "train.py:40", "test()", "resnet18()"; "" for what is inferred
     sizes: Dict[str, int] = field(default_factory=dict, hash=False)  # the guessed ones
-    call: Optional[Span] = None  # the call in the project that says all that is known here: nothing of it was guessed
+    call: Optional[FileSpan] = None  # the call in the project that says all that is known here: nothing of it was guessed
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Map
 
 import torch
 
-from ...protocol import Alternative, Known, Search, Span
+from ...protocol import Alternative, FileSpan, Known, Search
 from ..sandbox.limits import TooLong
 from ..sandbox.originals import time
 from .adjusting.adjustments import adjusted
@@ -59,7 +59,7 @@ class WayToBuild(NamedTuple):
 
     plan: BuildPlan
     arguments: Optional[str]
-    call: Optional[Span] = None  # the call in the project that says both
+    call: Optional[FileSpan] = None  # the call in the project that says both
 
 
 Searching = Generator[Event, None, FoundExample]  # a part of the search: its events, and the example that it ends with

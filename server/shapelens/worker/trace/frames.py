@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-from ...protocol import Span
+from ...protocol import FileSpan
 from ..locations import TORCH, WORKER
 from .module_names import package_of
 from .recorder import Recorder
@@ -68,7 +68,7 @@ class Frames:
             frame = frame.f_back
         return frame is not None and frame.f_code.co_filename == EXAMPLE_FILE
 
-    def constructor(self, module: Any) -> Optional[Span]:
+    def constructor(self, module: Any) -> Optional[FileSpan]:
         """Where a module under construction is constructed, if that is user code that was not rewritten; None otherwise."""
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None:
@@ -82,9 +82,9 @@ class Frames:
             return None
         return self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=False)
 
-    def trail(self) -> List[Span]:
+    def trail(self) -> List[FileSpan]:
         """The user frames that are running, outermost first."""
-        spans: List[Span] = []
+        spans: List[FileSpan] = []
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None:
             if self.is_user_file(frame.f_code.co_filename):
@@ -92,7 +92,7 @@ class Frames:
             frame = frame.f_back
         return spans[::-1]
 
-    def innermost(self) -> Optional[Span]:
+    def innermost(self) -> Optional[FileSpan]:
         """The user frame that is running, the last of the trail."""
         known = self._known
         frame: Optional[FrameType] = sys._getframe(1)
@@ -104,7 +104,7 @@ class Frames:
             frame = frame.f_back
         return None
 
-    def trail_of(self, traceback: Optional[TracebackType]) -> List[Span]:
+    def trail_of(self, traceback: Optional[TracebackType]) -> List[FileSpan]:
         """The user frames that an exception passed, outermost first; module level included."""
         entries = []
         while traceback is not None:
@@ -120,24 +120,24 @@ class Frames:
     def _rewritten(self, file: str) -> bool:
         return file in self.recorder.rewritten
 
-    def _span(self, code: CodeType, instruction: int, line: int, innermost: bool) -> Span:
+    def _span(self, code: CodeType, instruction: int, line: int, innermost: bool) -> FileSpan:
         if hasattr(code, "co_positions"):  # Python 3.11
             places = self._places.get(code)
             if places is None:  # Walked through once: a long function is asked for each of its calls.
                 places = self._places[code] = list(code.co_positions())
             start, end, column, end_column = places[instruction // 2] if instruction // 2 < len(places) else (None,) * 4
             if start is not None and end is not None and column is not None and end_column is not None:
-                return Span(code.co_filename, start, column, end, end_column)
+                return FileSpan(code.co_filename, start, column, end, end_column)
         if innermost and self._rewritten(code.co_filename):
             place = self._next_operation(code.co_filename, line)
             if place is not None:
-                return Span(code.co_filename, *place)
+                return FileSpan(code.co_filename, *place)
         return self.line(code.co_filename, line)
 
-    def line(self, file: str, number: int) -> Span:
+    def line(self, file: str, number: int) -> FileSpan:
         """A whole line, without its indentation."""
         text = linecache.getline(file, number).rstrip("\r\n")
-        return Span(file, number, len(text) - len(text.lstrip()), number, len(text.rstrip().encode()))
+        return FileSpan(file, number, len(text) - len(text.lstrip()), number, len(text.rstrip().encode()))
 
     def _next_operation(self, file: str, line: int) -> Optional[Tuple[int, int, int, int]]:
         """Before Python 3.11: the operation of the line that was next to report itself; sites are numbered in the order of evaluation."""

@@ -7,7 +7,7 @@ from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Set
 
 import torch
 
-from ...protocol import Observation, Span, Value
+from ...protocol import FileSpan, Observation, Value
 from ..rewrite.site_table import SiteTable
 from ..rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, UNKNOWN_AT, UNWATCHED, VALUE, Site
 from ..unknown.stand_ins import is_absent
@@ -222,17 +222,17 @@ class Recorder:
 
         return sorted(numbers, key=order)
 
-    def span_of(self, number: int) -> Span:
+    def span_of(self, number: int) -> FileSpan:
         """Where a site is."""
-        return Span(self.file_of(number), *self.sites[number].place)
+        return FileSpan(self.file_of(number), *self.sites[number].place)
 
-    def unknown_observations(self, example: int, known: Container[Span]) -> List[Observation]:
+    def unknown_observations(self, example: int, known: Container[FileSpan]) -> List[Observation]:
         """What nothing is known of, but that it is a tensor or holds tensors, where it does not stand in `known` places."""
         out = []
         for number in self._in_order(self.unknown):
             site, file, span = self.sites[number], self.file_of(number), self.span_of(number)
             if span not in known:
-                statement = None if site.statement is None else Span(file, *site.statement)
+                statement = None if site.statement is None else FileSpan(file, *site.statement)
                 out.append(Observation(span, site.kind, site.name, site.function, example, [Value("unknown")], 1, statement))
         return out
 
@@ -251,6 +251,8 @@ class Recorder:
             if file not in files:
                 continue
             values = [value_of(key, named, site.size) for key, named in name(number, seen)]
-            statement = None if site.statement is None else Span(file, *site.statement)
-            out.append(Observation(Span(file, *site.place), site.kind, site.name, site.function, example, values, seen.total, statement))
+            statement = None if site.statement is None else FileSpan(file, *site.statement)
+            out.append(
+                Observation(FileSpan(file, *site.place), site.kind, site.name, site.function, example, values, seen.total, statement)
+            )
         return out

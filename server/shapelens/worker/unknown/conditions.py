@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 import torch
 
-from ...protocol import Mismatch, Note, Span
+from ...protocol import FileSpan, Mismatch, Note
 from ..locations import TORCH, WORKER
 from ..sandbox.exceptions import traceback_of
 from . import unknown_sizes
@@ -60,7 +60,7 @@ class Branches:
         found = [place for place in self.asked if is_user_file(place[0])]
         return found if 1 < len(found) <= MOST_PATHS else []
 
-    def notes(self, is_user_file: Callable[[str], bool], line: Callable[[str, int], Span]) -> List[Note]:
+    def notes(self, is_user_file: Callable[[str], bool], line: Callable[[str, int], FileSpan]) -> List[Note]:
         """What the conditions in user code were taken to be. `line(file, number)` is the span of a line."""
         found = [(place, count) for place, count in self.asked.items() if is_user_file(place[0])]
         return [
@@ -82,10 +82,10 @@ def gave_up(error: Optional[BaseException], mismatches: List[Mismatch], is_user_
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     file = traceback.tb_frame.f_code.co_filename if traceback is not None else ""
-    return traceback is not None and is_user_file(file) and _raises(Span(file, traceback.tb_lineno, 0, 0, 0))
+    return traceback is not None and is_user_file(file) and _raises(FileSpan(file, traceback.tb_lineno, 0, 0, 0))
 
 
-def _raises(span: Span) -> bool:
+def _raises(span: FileSpan) -> bool:
     return linecache.getline(span.file, span.line).lstrip().startswith("raise")
 
 

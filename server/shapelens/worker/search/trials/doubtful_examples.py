@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
-from ....protocol import Mismatch, Span
+from ....protocol import FileSpan, Mismatch
 from ...sandbox.exceptions import traceback_of
 from ..evidence import with_sizes
 from .demands import demands
@@ -43,7 +43,7 @@ def cannot_be_built(trial: Trial) -> bool:
     return is_mismatch(trial) or (is_of_torch and traceback.tb_frame.f_code.co_name == "__init__")
 
 
-def places_of(runner: TrialRunner, trial: Trial) -> List[Span]:
+def places_of(runner: TrialRunner, trial: Trial) -> List[FileSpan]:
     """Where the last attempt failed: the expression, and the places where the layer and the module were made that this happened in."""
     found, made = trial.found, runner.evaluation.calls.spans
     if found is None or found.span is None:
@@ -52,7 +52,7 @@ def places_of(runner: TrialRunner, trial: Trial) -> List[Span]:
     return [found.span] + [place for place in (made[index] for index in running) if place is not None]
 
 
-def avoids_failure(runner: TrialRunner, expression: str, places: Sequence[Span]) -> bool:
+def avoids_failure(runner: TrialRunner, expression: str, places: Sequence[FileSpan]) -> bool:
     """Whether an example that runs does what another one failed at. One that takes another way says nothing of what failed."""
     if runner.is_over or attempt(runner, expression).error is not None or runner.seen is None:
         return True  # It ran before, so that this is no ground to think otherwise.

@@ -7,7 +7,7 @@ import builtins
 import os
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from ....protocol import Span
+from ....protocol import FileSpan
 from ..evidence import Candidate
 from .scripts.module_names import ModuleNames, dotted, free_names
 from .scripts.scope import CallArguments
@@ -65,7 +65,7 @@ class _Writer:
             constructor += ".eval()"  # A batch norm does not train on a batch of one.
         is_whole = use.is_sure and constructor and (arguments is not None or use.given is None)
         end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        call = Span(self.path, node.lineno, node.col_offset, *end) if is_whole else None
+        call = FileSpan(self.path, node.lineno, node.col_offset, *end) if is_whole else None
         return Candidate(use.target, constructor, arguments, "usage", where, call=call)
 
     def expression(self, node: Optional[ast.expr]) -> str:
@@ -114,7 +114,7 @@ def _of_functions(script: Script, writer: _Writer) -> List[Candidate]:
         texts = [written] + texts if written is not None else texts
     constructors = _constructors(script, writer)
     node = functions["get_inputs"]
-    call = Span("", node.lineno, node.col_offset, node.lineno, node.col_offset + len("def get_inputs"))
+    call = FileSpan("", node.lineno, node.col_offset, node.lineno, node.col_offset + len("def get_inputs"))
     found = []
     for target in targets:
         if target in script.classes:

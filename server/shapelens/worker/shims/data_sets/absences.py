@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import Callable, Dict, List, Optional, Tuple
 
-from ....protocol import Note, Span
+from ....protocol import FileSpan, Note
 
 Absence = Tuple[str, int, str, str]  # the user's file and line that asked, what to say of it, the code of the note
 
@@ -40,7 +40,7 @@ def say(message: str, code: str = "missing-file") -> None:
             said.append(absence)
 
 
-def notes(line: Callable[[str, int], Span]) -> List[Note]:
+def notes(line: Callable[[str, int], FileSpan]) -> List[Note]:
     """What to say, once a file. `line(file, number)` is the span of a line."""
     found: Dict[str, Note] = {}
     for file, number, message, code in said:

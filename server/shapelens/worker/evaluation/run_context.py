@@ -12,7 +12,7 @@ import sys
 from types import FrameType
 from typing import Any, Dict, Iterator, List
 
-from ...protocol import Mismatch, Note, Run, Span, Trace
+from ...protocol import FileSpan, Mismatch, Note, Run, Trace
 from ..calls.mismatches import OF_THE_WORLD, is_set_elsewhere, may_follow, one_line
 from ..calls.module_calls import watching
 from ..loading.compile_cache import PREPARED
@@ -26,6 +26,7 @@ from ..sandbox.limits import TooLong
 from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
 from ..shims.replacements import harmless
+from ..trace.definition_time import executing
 from ..trace.frames import Frames
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder
@@ -34,13 +35,14 @@ from ..unknown.world_errors import world_cause
 from .evaluation import Evaluation
 
 
-class Workspace:
+class RunContext:
     """What a run loads into and is watched by. `trace` is that of the run under way."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.trace = Trace(run.file)
         PREPARED.forget_run()
+        executing.forget_modules()
         self.recorder = Recorder(PREPARED.table, lambda module, site: self.evaluation.calls.reported(module, site))
         self.meta = MetaMode()
         self.frames = Frames(run.file, run.root, self.recorder)
@@ -99,7 +101,7 @@ class Workspace:
             self.trace.notes.append(Note("missing-import", message, self.frames.line(frames[0].f_code.co_filename, frames[0].f_lineno)))
 
     def _definition_failed(self, file: str, node: ast.stmt, error: BaseException) -> None:
-        span = Span(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+        span = FileSpan(file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
         if file != self.run.file and self.missing.is_guarded():
             raise error  # Whoever imports this file is prepared for that.
         if isinstance(error, TooLong):
