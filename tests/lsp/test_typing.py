@@ -89,6 +89,15 @@ async def test_hints_and_findings_stay_while_the_text_does_not_parse(editor: Edi
     assert await editor.hints(uri) == before
 
 
+async def test_a_file_that_does_not_parse_when_it_is_opened_says_where(editor: Editor, recipe: str) -> None:
+    uri = editor.open("typing/unparsable.py", recipe.replace("x = self.fc3(x)", "x = self.fc3(x"))
+    (finding,) = await editor.diagnostics(uri)
+    assert (finding.code, finding.range.start.line) == ("syntax", recipe[: recipe.index("x = self.fc3(x)")].count("\n"))
+    editor.replace(uri, "x = self.fc3(x", "x = self.fc3(x)")
+    assert "→ [B, 10]" in (await editor.hints_when(uri)).values()
+    assert await editor.diagnostics(uri) == []
+
+
 async def test_of_thirty_fast_edits_the_last_one_counts(editor: Editor, recipe: str) -> None:
     uri = editor.open("typing/fast.py", recipe)
     assert await editor.diagnostics(uri) == []

@@ -115,6 +115,9 @@ class Pipeline:
     async def _run_all(self, document: Document, chosen: Chosen) -> None:
         """Run a document's own examples, and search for those that it lacks; before or after that, the files that import it."""
         analysis, lacking, given = chosen.analysis, chosen.lacking, bool(chosen.analysis.examples)
+        if analysis.module.errors:
+            self.presenter.show(document, self.presenter.with_importers(document, analysis))
+            return
         if not given:
             if lacking and await self.importers.of(document):
                 await self._run_open_importers(document)

@@ -73,7 +73,9 @@ class Presenter:
 
     def _findings(self, document: Document, analysis: Analysis) -> list[Finding]:
         choice = choose(analysis.module, document.path, analysis.settings)
-        found = [*document.failure, *example_problems(document.path, choice)]
+        # Of a text that is being typed what was seen before stays; of one that never was parsable this is all there is to say.
+        problems = [Finding("syntax", "error", each.message, each.span, document.path) for each in analysis.module.errors]
+        found = [*document.failure, *problems, *example_problems(document.path, choice)]
         if analysis.trace is not None:
             found += findings(analysis.module, analysis.trace, analysis.settings, self._parsed_files)
         return found
