@@ -19,10 +19,5 @@ def edited(*options: str) -> str:
 
 @pytest.mark.timeout(300)
 def test_a_part_of_them() -> None:
+    # All 5000 of them take an hour: `python notebook_edits.py`.
     assert edited("--edits", "80", "--only", "1", "4") == "80 edits, 0 differences"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_all_of_them() -> None:
-    assert edited() == "5000 edits, 0 differences"
