@@ -13,7 +13,7 @@ DRIVER = Path(__file__).with_name("notebook_edits.py")
 
 def edited(*options: str) -> str:
     """The last line of what the driver prints; all of it where something differs."""
-    answer = subprocess.run([sys.executable, str(DRIVER), *options], capture_output=True, text=True, timeout=3600, check=False)
+    answer = subprocess.run([sys.executable, str(DRIVER), *options], capture_output=True, text=True, timeout=280, check=False)
     return answer.stdout.splitlines()[-1] if answer.returncode == 0 else answer.stdout + answer.stderr
 
 
