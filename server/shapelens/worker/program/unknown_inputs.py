@@ -10,7 +10,7 @@ import builtins
 import contextlib
 import inspect
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
@@ -26,7 +26,7 @@ from ..search.text.annotations import input_shapes
 from ..search.trials.trial import TrialRunner
 from ..trace.value_summary import LAYER
 from ..unknown import unknown_sizes
-from ..unknown.stand_ins import is_absent
+from ..unknown.stand_ins import absent, is_absent
 from .class_examples import ClassExample, NamesAndMore
 
 MOST_TRIES = 30
@@ -70,7 +70,7 @@ class UnknownInputs:
                 failed = len(calls.mismatches) > before
                 del calls.mismatches[before:]
             if not failed:
-                return (result,)
+                return (_as_called(result, kwargs.keys() - named.keys()),)
         return None
 
     def _evaluated(self, text: str, unknown: List[str]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
@@ -140,6 +140,20 @@ def _input_shapes(module: Any) -> Dict[str, InputShape]:
     except (OSError, TypeError):
         return {}
     return {} if node is None else input_shapes(node, lines, None, None)
+
+
+def _as_called(result: Any, missing: AbstractSet[str]) -> Any:
+    """What a call with more keywords gives than the one that was made: with `labels`, models of transformers put a loss before the rest."""
+    fields = getattr(type(result), "__dataclass_fields__", {})
+    if not missing or isinstance(result, torch.Tensor):
+        return result
+    if isinstance(result, dict) and "loss" in fields:
+        if result.get("loss") is None:
+            is_sure = any("label" in name for name in missing)
+            loss = made([], torch.get_default_dtype(), torch.is_grad_enabled()) if is_sure else absent("the loss", "definition")
+            return type(result)(**{**result, "loss": loss})
+        return result
+    return absent("what this call gives", "definition")
 
 
 def _is_unknown(value: Any) -> bool:
