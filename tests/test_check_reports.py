@@ -236,7 +236,12 @@ def test_what_changes_is_checked_again_until_it_is_interrupted(tmp_path: Path) -
     (tmp_path / "net.py").write_text(WRONG)
     command = [str(SHAPELENS), "check", ".", "--watch", "--interpreter", sys.executable]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=tmp_path, text=True, encoding="utf-8", **pipes) as watching:
+
+    def heed_interrupts() -> None:
+        """What is started in the background inherits that they are ignored."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(command, cwd=tmp_path, text=True, encoding="utf-8", preexec_fn=heed_interrupts, **pipes) as watching:
         printed = watching.stdout
         assert printed is not None
 

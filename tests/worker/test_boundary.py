@@ -106,10 +106,10 @@ def test_threads_and_libraries_go_on(forking: WorkerProcess, tmp_path: Path) -> 
     "path", ["os.path.expanduser('~/.ssh/id_rsa')", "'/proc/%d/environ' % os.getppid()", "'/proc/%d/mem' % os.getppid()"]
 )
 def test_keys_and_other_processes_are_not_read(forking: WorkerProcess, tmp_path: Path, path: str) -> None:
-    text = NET.format(f"open({path}, 'rb')")
-    trace, finished = forking.run(tmp_path / "net.py", text, "Net()(f32[2])")
-    assert finished.outcome == "ok" and trace is not None
-    assert str(trace.examples[0].error).startswith("PermissionError: ShapeLens: keys")
+    # As if there were no such file: a library that looks for its token goes on without one.
+    attempt = f"os.close(os.open({path}, os.O_RDONLY))"
+    line = f"try:\n            {attempt}\n        except FileNotFoundError as error:\n            print(error, flush=True)"
+    assert printed(forking, tmp_path / "net.py", line).startswith("ShapeLens: keys")
 
 
 def test_secrets_are_not_in_the_environment(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def _audit(event: str, args: Tuple[Any, ...]) -> None:
             return
         if not (isinstance(flags, int) and flags & WRITES):
             if _holds_secrets(os.fsdecode(path)):
-                raise PermissionError("ShapeLens: keys and other processes are not read while a model is looked at")
+                raise FileNotFoundError("ShapeLens: keys and other processes are not read while a model is looked at")
             opened.add(os.fsdecode(path))
         elif not _is_scratch(path):
             raise PermissionError("ShapeLens: files are not written while a model is looked at (%s)" % os.fsdecode(path))
