@@ -4,8 +4,9 @@
 
 LISTFILE holds lines `FILE<tab>EXPRESSION`. Each model is built anew in a process of its own, on the CPU with real tensors, and takes a step
 under torch.profiler with memory: forward in training mode, backward from the sum of its results, an AdamW step (state allocated before).
-Printed for each: what is kept after forward and the peak, said and real, in MiB, the difference, parameters and FLOPs against torch's own
-counters (`model.parameters()`, `torch.utils.flop_counter`); at the end how many are within 5 % (kept) and 10 % (peak).
+Printed for each: what is kept after forward and the peak, said and real, in MiB, the difference, with MemTracker's (`torch.distributed`)
+behind it; parameters and FLOPs against torch's own counters (`model.parameters()`, `torch.utils.flop_counter`) and torchinfo's, where the
+interpreter has it; at the end how many are within 5 % (kept) and 10 % (peak).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from shapelens.analysis.structure.training_memory import training_memory
 from shapelens.analysis.structure.tree import tree
@@ -43,6 +45,7 @@ def main() -> None:
 async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
     worker = Worker(python, root="/")
     within = {"kept": 0, "peak": 0, "parameters": 0, "gradients": 0, "state": 0, "flops": 0}
+    others = {"tracked_kept": 0, "tracked_peak": 0, "torchinfo_parameters": 0, "torchinfo_mult_adds": 0}
     count = 0
     for number, (path, expression) in enumerate(pairs):
         real = _real(path, expression, python)
@@ -75,23 +78,35 @@ async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
         for name in within:
             within[name] += abs(off[name]) <= limits.get(name, 0.0)
         exact = [name for name in ("parameters", "gradients", "state", "flops") if off[name]]
+        tracked = {name: (real[f"tracked_{name}"] - real[name]) / max(real[name], 1) for name in limits if f"tracked_{name}" in real}
+        for name, share in tracked.items():
+            others[f"tracked_{name}"] += abs(share) <= limits[name]
+        notes = [f"{name} {mine[name]} != {real[name]}" for name in exact]
+        notes += [str(real[name]) for name in ("tracker_error", "torchinfo_error") if name in real]
+        if "torchinfo_parameters" in real:
+            totals = {"parameters": sum(row.parameters for row in rows), "mult_adds": mine["flops"] // 2}
+            for name, total in totals.items():
+                others[f"torchinfo_{name}"] += total == real[f"torchinfo_{name}"]
+                notes += [f"torchinfo {name} {real['torchinfo_' + name]} != {total}"] if total != real[f"torchinfo_{name}"] else []
         kept = real["activations"]
         mine_kept = found.activations
         print(
             f"{label:<44} kept {mine['kept'] / MIB:9.2f} {real['kept'] / MIB:9.2f} {off['kept']:+7.2%} "
             f"(activations {mine_kept / MIB:8.2f} {kept / MIB:8.2f} {(mine_kept - kept) / max(kept, 1):+7.2%})  "
             f"peak {mine['peak'] / MIB:9.2f} {real['peak'] / MIB:9.2f} {off['peak']:+7.2%}  "
-            f"{'; '.join(f'{name} {mine[name]} != {real[name]}' for name in exact)}",
+            f"MemTracker {' '.join(f'{name} {share:+7.2%}' for name, share in tracked.items())}  {'; '.join(notes)}",
             flush=True,
         )
     print(
         f"{count} compared; kept within 5 %: {within['kept']}, peak within 10 %: {within['peak']}; exact: "
         + ", ".join(f"{name} {within[name]}" for name in ("parameters", "gradients", "state", "flops"))
+        + f"; MemTracker: kept within 5 %: {others['tracked_kept']}, peak within 10 %: {others['tracked_peak']}; equal to torchinfo: "
+        + ", ".join(f"{name} {others['torchinfo_' + name]}" for name in ("parameters", "mult_adds"))
     )
     await worker.stop()
 
 
-def _real(path: str, expression: str, python: str) -> dict[str, int] | str:
+def _real(path: str, expression: str, python: str) -> dict[str, Any] | str:
     try:
         done = subprocess.run([python, str(REAL), path, expression], capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
@@ -99,7 +114,7 @@ def _real(path: str, expression: str, python: str) -> dict[str, int] | str:
     line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT")), None)
     if line is None:
         return (done.stderr.strip().splitlines() or ["nothing"])[-1]
-    result: dict[str, int] = json.loads(line[6:])
+    result: dict[str, Any] = json.loads(line[6:])
     return result
 
 

@@ -1,6 +1,7 @@
 """One training step on the CPU with real tensors, and what it allocates: `training_step.py FILE EXPRESSION` prints it as JSON.
 
 For training_memory.py. The expression is an example, `Net()(f32[B:2, 3])`: its call is taken apart, so that the model is in training mode.
+Beside it what torch's MemTracker sees of another such step, and what torchinfo counts, where it is installed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import re
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.distributed._tools.mem_tracker import MemTracker
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
@@ -85,8 +88,46 @@ def main(path: Path, expression: str) -> None:
         "gradients": _bytes(parameter.grad for parameter in parameters),
         "state": state,
         "flops": counter.get_total_flops(),
+        "parameter_count": sum(parameter.numel() for parameter in model.parameters()),
+        **_tracked(model, lambda: model(*args, **kwargs), optimizer, tree_leaves((args, kwargs))),
+        **_torchinfo(model, args, kwargs),
     }
     print("RESULT" + json.dumps(found))
+
+
+def _tracked(model: Any, forward: Callable[[], Any], optimizer: Any, inputs: list[Any]) -> dict[str, Any]:
+    """What is there after forward, and at most, as MemTracker sees the storages that operations make: not what kernels allocate inside."""
+    optimizer.zero_grad(set_to_none=True)
+    tracker = MemTracker()
+    try:
+        tracker.track_external(model, optimizer, *[leaf for leaf in inputs if isinstance(leaf, torch.Tensor)])
+        with tracker:
+            result = forward()
+            kept = _total(tracker.get_tracker_snapshot("current"))
+            loss = _loss(result)
+            del result
+            loss.backward()
+            optimizer.step()
+        return {"tracked_kept": kept, "tracked_peak": _total(tracker.get_tracker_snapshot("peak"))}
+    except Exception as error:
+        return {"tracker_error": f"{type(error).__name__}: {error}"}
+
+
+def _total(snapshot: dict[Any, dict[str, int]]) -> int:
+    return sum(amounts["Total"] for amounts in snapshot.values())
+
+
+def _torchinfo(model: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Parameters and multiplications with additions as torchinfo counts them: those of layers with parameters alone."""
+    try:
+        import torchinfo
+    except ImportError:
+        return {}
+    try:
+        found = torchinfo.summary(model, input_data=args, verbose=0, device="cpu", mode="train", **kwargs)
+    except Exception as error:
+        return {"torchinfo_error": f"{type(error).__name__}: {error}"}
+    return {"torchinfo_parameters": found.total_params, "torchinfo_mult_adds": found.total_mult_adds}
 
 
 def _attention_on_the_cpu() -> dict[Any, Any]:

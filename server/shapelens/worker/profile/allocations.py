@@ -6,6 +6,7 @@ of itself is not seen, but for convolutions on a CPU. Operations are counted by 
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
@@ -58,12 +59,14 @@ class AllocationRecorder(TorchDispatchMode):
         self.unknown: Set[str] = set()  # operations of other packages, whose FLOPs no rule counts
         self._known: Dict[int, Any] = {}  # storages that live, and those that are counted elsewhere
         self._living: Dict[int, Allocation] = {}  # by storage
+        self._held: List[Any] = []  # storages that live until the step is over
 
     def restart(self) -> None:
         """Forget all that was recorded."""
         self.on, self.time, self.allocations = False, 0, []
         self._known.clear()
         self._living.clear()
+        self._held.clear()
 
     def exclude(self, tensor: Any) -> bool:
         """Have the storage of this tensor counted elsewhere; whether it was not known yet."""
@@ -79,10 +82,12 @@ class AllocationRecorder(TorchDispatchMode):
             if key in storages:
                 made.kind = kind
 
-    def add(self, tensor: Any, kind: str) -> None:
-        """Count the storage of a tensor that is there already."""
+    def add_input(self, tensor: Any) -> None:
+        """Count the storage of a tensor that is there already, and stays: a loop over data holds its batch until the next one."""
         with _plainly():
-            self._add(tensor, kind)
+            self._add(tensor, "input")
+            with contextlib.suppress(RuntimeError, NotImplementedError):  # As for sparse tensors below.
+                self._held.append(tensor.untyped_storage())
 
     def add_flops(self, count: int, backward: bool) -> None:
         """Count operations of the step under way that no rule counts."""

@@ -83,7 +83,7 @@ class _Evaluation:
         self._has_begun = True
         with _plainly():
             for tensor in tensors_in((args, kwargs), MOST_TENSORS):
-                self.allocations.add(tensor, "input")
+                self.allocations.add_input(tensor)
         self._count_more(module)
         self.allocations.on = True
 
