@@ -41,7 +41,8 @@ class WorkerProcess:
         """Begin a run; its id."""
         self.runs += 1
         self.output = ""
-        self.send(Run(self.runs, str(file), text, str(file.parent), [ExampleRequest("", each) for each in examples], **options))
+        options.setdefault("root", str(file.parent))
+        self.send(Run(self.runs, str(file), text, examples=[ExampleRequest("", each) for each in examples], **options))
         return self.runs
 
     def finish(self, run_id: int) -> tuple[Trace | None, Finished]:

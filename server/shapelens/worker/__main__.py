@@ -4,11 +4,14 @@ Nothing of ours is on the user's `sys.path`: the package is made under a private
 builtins of their own, a copy of Python's as they are now: `builtins.len = None` in user code changes nothing of ours.
 """
 
-import builtins
-import importlib.abc
-import importlib.machinery
-import os
 import sys
+
+AT_START = frozenset(sys.modules)  # what Python has loaded before it begins with any script
+
+import builtins  # noqa: E402
+import importlib.abc  # noqa: E402
+import importlib.machinery  # noqa: E402
+import os  # noqa: E402
 
 OWN_BUILTINS = dict(vars(builtins))
 

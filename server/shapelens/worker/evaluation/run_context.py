@@ -19,6 +19,7 @@ from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT
 from ..loading.importer import UserFinder, executed_once, load
 from ..loading.missing_packages import MissingFinder
+from ..loading.shadowed_modules import shadowed_by_files, taken_away
 from ..meta import op_cache
 from ..meta.mode import MetaMode
 from ..sandbox.exceptions import ProcessEnded, traceback_of
@@ -51,6 +52,7 @@ class RunContext:
         texts = {**run.overlays, run.file: run.text}
         self.finder = UserFinder(run.file, texts, run.observe, self.frames.is_user_file, self.recorder, self._definition_failed)
         self.missing = MissingFinder(self._missing)
+        self.shadowed = shadowed_by_files(run.file, run.root)
         op_cache.state.off = False
 
     @contextlib.contextmanager
@@ -67,7 +69,13 @@ class RunContext:
         if os.path.isdir(folder):
             os.chdir(folder)
         try:
-            with executed_once(), harmless(self.meta), self.meta, watching(lambda: self.evaluation.calls, self.progress):
+            with (
+                executed_once(),
+                harmless(self.meta),
+                self.meta,
+                watching(lambda: self.evaluation.calls, self.progress),
+                taken_away(self.shadowed),
+            ):
                 yield
         finally:
             sys.path[:], sys.argv = before[0], before[1]

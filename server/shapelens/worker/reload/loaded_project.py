@@ -19,6 +19,7 @@ from ..loading.definitions import KEPT
 from ..loading.hot_patch import LoadedDocument, Patch
 from ..loading.import_graph import Imports
 from ..loading.importer import NAME_OF_NO_FILE, load, parse, relative_levels
+from ..loading.shadowed_modules import shadowed_by_files
 from ..memo.early_diagnosis import RehearsedExamples
 from ..meta import op_cache
 from ..shims.command_line import CommandLine
@@ -103,6 +104,8 @@ class LoadedProject:
 
     def reload(self, run: Run) -> Dict[str, Any]:
         """Make what is loaded that of another run; the document's names. Raises Unsuitable, and SyntaxError."""
+        if shadowed_by_files(run.file, run.root) != self.context.shadowed:
+            raise Unsuitable("other files stand in front of modules of the standard library")
         compared = _NextRun(self, run, self._names)
         self._names = None
         rehearsed, self.rehearsed_examples = self.rehearsed_examples, RehearsedExamples() if self.is_rehearsal else None

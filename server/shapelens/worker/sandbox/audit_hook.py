@@ -35,9 +35,11 @@ NETWORK = {
 }
 PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn", "os.startfile"}
 SIGNALS = {"os.kill", "os.killpg", "signal.pthread_kill"}
+# By event: where its arguments have the paths that are changed, and the descriptors of folders that these start from.
 CHANGES = {
-    "os.remove": (0,), "os.rename": (0, 1), "os.rmdir": (0,), "os.mkdir": (0,), "os.link": (1,), "os.symlink": (1,), "os.truncate": (0,),
-    "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,), "shutil.rmtree": (0,), "shutil.move": (0, 1), "shutil.copyfile": (1,),
+    "os.remove": ((0, 1),), "os.rename": ((0, 2), (1, 3)), "os.rmdir": ((0, 1),), "os.mkdir": ((0, 2),), "os.link": ((1, 3),),
+    "os.symlink": ((1, 2),), "os.truncate": ((0, None),), "os.chmod": ((0, 2),), "os.chown": ((0, 3),), "os.utime": ((0, 3),),
+    "shutil.rmtree": ((0, 1),), "shutil.move": ((0, None), (1, None)), "shutil.copyfile": ((1, None),),
 }  # fmt: skip
 OF_PROCESSES = {"mem", "environ", "maps", "smaps", "cmdline", "auxv", "stack", "pagemap"}
 _HOME = os.path.expanduser("~")
@@ -88,8 +90,9 @@ def _audit(event: str, args: Tuple[Any, ...]) -> None:
         elif not _is_scratch(path):
             raise PermissionError("ShapeLens: files are not written while a model is looked at (%s)" % os.fsdecode(path))
     elif event in CHANGES:
-        for index in CHANGES[event]:
-            if isinstance(args[index], (str, bytes)) and not _is_scratch(args[index]):
+        for index, start in CHANGES[event]:
+            path = args[index]
+            if isinstance(path, (str, bytes)) and not _is_scratch(_from_folder(path, args, start), strictly=True):
                 raise PermissionError("ShapeLens: %s is not allowed while a model is looked at" % event)
     elif event in NETWORK:
         raise PermissionError("ShapeLens: the network is not available while a model is looked at")
@@ -110,8 +113,21 @@ def _holds_secrets(path: str) -> bool:
     return full.startswith(_KEYS)
 
 
-def _is_scratch(path: Any) -> bool:
+def _from_folder(path: Any, args: Tuple[Any, ...], start: Optional[int]) -> Any:
+    """A path that starts from an open folder, as `shutil.rmtree` gives it, as one that says so itself."""
+    number = args[start] if start is not None and start < len(args) else None
+    if not isinstance(number, int) or number < 0:
+        return path
+    try:
+        return os.path.join(os.readlink("/proc/self/fd/%d" % number), os.fsdecode(path))
+    except OSError:  # A system without such names: it stays a relative path.
+        return path
+
+
+def _is_scratch(path: Any, strictly: bool = False) -> bool:
+    """Whether a path lies in the scratch folder, or is that folder. strictly: the folder itself does not count, as it has to stay."""
     text = os.fsdecode(path)
     if text in ("/dev/null", "nul", "NUL"):
         return True
-    return os.path.realpath(text).startswith(_HookState.real_scratch)
+    full = os.path.realpath(text)
+    return (full if strictly else full + os.sep).startswith(_HookState.real_scratch)

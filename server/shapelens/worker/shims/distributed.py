@@ -1,22 +1,14 @@
-"""Several processes and devices, played by one: wrappers hold their module, collectives leave tensors as they are, workers work at once."""
+"""Several processes and devices, played by one: wrappers hold their module, collectives leave tensors as they are."""
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
-import multiprocessing
-import multiprocessing.context
-import multiprocessing.pool
-import multiprocessing.process
 import os
-import subprocess
 import sys
-import threading
 from types import ModuleType
-from typing import Any, Callable, Iterator, List
+from typing import Any, Iterator, List
 
 import torch
-import torch.multiprocessing
 import torch.nn.parallel
 
 from .compilers import Replacement, nothing, unchanged
@@ -130,57 +122,9 @@ def sharded(module: ModuleType) -> List[Replacement]:
     return out + [(module, name, unchanged) for name in ("fully_shard",) if name in module.__dict__]
 
 
-# --- processes and threads ---
-
-
-def _spawn(fn: Callable[..., Any], args: Any = (), nprocs: int = 1, *rest: Any, **kwargs: Any) -> None:
-    """torch.multiprocessing.spawn: what its first process would do."""
-    fn(0, *args)
-
-
-def _pool(*args: Any, **kwargs: Any) -> Any:
-    """A pool of one thread in the place of one of processes."""
-    return multiprocessing.pool.ThreadPool(1, *args[1:3])
-
-
-class _ThreadExecutor(concurrent.futures.ThreadPoolExecutor):
-    """In the place of an executor with processes."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(max_workers=1)
-
-
-def _completed(command: Any = None, *args: Any, **kwargs: Any) -> Any:
-    return subprocess.CompletedProcess(command, 0, _output(**kwargs), _output(**kwargs))
-
-
-def _output(*args: Any, **kwargs: Any) -> Any:
-    return "" if kwargs.get("text") or kwargs.get("universal_newlines") or kwargs.get("encoding") else b""
-
-
-def _zero(*args: Any, **kwargs: Any) -> int:
-    return 0
-
-
-def _in_mode(start: Callable[..., Any], mode: Any) -> Callable[..., Any]:
-    def in_mode(thread: threading.Thread) -> None:
-        """Modes belong to a thread: one that user code starts gets that of the run."""
-        run = thread.run
-
-        def run_in_mode() -> None:
-            with mode:
-                run()
-
-        thread.run = run_in_mode  # type: ignore[method-assign]
-        start(thread)
-
-    return in_mode
-
-
-def replacements(mode: Any) -> List[Replacement]:
-    """What takes the place of torch's and Python's functions for the time of a run under this mode."""
+def replacements() -> List[Replacement]:
+    """What takes the place of torch's functions for the time of a run."""
     parallel = torch.nn.parallel
-    process: Any = multiprocessing.process.BaseProcess
     places = [torch.nn, parallel, sys.modules.get("torch.nn.parallel.data_parallel"), sys.modules.get("torch.nn.parallel.distributed")]
     wrappers: List[Replacement] = [
         (place, kind.__name__, kind)
@@ -188,32 +132,8 @@ def replacements(mode: Any) -> List[Replacement]:
         for kind in (DataParallel, DistributedDataParallel)
         if isinstance(getattr(place, kind.__name__, None), type)
     ]
-    context: Any = multiprocessing.context.BaseContext
-    return (
-        wrappers
-        + _distributed()
-        + [
-            (torch.nn.SyncBatchNorm, "forward", torch.nn.BatchNorm2d.forward),  # Its own wants a GPU.
-            (torch.multiprocessing, "spawn", _spawn),
-            (process, "start", nothing),
-            (process, "join", nothing),
-            (process, "is_alive", lambda self: False),
-            (process, "exitcode", 0),
-            (context, "Pool", lambda self, *args, **kwargs: _pool(*args, **kwargs)),
-            (multiprocessing, "Pool", _pool),
-            (torch.multiprocessing, "Pool", _pool),
-            (multiprocessing, "set_start_method", nothing),
-            (torch.multiprocessing, "set_start_method", nothing),
-            (concurrent.futures, "ProcessPoolExecutor", _ThreadExecutor),
-            (subprocess, "run", _completed),
-            (subprocess, "call", _zero),
-            (subprocess, "check_call", _zero),
-            (subprocess, "check_output", _output),
-            (subprocess, "getoutput", lambda *args, **kwargs: ""),
-            (os, "system", _zero),
-            (threading.Thread, "start", _in_mode(threading.Thread.start, mode)),
-        ]
-    )
+    sync = (torch.nn.SyncBatchNorm, "forward", torch.nn.BatchNorm2d.forward)  # Its own wants a GPU.
+    return [*wrappers, *_distributed(), sync]
 
 
 @contextlib.contextmanager

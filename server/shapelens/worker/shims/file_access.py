@@ -109,9 +109,26 @@ def _if_allowed(original: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
+def _temporary_places() -> List[Replacement]:
+    """Temporary files and folders are made in the scratch folder, whatever folder is asked for."""
+    module: Any = tempfile
+    original = getattr(module, "_sanitize_params", None)  # What all functions of tempfile call for their arguments.
+    if original is None:
+        return []
+
+    def in_scratch(prefix: Any, suffix: Any, folder: Any) -> Any:
+        prefix, suffix, folder, kind = original(prefix, suffix, folder)
+        scratch = tempfile.gettempdir()
+        if not os.path.realpath(os.fsdecode(folder)).startswith(os.path.realpath(scratch)):
+            folder = os.fsencode(scratch) if kind is bytes else scratch
+        return prefix, suffix, folder, kind
+
+    return [(module, "_sanitize_params", in_scratch)]
+
+
 def replacements() -> List[Replacement]:
     """What takes the place of Python's functions for the time of a run."""
-    out: List[Replacement] = [(builtins, "open", _opening(builtins.open)), (io, "open", _opening(io.open))]
+    out: List[Replacement] = [(builtins, "open", _opening(builtins.open)), (io, "open", _opening(io.open)), *_temporary_places()]
     for owner, names in (
         (os, "mkdir makedirs remove unlink rmdir rename replace symlink link chmod utime"),
         (shutil, "rmtree move copyfile copy copy2 copytree"),

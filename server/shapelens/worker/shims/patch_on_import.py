@@ -11,7 +11,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 import torch
 
 from ..sandbox.monkeypatches import REPLACED
-from . import checkpoints, command_line, compilers, distributed, flex_attention, lightning, metrics, trackers
+from . import checkpoints, command_line, compilers, distributed, flex_attention, lightning, metrics, processes, trackers
 from .compilers import Replacement
 from .data_sets import environments, files, hugging_face, pictures, vision
 from .pretrained.libraries import IN_LIBRARY
@@ -36,7 +36,7 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "gymnasium": environments.gym,
     "cv2": files.opencv,
     "h5py": files.h5,
-    "joblib": files.joblib,
+    "joblib": lambda module: files.joblib(module) + processes.joblib(module),
     "numpy": lambda module: pictures.numpy(module) + files.arrays(module),
     "pandas": files.tables,
     "scipy.io": files.mat,

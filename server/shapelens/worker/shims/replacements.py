@@ -23,6 +23,7 @@ from . import (
     network,
     optimizers,
     process_control,
+    processes,
 )
 from .compilers import Replacement, unchanged
 from .data_sets import absences, files
@@ -72,7 +73,7 @@ def harmless(mode: Any) -> Iterator[None]:
         + autocast.replacements()
         + compilers.replacements()
         + accelerators.replacements()
-        + distributed.replacements(mode)
+        + distributed.replacements()
         + data_loaders.replacements()
         + checkpoints.replacements()
         + command_line.replacements()
@@ -81,6 +82,7 @@ def harmless(mode: Any) -> Iterator[None]:
         + network.replacements()
         + optimizers.replacements()
         + process_control.replacements()
+        + processes.replacements(mode)
     )
     with replaced(everything), distributed.launched():
         try:
