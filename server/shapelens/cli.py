@@ -39,6 +39,14 @@ class Format(str, Enum):
     model = "model"
 
 
+class Autocast(str, Enum):
+    """What a model is called under."""
+
+    none = "none"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
 class Device(str, Enum):
     """Where the memory of a training step is allocated."""
 
@@ -163,6 +171,9 @@ def summary(
         ),
     ] = None,
     device: Annotated[Device, typer.Option("--device", help="Whose allocator counts.")] = Device.cuda,
+    autocast: Annotated[
+        Autocast | None, typer.Option("--autocast", help="What the model is called under. Default: the program's.", show_default=False)
+    ] = None,
     depth: Annotated[int | None, typer.Option("--depth", "-d", min=0, help="How many levels to print.", show_default=False)] = None,
     interpreter: Interpreter = None,
 ) -> None:
@@ -170,7 +181,7 @@ def summary(
     from shapelens.commands import summary as command
     from shapelens.commands.profiled import Wanted
 
-    wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value)
+    wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value, autocast and autocast.value)
     _run(lambda: command.summary(wanted, memory, of, depth))
 
 

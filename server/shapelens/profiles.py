@@ -18,6 +18,7 @@ class ProfileRequest:
 
     sizes: Dict[str, int] = field(default_factory=dict)  # other sizes than the example's, by the names of its dims
     device: str = "cuda"  # whose kernels are counted with: "cuda" | "cpu"
+    autocast: str = ""  # what the model is called under: "bfloat16" | "float16" | "" for none
     memory_only: bool = False  # only how much memory a training step takes, with these sizes
 
 

@@ -1,4 +1,4 @@
-"""The memory of a training step from its allocations, the largest size that fits, and the optimizer that a text names."""
+"""The memory of a training step from its allocations, the largest size that fits, the optimizer and the autocast that a text names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from shapelens.analysis.structure.largest_size import largest_size
 from shapelens.analysis.structure.training_memory import inference_memory, optimizer_state, training_memory
 from shapelens.profiles import Allocation, MemoryProfile
+from shapelens.source.autocast import autocast_of
 from shapelens.source.optimizers import optimizer_of
 
 # One layer of 1000 × 10 numbers: an input, what it makes, and in backward the gradients of both.
@@ -102,3 +103,24 @@ async def test_the_largest_size_is_found_where_memory_grows_in_blocks(layers: tu
 )
 def test_the_optimizer_that_a_text_names(text: str, optimizer: str | None) -> None:
     assert optimizer_of(text) == optimizer
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [
+        ("with torch.autocast('cuda', dtype=torch.bfloat16):\n    loss = model(x)", "bfloat16"),
+        ("with torch.cuda.amp.autocast():\n    loss = model(x)", "float16"),
+        ("with autocast(device_type='cpu'):\n    loss = model(x)", "bfloat16"),
+        ("with autocast('cuda', enabled=args.amp):\n    loss = model(x)", None),
+        ("ctx = torch.autocast('cuda', dtype=dtypes[name])", None),
+        ("class Net(nn.Module):\n    @torch.autocast('cuda')\n    def forward(self, x):\n        return x", None),
+        ("trainer = L.Trainer(precision='bf16-mixed')", "bfloat16"),
+        ("trainer = L.Trainer(precision=16)", "float16"),
+        ("trainer = L.Trainer(precision=32)", None),
+        ("arguments = TrainingArguments('out', bf16=True)", "bfloat16"),
+        ("accelerator = Accelerator(mixed_precision='fp16')", "float16"),
+        ("def broken(:", None),
+    ],
+)
+def test_the_autocast_that_a_text_names(text: str, dtype: str | None) -> None:
+    assert autocast_of(text) == dtype

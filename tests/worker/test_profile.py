@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 import torch
+from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.flop_counter import FlopCounterMode
 
 from shapelens.analysis.structure.choose import shown_for
@@ -150,6 +152,72 @@ async def test_checkpoints_keep_less(tmp_path: Path) -> None:
     kept = training_memory(plain.training).activations, training_memory(checkpointed.training).activations
     # Of each block its result stays, of 4·8 numbers.
     assert kept[1] < kept[0] / 3
+
+
+MIXED = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(32)
+        self.attention = nn.MultiheadAttention(32, 4, batch_first=True)
+        self.up = nn.Linear(32, 96)
+        self.down = nn.Linear(96, 32)
+
+    def forward(self, x):
+        y = self.norm(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        return x + self.down(F.gelu(self.up(x)))
+
+class Net(nn.Module):
+    def __init__(self, checkpointed=False):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 32, 4, stride=4)
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.head = nn.Linear(32, 50)
+        self.checkpointed = checkpointed
+
+    def forward(self, x):
+        x = self.conv(x).flatten(2).transpose(1, 2)
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if self.checkpointed else block(x)
+        return self.head(self.head.weight.new_ones(()) * x).softmax(-1)
+
+class Cast(Net):
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return super().forward(x)
+"""
+
+
+@pytest.mark.skipif(not hasattr(torch.library.Library, "fallback"), reason="this version of torch lets no dispatch key through")
+@pytest.mark.parametrize("example", ["Net()", "Cast()", "Net(True)", "Cast(True)"])
+async def test_what_autocast_and_checkpoints_keep_is_what_real_tensors_keep(tmp_path: Path, example: str) -> None:
+    """Compared with MemTracker on a real step: in the model's own code, and around it."""
+    names: dict[str, Any] = {}
+    exec(MIXED, names)
+    model, x = eval(example, names), torch.rand(2, 3, 32, 32)
+    tracker = MemTracker()
+    tracker.track_external(model, x)
+    with tracker:
+        result = model(x)
+        kept = sum(amounts["Total"] for amounts in tracker.get_tracker_snapshot("current").values())
+        result.sum().backward()
+    peak = sum(amounts["Total"] for amounts in tracker.get_tracker_snapshot("peak").values())
+    around = {"autocast": "bfloat16"} if example.startswith("Cast") else {}
+    for expression, request in ((example, {}), (example.replace("Cast", "Net"), around)):
+        _, profile = await _profiled(
+            tmp_path, MIXED, expression.partition("(")[0], f"{expression}(f32[2, 3, 32, 32])", device="cpu", memory_only=True, **request
+        )
+        assert profile.training is not None
+        assert not profile.training.error
+        found = training_memory(profile.training, "SGD", "cpu")
+        assert abs(found.after_forward - kept) < 0.01 * kept
+        assert found.peak > 0.95 * peak  # Kernels' own copies are in ours.
 
 
 async def test_operations_are_those_of_the_flop_counter(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import type { Server } from './server.ts';
 
 /** A place in a file: 1-based lines, 0-based columns in code points. */
 type Place = { file: string; line: number; column: number; end_line: number; end_column: number };
-type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; example?: number; format?: string; first?: boolean; memory?: string; limit?: number };
+type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; autocast?: string; example?: number; format?: string; first?: boolean; memory?: string; limit?: number };
 type Answer = { version: number; model?: { file: string; class: string; complete: boolean }; memory?: unknown; largest?: number | null; message?: string; text?: string } | null;
 /** What the view says. */
 type Said =

@@ -16,6 +16,7 @@ from shapelens.examples.expression import check
 from shapelens.project_scope import ProjectScope
 from shapelens.protocol import ModelProfile, ProfileRequest
 from shapelens.report.model_document import ModelView
+from shapelens.source.autocast import autocast_of
 from shapelens.source.optimizers import optimizer_of
 from shapelens.source.positions import Lines
 
@@ -30,6 +31,7 @@ class Wanted:
     sizes: dict[str, int]
     optimizer: str | None = None
     device: str = "cuda"
+    autocast: str | None = None  # "bfloat16" | "float16" | "none"; None for the program's own
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,16 @@ async def profiled(wanted: Wanted, then: Callable[[Profiled], Awaitable[int]]) -
         shown = shown_for(analysed.trace, name)
         if shown is None:
             raise RefusedRequest(f"{name} has no example, and none was found: pass one with --example")
-        profile = await batch.profile(analysed, shown.example, ProfileRequest(wanted.sizes, wanted.device))
+        autocast = _autocast(wanted, text)
+        profile = await batch.profile(analysed, shown.example, ProfileRequest(wanted.sizes, wanted.device, autocast[0]))
         found = _optimizer(wanted, text)
         lines: dict[str, Lines | None] = {analysed.path: analysed.module.lines}
-        view = ModelView.of(analysed.path, name, shown, profile, analysed.findings, lambda file: _lines(lines, file), found, wanted.device)
+        view = ModelView.of(
+            analysed.path, name, shown, profile, analysed.findings, lambda file: _lines(lines, file), found, wanted.device, autocast
+        )
 
         async def again(sizes: dict[str, int]) -> ModelProfile:
-            return await batch.profile(analysed, shown.example, ProfileRequest(sizes, wanted.device, memory_only=True))
+            return await batch.profile(analysed, shown.example, ProfileRequest(sizes, wanted.device, autocast[0], memory_only=True))
 
         return await then(Profiled(view, analysed, again))
 
@@ -124,6 +129,13 @@ def _optimizer(wanted: Wanted, text: str) -> tuple[str, str]:
         return next(name for name in OPTIMIZERS if name.lower() == wanted.optimizer.lower()), "option"
     found = optimizer_of(text)
     return (found, "program") if found is not None else ("AdamW", "default")
+
+
+def _autocast(wanted: Wanted, text: str) -> tuple[str, str]:
+    if wanted.autocast is not None:
+        return "" if wanted.autocast == "none" else wanted.autocast, "option"
+    found = autocast_of(text)
+    return (found, "program") if found is not None else ("", "default")
 
 
 def _lines(known: dict[str, Lines | None], file: str) -> Lines | None:

@@ -36,6 +36,8 @@ class ModelView:
     optimizer: str = "AdamW"
     optimizer_from: str = "default"  # "program" | "option" | "default"
     device: str = "cuda"
+    autocast: str = ""  # what the model is called under: "bfloat16" | "float16" | "" for none
+    autocast_from: str = "default"  # as for the optimizer
     rows: list[Row] = field(default_factory=list)
     """The module at the path and what is inside of it; further models behind it."""
 
@@ -50,11 +52,12 @@ class ModelView:
         lines_of: LinesOf,
         optimizer: tuple[str, str] = ("AdamW", "default"),
         device: str = "cuda",
+        autocast: tuple[str, str] = ("", "default"),
     ) -> ModelView:
         """The view of a profile."""
         rows = tree(profile, findings)
         inside = [row for _, row in walk(rows) if row.path == shown.path] if shown.path else rows
-        return cls(file, class_name, shown, profile, findings, lines_of, *optimizer, device, inside or rows)
+        return cls(file, class_name, shown, profile, findings, lines_of, *optimizer, device, *autocast, inside or rows)
 
     @property
     def training(self) -> MemoryEstimate | None:
@@ -102,6 +105,8 @@ def model_document(view: ModelView) -> dict[str, Any]:
             "optimizer": view.optimizer,
             "optimizer_from": view.optimizer_from,
             "device": view.device,
+            "autocast": view.autocast or None,
+            "autocast_from": view.autocast_from,
             "uncounted": profile.uncounted,
         },
     }

@@ -89,9 +89,10 @@ def _of_training(view: ModelView, found: MemoryEstimate) -> list[tuple[str, str]
         (f"state of {view.optimizer}", found.optimizer_state),
         ("kept for backward", found.activations),
     ]
+    under = f", under autocast to {view.autocast}" if view.autocast else ""
     text = ", ".join(f"{name} {memory_text(size)}" for name, size in parts if size)
     return [
-        ("Training step", f"{memory_text(found.peak)} at its peak, in {found.peak_phase}{_peak_line(view, found)}, {device}"),
+        ("Training step", f"{memory_text(found.peak)} at its peak, in {found.peak_phase}{_peak_line(view, found)}, {device}{under}"),
         ("", text),
     ]
 

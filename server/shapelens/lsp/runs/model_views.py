@@ -23,6 +23,7 @@ from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.profiles import MemoryProfile
 from shapelens.report.model_document import ModelView
 from shapelens.runner import Worker
+from shapelens.source.autocast import autocast_of
 from shapelens.source.optimizers import optimizer_of
 from shapelens.source.positions import Lines
 
@@ -34,6 +35,7 @@ class ModelOptions:
     sizes: Mapping[str, int] = field(default_factory=dict)
     optimizer: str = ""
     device: str = "cuda"
+    autocast: str = ""  # "bfloat16" | "float16" | "none"; "" for the program's own
     example: int = 0  # which one of the class's
     first: bool = False  # the answer may lack the memory and the operations, which a later request gets
     only_memory: str = ""  # a named dim: only the memory of a training step is wanted, as other sizes of that dim may be
@@ -62,6 +64,7 @@ class _Profiled:
     example: tuple[str, str]
     sizes: dict[str, int]
     device: str
+    autocast: str
     profile: protocol.ModelProfile
     formulas: dict[_Others, MemoryBySize | None] = field(default_factory=dict)
     largest: dict[tuple[_Others, str, int], int] = field(default_factory=dict)  # sizes, by optimizer and limit too
@@ -69,7 +72,7 @@ class _Profiled:
     def is_of(self, analysis: Analysis, shown: Shown, options: ModelOptions) -> bool:
         """Whether it is of this example, with the sizes that it has."""
         example = shown.example.file, shown.example.expression
-        return self.analysis is analysis and self.example == example and self.device == options.device
+        return self.analysis is analysis and (self.example, self.device, self.autocast) == (example, options.device, options.autocast)
 
 
 @dataclass
@@ -163,14 +166,22 @@ class ModelViews:
 
     def _viewed(self, request: _Request, analysis: Analysis, shown: Shown, profile: protocol.ModelProfile) -> ViewedModel:
         document = request.document
-        optimizer = _optimizer(request.options.optimizer, analysis)
+        optimizer = self._optimizer(request.options, analysis, shown)
 
         def lines_of(file: str) -> Lines | None:
             module = analysis.module if file == document.path else self._parsed_files(file)
             return module.lines if module is not None else None
 
         view = ModelView.of(
-            document.path, request.class_name, shown, profile, analysis.findings, lines_of, optimizer, request.options.device
+            document.path,
+            request.class_name,
+            shown,
+            profile,
+            analysis.findings,
+            lines_of,
+            optimizer,
+            request.options.device,
+            self._autocast(request.options, analysis, shown),
         )
         return ViewedModel(analysis.version, view)
 
@@ -188,17 +199,17 @@ class ModelViews:
             first = max(2, latest.profile.dims[dim])  # A size of one may be broadcast.
             found = []
             for size in range(first, first + SIZES):
-                memory = (await self._run(document, analysis, shown, {**sizes, dim: size}, options.device, memory_only=True)).training
+                memory = (await self._run(document, analysis, shown, {**sizes, dim: size}, options, memory_only=True)).training
                 if self._interrupted:
                     return ViewedModel(analysis.version)  # Made up for.
                 if memory is None or memory.error:
                     break
                 found.append(memory)
             latest.formulas[others] = memory_by_size(first, found)
-        optimizer = _optimizer(options.optimizer, analysis)[0]
+        optimizer = self._optimizer(options, analysis, shown)[0]
 
         async def run_at(size: int) -> MemoryProfile | None:
-            return (await self._run(document, analysis, shown, {**sizes, dim: size}, options.device, memory_only=True)).training
+            return (await self._run(document, analysis, shown, {**sizes, dim: size}, options, memory_only=True)).training
 
         async def memory_at(size: int) -> MemoryProfile | None:
             formula = latest.formulas[others]
@@ -241,9 +252,11 @@ class ModelViews:
             if options.first and not profile.is_complete and not request.answer.done():
                 request.answer.set_result(self._viewed(request, analysis, shown, profile))
 
-        found = await self._run(document, analysis, shown, options.sizes, options.device, first=first)
+        found = await self._run(document, analysis, shown, options.sizes, options, first=first)
         if not self._interrupted:
-            self._latest = _Profiled(analysis, (shown.example.file, shown.example.expression), dict(options.sizes), options.device, found)
+            self._latest = _Profiled(
+                analysis, (shown.example.file, shown.example.expression), dict(options.sizes), options.device, options.autocast, found
+            )
         return found
 
     async def _run(
@@ -252,7 +265,7 @@ class ModelViews:
         analysis: Analysis,
         shown: Shown,
         sizes: Mapping[str, int],
-        device: str,
+        options: ModelOptions,
         *,
         memory_only: bool = False,
         first: Callable[[protocol.ModelProfile], None] = lambda profile: None,
@@ -273,7 +286,7 @@ class ModelViews:
             deadline=2 * analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
             background=True,
-            profile=protocol.ProfileRequest(dict(sizes), device, memory_only),
+            profile=protocol.ProfileRequest(dict(sizes), options.device, self._autocast(options, analysis, shown)[0], memory_only),
         )
         if file != document.path:
             run.overlays[document.path] = analysis.module.text
@@ -289,9 +302,22 @@ class ModelViews:
         self._interrupted = self._interrupted or finished.outcome == "cancelled"
         return found[-1] if found else protocol.ModelProfile(error=finished.detail or finished.outcome)
 
+    def _optimizer(self, options: ModelOptions, analysis: Analysis, shown: Shown) -> tuple[str, str]:
+        if options.optimizer in OPTIMIZERS:
+            return options.optimizer, "option"
+        return self._of_program(optimizer_of, analysis, shown, "AdamW")
 
-def _optimizer(chosen: str, analysis: Analysis) -> tuple[str, str]:
-    if chosen in OPTIMIZERS:
-        return chosen, "option"
-    found = optimizer_of(analysis.module.text)
-    return (found, "program") if found is not None else ("AdamW", "default")
+    def _autocast(self, options: ModelOptions, analysis: Analysis, shown: Shown) -> tuple[str, str]:
+        """What the model is called under, "" for no autocast, and who says so."""
+        if options.autocast:
+            return "" if options.autocast == "none" else options.autocast, "option"
+        return self._of_program(autocast_of, analysis, shown, "")
+
+    def _of_program(self, read: Callable[[str], str | None], analysis: Analysis, shown: Shown, otherwise: str) -> tuple[str, str]:
+        """What is read in the text of the document, or of the file that calls the model."""
+        call = shown.example.call
+        for module in (analysis.module, self._parsed_files(call.file) if call is not None else None):
+            found = read(module.text) if module is not None else None
+            if found is not None:
+                return found, "program"
+        return otherwise, "default"

@@ -70,7 +70,8 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         """[uri, class, line, options]: a class as a whole, from the newest analysis, in {version, model}, where report/model.schema.json
         describes `model`; {version, message} where there is none; null where a later request of the document takes its place.
 
-        class: "" for the one at the line (1-based), or the last. options: {sizes: {dim: size}, optimizer, device, example}, and format:
+        class: "" for the one at the line (1-based), or the last. options: {sizes: {dim: size}, optimizer, device, autocast,
+        example}, and format:
         "markdown" or "html" for {version, text}; first: true for a model that may be without operations and memory (`complete` says so);
         memory: a named dim, for {version, memory, largest} alone, where largest is the size of the dim that fits `limit` bytes.
         """
@@ -104,11 +105,12 @@ def _model_request(arguments: tuple[Any, ...]) -> tuple[str, str, int, ModelOpti
     sizes, example = given.get("sizes"), given.get("example")
     known = {str(name): size for name, size in _plain(sizes).items() if isinstance(size, int) and size > 0}
     device = "cpu" if given.get("device") == "cpu" else "cuda"
-    limit = given.get("limit")
+    limit, autocast = given.get("limit"), str(given.get("autocast") or "")
     options = ModelOptions(
         known,
         str(given.get("optimizer") or ""),
         device,
+        autocast if autocast in ("bfloat16", "float16", "none") else "",
         example if isinstance(example, int) else 0,
         given.get("first") is True,
         str(given.get("memory") or ""),

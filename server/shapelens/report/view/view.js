@@ -28,7 +28,7 @@
         limit: 24, // GB
         largest: {}, // by dim
         box: undefined, // the part of the picture that is seen
-        options: { sizes: {}, optimizer: '', device: 'cuda' },
+        options: { sizes: {}, optimizer: '', device: 'cuda', autocast: '' },
         ...(host?.getState() ?? {}),
     };
     for (const name of ['open', 'blocks']) {
@@ -260,6 +260,7 @@
                 list.append(host ? element('button', { type: 'button', class: 'link', onclick: () => reveal(peak_at) }, `at line ${peak_at.line}`) : `at line ${peak_at.line}`);
             }
             list.append(element('span', { class: 'quiet' }, ` · parameters ${bytes(training.parameters + training.buffers)} · gradients ${bytes(training.gradients)} · ${model.memory.optimizer} ${bytes(training.optimizer_state)} · kept ${bytes(training.activations)}`));
+            if (model.memory.autocast) list.append(element('span', { class: 'quiet' }, ` · under autocast to ${model.memory.autocast}`));
         } else if (training?.error) {
             list.append(element('br'), `training step: ${training.error}`);
         }
@@ -298,6 +299,9 @@
             const optimizers = [...new Set([model.memory.optimizer, 'SGD', 'momentum', 'Adam', 'AdamW', 'Adafactor', 'Adam8bit', 'AdamW8bit'])];
             bar.append(element('select', { 'aria-label': 'Optimizer', onchange: (event) => { state.options.optimizer = event.target.value; ask(); } },
                 optimizers.map((name) => element('option', { value: name, selected: name === model.memory.optimizer }, name))));
+            const precisions = { none: 'no autocast', bfloat16: 'autocast bfloat16', float16: 'autocast float16' };
+            bar.append(element('select', { 'aria-label': 'Autocast', onchange: (event) => { state.options.autocast = event.target.value; ask(); } },
+                Object.entries(precisions).map(([value, title]) => element('option', { value, selected: value === (model.memory.autocast ?? 'none') }, title))));
             bar.append(element('button', { type: 'button', 'aria-pressed': String(Boolean(state.pinned)), title: 'Pin this state, and show what edits change of it', onclick: () => { state.pinned = state.pinned ? undefined : model; render(); } }, 'Compare'));
             bar.append(element('button', { type: 'button', onclick: () => post({ type: 'markdown' }) }, 'Copy as Markdown'));
             bar.append(element('button', { type: 'button', onclick: () => post({ type: 'save', kind: 'html' }) }, 'Save as HTML'));

@@ -35,7 +35,7 @@ def workspace(func: Any, args: Tuple[Any, ...]) -> int:
                 for size, pad, dilation, kernel, stride in zip(given.shape[2:], args[4] * 3, args[5] * 3, weight.shape[2:], args[3] * 3)
             )
         result = (given.shape[0], out_channels, positions)
-        return _blocked(given) + _padded(result, 4) + _blocked(weight) if _is_done_by_onednn(given) else 0
+        return _blocked(given) + _padded(result, given.element_size()) + _blocked(weight) if _is_done_by_onednn(given) else 0
     if func is _aten.convolution_backward.default:
         gradient, given, weight = args[:3]
         return _blocked(gradient) + _blocked(given) + _blocked(weight) if _is_done_by_onednn(given) else 0
@@ -44,7 +44,7 @@ def workspace(func: Any, args: Tuple[Any, ...]) -> int:
 
 def _is_done_by_onednn(given: Tensor) -> bool:
     """Whether it is computed on copies: what has its channels last is not."""
-    if given.dtype is not torch.float32 or not 3 <= given.dim() <= 5 or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    if given.dtype not in (torch.float32, torch.bfloat16) or not 3 <= given.dim() <= 5 or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(given.dim())
     return given.is_contiguous() or last is None or not given.is_contiguous(memory_format=last)

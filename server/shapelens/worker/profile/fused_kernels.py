@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from ..locations import TORCH
 from ..meta.mode import named
 from ..torch_calls import argument
+from .mixed_precision import cast_lower
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
@@ -54,6 +55,7 @@ class FusedKernels(TorchFunctionMode):
         with _plainly():
             if _FLASH is None or kwargs.get("enable_gqa") or not self._is_one(query, key, value, mask) or (dropout and not self._dropout):
                 return _attention(*args, **kwargs)
+            query, key, value = cast_lower((query, key, value))
             if mask is not None:
                 # A mask of booleans is made one of numbers first, which stays.
                 mask = torch.zeros_like(mask, dtype=query.dtype, device="meta") if mask.dtype is torch.bool else mask.to("meta")
@@ -88,6 +90,8 @@ class FusedKernels(TorchFunctionMode):
                 self._add_flops(2 * work - _not_needed(args[0], states, weights), True)
             shape = (*args[0].shape[:-1], directions * states[0].shape[-1])
             kept = _GATES[name] * positions * directions * args[4] * states[0].shape[-1]
+            states, weights = cast_lower((list(states), list(weights)))
+            args = (cast_lower(args[0]),)
             return _Recurrent.apply(  # type: ignore[no-untyped-call]
                 shape, kept, len(states), args[0], *states, *weights
             )

@@ -7,6 +7,7 @@ builds is what keeps activations.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -20,10 +21,12 @@ from ..evaluation.probing import probes
 from ..meta import op_cache
 from ..sandbox.originals import time
 from ..shims import checkpointing
+from ..trace.autocast import under
 from ..trace.dim_names import Sizes, name_key
 from ..trace.module_memory import Holdings, parts_of
 from ..trace.provenance import tensors_in
 from ..trace.value_summary import MODE, value_of
+from . import mixed_precision
 from .allocations import AllocationRecorder, storages
 from .fused_kernels import FusedKernels, fused
 from .steps import StepRecorder
@@ -31,18 +34,19 @@ from .steps import StepRecorder
 _plainly = torch._C.DisableTorchFunction
 
 MOST_TENSORS = 10_000
+_DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class _Evaluation:
     """One evaluation of the example, and what it saw."""
 
-    def __init__(self, runner: ExampleRunner, sizes: Sizes, device: str, *, training: bool, counted: bool, places: bool = False) -> None:
+    def __init__(self, runner: ExampleRunner, request: ProfileRequest, *, training: bool, counted: bool, places: bool = False) -> None:
         self._runner = runner
-        self._device = device
-        self.sizes, self.dims = sizes, {}  # type: Sizes, Sizes
+        self._request = request
+        self.sizes, self.dims = request.sizes, {}  # type: Sizes, Sizes
         self.training = training
         self.steps = StepRecorder(runner.frames, lambda: runner.evaluation.calls, places=places)
-        self.allocations = AllocationRecorder(self.steps, device) if counted else None
+        self.allocations = AllocationRecorder(self.steps, request.device) if counted else None
         self.steps.begun, self.steps.restarted = self._begin, self._restart
         self.memory = MemoryProfile()
         self.error: Optional[BaseException] = None
@@ -61,9 +65,11 @@ class _Evaluation:
                     stack.enter_context(recorder)
                 add_flops = recorder.add_flops if recorder is not None else lambda count, backward: None
                 # Used where nothing is counted, too: what a kernel gives is laid out as it is, and `contiguous` makes a step or none.
-                stack.enter_context(fused(FusedKernels(add_flops, dropout=self._device == "cuda")))
+                stack.enter_context(fused(FusedKernels(add_flops, dropout=self._request.device == "cuda")))
                 stack.enter_context(self.steps.recording())
-                evaluate(code, names, self.sizes, self.dims)
+                stack.enter_context(mixed_precision.respected(self._request.device))
+                with under(_DTYPES.get(self._request.autocast)):
+                    evaluate(code, names, self.sizes, self.dims)
                 if self.training:
                     self._go_back()
                 self._end()
@@ -169,7 +175,7 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
         found.is_complete = True
         _add_inference(runner, code, request, found)
     with _without_cache(), checkpointing.respected():
-        training = _Evaluation(runner, request.sizes, request.device, training=True, counted=True)
+        training = _Evaluation(runner, request, training=True, counted=True)
         training.run(code)
     found.dims = found.dims or training.dims
     found.training = training.memory
@@ -186,7 +192,7 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
 
 def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> None:
     """What the example goes through, and the names of its dims."""
-    seen = _Evaluation(runner, request.sizes, request.device, training=False, counted=False, places=True)
+    seen = _Evaluation(runner, request, training=False, counted=False, places=True)
     seen.run(code)
     calls, error = runner.evaluation.calls, seen.error
     calls.ended = True
@@ -203,13 +209,13 @@ def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found:
         step.module = numbers.get(id(module)) if module is not None else None
     found.steps = seen.steps.steps
     if seen.dims and len(seen.dims) <= MOST_NAMED_DIMS and runner.run.named:
-        _name(runner, code, seen)
+        _name(runner, code, request, seen)
 
 
 def _add_inference(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> None:
     """The memory of an inference, and the operations of forward."""
     with _without_cache():
-        seen = _Evaluation(runner, request.sizes, request.device, training=False, counted=True)
+        seen = _Evaluation(runner, request, training=False, counted=True)
         seen.run(code)
     assert seen.allocations is not None
     found.inference = seen.memory
@@ -287,12 +293,12 @@ def _counted(found: ModelProfile, seen: _Evaluation) -> List[Tuple[Step, Step]]:
     return pairs
 
 
-def _name(runner: ExampleRunner, code: Any, seen: _Evaluation) -> None:
+def _name(runner: ExampleRunner, code: Any, request: ProfileRequest, seen: _Evaluation) -> None:
     """Evaluate the example with other sizes, and name the dims of what its steps gave."""
     shape = [(step.kind, step.name, step.parent) for step in seen.steps.steps]
 
     def probe(sizes: Sizes) -> Optional[Evaluated]:
-        other = _Evaluation(runner, sizes, "", training=False, counted=False)
+        other = _Evaluation(runner, replace(request, sizes=sizes), training=False, counted=False)
         other.run(code)
         if [(step.kind, step.name, step.parent) for step in other.steps.steps] != shape:
             return None

@@ -8,6 +8,8 @@ from typing import Any, Callable, Iterator
 import torch
 import torch.utils.checkpoint
 
+from ..trace import autocast
+
 _original = torch.utils.checkpoint.checkpoint
 _OPTIONS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
 
@@ -25,15 +27,24 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         kwargs.pop(name, None)
     if not _state.respected:
         return function(*args, **kwargs)
+    dtype = autocast.autocast_dtype()
+
+    def again(*given: Any, **named: Any) -> Any:
+        with autocast.under(dtype):  # Backward computes it again as forward did.
+            return function(*given, **named)
+
     # The way that does without a second evaluation under a graph of its own; values, and so random numbers, do not count.
-    return _original(function, *args, use_reentrant=False, preserve_rng_state=False, determinism_check="none", **kwargs)
+    return _original(again, *args, use_reentrant=False, preserve_rng_state=False, determinism_check="none", **kwargs)
 
 
 @contextlib.contextmanager
 def respected() -> Iterator[None]:
     """Have checkpoints made meanwhile: what is inside of them is computed again by backward, rather than kept."""
     before, _state.respected = _state.respected, True
+    early_stop = getattr(torch.utils.checkpoint, "set_checkpoint_early_stop", None)  # Not before torch 2.1.
     try:
-        yield
+        # Stopping is an exception in the middle of an operation, which would look like one that fails.
+        with early_stop(False) if early_stop is not None else contextlib.nullcontext():
+            yield
     finally:
         _state.respected = before

@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+import contextlib
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import torch
 
 _enter, _exit, _init = torch.autocast.__enter__, torch.autocast.__exit__, torch.autocast.__init__
-_nested: List[bool] = []
+_nested: List[Optional[torch.dtype]] = []  # what those under way bring dtypes to; None for one that is off
+
+
+class _State:
+    changed: Optional[Callable[[], None]] = None
+    """Called when an autocast begins or ends."""
+
+
+state = _State()
+
+
+def autocast_dtype() -> Optional[torch.dtype]:
+    """What the innermost autocast under way brings dtypes to, whatever its device; None where none does."""
+    return _nested[-1] if _nested else None
+
+
+def is_under_way() -> bool:
+    """Whether an autocast is, on or off."""
+    return bool(_nested)
+
+
+@contextlib.contextmanager
+def under(dtype: Optional[torch.dtype]) -> Iterator[None]:
+    """As inside of an autocast to this dtype; of none where that is None."""
+    if dtype is None:
+        yield
+        return
+    _begin(dtype)
+    try:
+        yield
+    finally:
+        _end()
+
+
+def _begin(dtype: Optional[torch.dtype]) -> None:
+    _nested.append(dtype)
+    if state.changed is not None:
+        state.changed()
+
+
+def _end() -> None:
+    if _nested:
+        _nested.pop()
+    if state.changed is not None:
+        state.changed()
 
 
 def autocast_is_on() -> bool:
     """Whether the innermost autocast that is under way is one that is on, whatever its device."""
     if _nested:
-        return _nested[-1]
+        return _nested[-1] is not None
     if torch.is_autocast_enabled():
         return True
     try:
@@ -28,13 +73,12 @@ def _noted_init(self: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _noted_enter(self: Any) -> Any:
-    _nested.append(getattr(self, "_shapelens_on", True))
+    _begin(getattr(self, "fast_dtype", torch.float16) if getattr(self, "_shapelens_on", True) else None)
     return _enter(self)  # type: ignore[no-untyped-call]
 
 
 def _noted_exit(self: Any, *args: Any) -> Any:
-    if _nested:
-        _nested.pop()
+    _end()
     return _exit(self, *args)
 
 
