@@ -62,6 +62,6 @@ lock: setup  ## write requirements.lock from pyproject.toml
 	@mv requirements.lock.new requirements.lock
 
 clean:  ## remove what the other commands made
-	rm -rf .venv .user-environment .matrix test-output build dist vscode-extension/{node_modules,out,dist,bundled,.setup} vscode-extension/*.vsix tests/editor/{node_modules,.setup,.bin24} \
+	rm -rf .venv .user-environment .matrix test-output build dist vscode-extension/{node_modules,out,dist,bundled,.setup} vscode-extension/*.vsix tests/editor/{node_modules,.setup,.bin24,.older} \
 	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find server tests fixtures -name __pycache__ -type d -prune -exec rm -rf {} +

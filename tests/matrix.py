@@ -79,7 +79,7 @@ def run(part: str, pip_arguments: list[str]) -> dict[str, object]:
         tests, runs, worker = ["tests/test_fixtures.py"], Path(sys.executable), python
     else:
         subprocess.run([*pip, "--editable", str(ROOT), *TESTING], check=True)
-        tests = ["tests/unit", "tests/lsp", "tests/test_fixtures.py", "--ignore=tests/unit/test_training_memory.py"]  # It needs torch.
+        tests = ["tests/unit", "tests/lsp", "tests/test_fixtures.py"]
         runs, worker = python, Path(sys.executable)
     counted = pytest(runs, worker, tests)
     says = "import platform, torch; print(platform.python_version(), torch.__version__)"

@@ -62,12 +62,20 @@ def test_the_same_commit_gives_the_same_bytes(built: list[Path], tmp_path: Path)
     ]
 
 
-def test_the_installed_wheel_shows_the_recipe(built: list[Path], tmp_path: Path) -> None:
-    """Its dependencies come from this environment; only what the wheel itself brings is new."""
+def test_an_index_takes_both(built: list[Path]) -> None:
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, built)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["wheel", "source distribution"])
+def test_what_is_installed_shows_the_recipe(built: list[Path], tmp_path: Path, kind: str) -> None:
+    """Its dependencies come from this environment; only what the package itself brings is new."""
+    package = built[0] if kind == "wheel" else built[1]
     subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(tmp_path / "venv")], check=True)
     python = tmp_path / "venv" / "bin" / "python"
-    install = [str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--disable-pip-version-check", "--target"]
-    subprocess.run([*install, str(tmp_path / "site"), str(built[0])], check=True, capture_output=True)
+    options = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--target", str(tmp_path / "site")]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(package)], check=True, capture_output=True)
     # The packages that it needs, but not the editable ShapeLens of this environment.
     needs = [path for path in sys.path if path.endswith("site-packages")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), *needs])}

@@ -34,7 +34,27 @@ command -v g++ >/dev/null && command -v make >/dev/null || system_packages+=(g++
 [ ${#system_packages[@]} -eq 0 ] || apt_install "${system_packages[@]}"
 
 key=$(cat package-lock.json setup.sh | sha256sum | cut -d" " -f1)
+
+# An older code-server, where CODE_SERVER names its version, beside the pinned one and on the machine's own Node.
+older() {
+  [ -n "${CODE_SERVER:-}" ] || return 0
+  local folder=.older/$CODE_SERVER
+  [ ! -f "$folder/stamp" ] || return 0
+  say "installing code-server $CODE_SERVER"
+  mkdir -p "$folder"
+  (
+    cd "$folder" && echo '{"private": true}' >package.json &&
+    npm install --ignore-scripts --no-audit --no-fund --legacy-peer-deps --loglevel=error "code-server@$CODE_SERVER" &&
+    npm rebuild argon2 --foreground-scripts &&
+    cd node_modules/code-server/lib/vscode &&
+    npm install --omit=dev --ignore-scripts --no-audit --no-fund --legacy-peer-deps --loglevel=error &&
+    npm rebuild @vscode/spdlog native-watchdog @vscode/native-watchdog --foreground-scripts
+  ) >.setup/older.log 2>&1 </dev/null || { tail -n 30 .setup/older.log >&2; fail "code-server $CODE_SERVER could not be installed"; }
+  touch "$folder/stamp"
+}
+
 if [ "$(cat .setup/stamp 2>/dev/null || true)" = "$key" ] && [ -x .bin24/node ]; then
+  older
   exit 0
 fi
 rm -f .setup/stamp
@@ -58,3 +78,4 @@ export PATH="$PWD/.bin24:$PATH" npm_config_nodedir="$node24"
 .bin24/node node_modules/code-server/out/node/entry.js --version >.setup/version.log 2>&1 || { cat .setup/version.log >&2; fail "code-server does not start"; }
 say "ready: code-server $(grep -Eo '[0-9]+\.[0-9]+\.[0-9]+' .setup/version.log | head -n 1)"
 echo "$key" >.setup/stamp
+older

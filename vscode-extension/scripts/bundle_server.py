@@ -18,6 +18,7 @@ libcst stands on its own so that launch.py can leave it out where the bundle has
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import json
 import re
@@ -25,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 EXTENSION = Path(__file__).resolve().parent.parent
@@ -146,6 +148,54 @@ def unpack(wheels: list[Path]) -> None:
     (BUNDLED / "THIRD_PARTY_NOTICES.txt").write_text("".join(notices), "utf-8")
 
 
+def missing_imports() -> list[str]:
+    """What the modules that `launch.py` runs come to import, and neither the standard library nor BUNDLED has: one line each.
+
+    The packages are laid out here for systems that are not this one, so that their files are read rather than run.
+    """
+    missing, seen = [], set()
+    waiting = [BUNDLED / "launch.py", *(BUNDLED / "server" / "shapelens" / each / "__main__.py" for each in ("lsp", "diagnosis"))]
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for name, line in imports_of(path):
+            found = [file for folder in ("server", "libs", "libcst") if (file := module_file(BUNDLED / folder, name))]
+            waiting += found
+            if not found and name.partition(".")[0] not in sys.stdlib_module_names:
+                missing.append(f"{path.relative_to(BUNDLED)}:{line} imports {name}")
+    return sorted(missing)
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int]]:
+    """The modules that a file imports, with the line: of a package of others only as it is loaded, of ours and of launch.py anywhere."""
+    tree = ast.parse(path.read_bytes())
+    ours = "libs" not in path.parts and "libcst" not in path.parts
+    package = path.parent.relative_to(BUNDLED).parts[1:]
+    for statement in ast.walk(tree) if ours else tree.body:
+        if isinstance(statement, ast.Import):
+            yield from ((alias.name, statement.lineno) for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom):
+            start = package[: len(package) - statement.level + 1] if statement.level else ()
+            module = ".".join([*start, *([statement.module] if statement.module else [])])
+            yield module, statement.lineno
+            # What is imported from a package may be a module of it.
+            yield from ((f"{module}.{alias.name}", statement.lineno) for alias in statement.names if is_module(f"{module}.{alias.name}"))
+
+
+def is_module(name: str) -> bool:
+    """Whether something in BUNDLED has this name."""
+    return any(module_file(BUNDLED / folder, name) for folder in ("server", "libs", "libcst"))
+
+
+def module_file(folder: Path, name: str) -> Path | None:
+    """The Python file of a module of this name below a folder of packages; a native module stands for its package."""
+    place = folder.joinpath(*name.split("."))
+    candidates = [place / "__init__.py", place.with_name(place.name + ".py"), *place.parent.glob(f"{place.name}.*.so")]
+    return next((each for each in candidates if each.exists()), None)
+
+
 def server_files() -> list[Path]:
     return sorted(path for path in SERVER.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
@@ -182,6 +232,8 @@ def bundle() -> bool:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
     shutil.copyfile(LAUNCH, BUNDLED / "launch.py")
+    if missing := missing_imports():
+        raise BundleError(f"bundled/ lacks what it needs: {'; '.join(missing[:5])}")
     STAMP.write_text(json.dumps(wanted, indent=0), "utf-8")
     return True
 

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { codeServerEntry, node24 } from "./paths.mjs";
+import { codeServerEntry, codeServerNode, olderCodeServer } from "./paths.mjs";
 
 const START_DEADLINE = 60_000; // ms
 
@@ -72,12 +72,12 @@ export class CodeServer {
     const log = openSync(server.logFile, "a");
     const args = [
       codeServerEntry, "--auth", "none", "--bind-addr", `127.0.0.1:${server.port}`, "--disable-telemetry", "--disable-update-check",
-      "--disable-getting-started-override", "--ignore-last-opened", "--reconnection-grace-time", "2",
+      "--disable-getting-started-override", "--ignore-last-opened", ...(olderCodeServer ? [] : ["--reconnection-grace-time", "2"]),
       "--user-data-dir", server.userData, "--extensions-dir", server.extensions,
       ...(trust === "granted" ? ["--disable-workspace-trust"] : []), ...options,
     ];
     // A process group of its own, so that stopping it also stops the extension hosts and what they started.
-    server.#process = spawn(node24, args, { detached: true, stdio: ["ignore", log, log], env: server.#environment(), cwd: server.home });
+    server.#process = spawn(codeServerNode, args, { detached: true, stdio: ["ignore", log, log], env: server.#environment(), cwd: server.home });
     process.once("exit", server.#onExit);
     try {
       await server.#answers();
@@ -145,7 +145,7 @@ export class CodeServer {
 
   #install(vsix) {
     const args = [codeServerEntry, "--user-data-dir", this.userData, "--extensions-dir", this.extensions, "--install-extension", vsix];
-    const done = spawnSync(node24, args, { env: this.#environment(), encoding: "utf8", timeout: START_DEADLINE });
+    const done = spawnSync(codeServerNode, args, { env: this.#environment(), encoding: "utf8", timeout: START_DEADLINE });
     if (done.status !== 0) throw new Error(`${vsix} cannot be installed:\n${done.stdout}${done.stderr}`);
   }
 

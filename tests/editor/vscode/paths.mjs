@@ -7,8 +7,13 @@ import { fileURLToPath } from "node:url";
 export const editorTests = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 export const repository = resolve(editorTests, "../..");
 export const testOutput = join(repository, "test-output", "editor");
-export const node24 = join(editorTests, ".bin24", "node");
-export const codeServerEntry = join(editorTests, "node_modules", "code-server", "out", "node", "entry.js");
+
+/** An older code-server that is to be tested, as its version, from CODE_SERVER; the pinned one otherwise. `setup.sh` has installed it. */
+export const olderCodeServer = process.env.CODE_SERVER;
+const installed = olderCodeServer ? join(editorTests, ".older", olderCodeServer) : editorTests;
+/** The Node that code-server runs on: an older one does on the machine's. */
+export const codeServerNode = olderCodeServer ? "node" : join(editorTests, ".bin24", "node");
+export const codeServerEntry = join(installed, "node_modules", "code-server", "out", "node", "entry.js");
 
 /** What finds in a page what keeps people out who cannot see or use a mouse: the text of axe-core. */
 export const axeSource = readFileSync(join(editorTests, "node_modules", "axe-core", "axe.min.js"), "utf8");

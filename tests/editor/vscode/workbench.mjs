@@ -49,7 +49,7 @@ export class Workbench {
   /** Opens a notebook of the folder beside what is open, as a person does, and waits for its cells. */
   async openNotebook(name) {
     await this.page.keyboard.press("Control+p");
-    const input = this.page.locator(".quick-input-widget:visible input");
+    const input = this.page.locator(".quick-input-box:visible input");
     await input.waitFor({ timeout: 10_000 });
     await input.fill(name);
     await this.page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first().click();
@@ -225,7 +225,7 @@ export class Workbench {
   /** Runs a command by its title in the command palette. */
   async command(title) {
     await this.page.keyboard.press("F1");
-    const input = this.page.locator(".quick-input-widget:visible input");
+    const input = this.page.locator(".quick-input-box:visible input");
     await input.waitFor({ timeout: 10_000 });
     await input.fill(`>${title}`);
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first();
@@ -235,7 +235,7 @@ export class Workbench {
 
   /** The input box of a command, as a locator, once it is there. */
   async inputBox() {
-    const input = this.page.locator(".quick-input-widget:visible input").first();
+    const input = this.page.locator(".quick-input-box:visible input").first();
     await input.waitFor({ timeout: 10_000 });
     return input;
   }

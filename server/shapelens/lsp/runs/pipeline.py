@@ -15,6 +15,7 @@ from shapelens.examples.programs import is_program
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_traces import moved_trace
+from shapelens.lsp.documents.paths import same_path
 from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.choose import Chooser, Chosen
@@ -149,7 +150,7 @@ class Pipeline:
     async def _run_open_importers(self, document: Document) -> None:
         """Run open documents with examples that import this one, unless it is known what they see of it: that says more than a search."""
         for importer in document.importers or []:
-            other = next((each for each in self._documents.values() if each.path == importer.path), None)
+            other = next((each for each in self._documents.values() if same_path(each.path, importer.path)), None)
             if other is None or not importer.has_example or document.importer_traces.of({other.path}) or not document.consult(other):
                 continue
             await self.run(other)

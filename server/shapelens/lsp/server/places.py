@@ -11,7 +11,7 @@ from pygls import uris
 
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.notebook_document import NotebookDocument
-from shapelens.lsp.documents.paths import on_disk, path_of
+from shapelens.lsp.documents.paths import on_disk, path_of, same_path
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Lines, Position, Span
 
@@ -108,8 +108,7 @@ class Places:
     def _of_file(self, uri: str) -> Document | None:
         if uri in self._documents:
             return self._documents[uri]
-        path = uris.to_fs_path(uri)
-        return next((document for document in self._documents.values() if path is not None and document.path == path), None)
+        return next((document for document in self._documents.values() if same_path(document.path, path_of(uri))), None)
 
 
 def range_(lines: Lines, span: Span, encoding: str) -> types.Range:
@@ -119,7 +118,7 @@ def range_(lines: Lines, span: Span, encoding: str) -> types.Range:
 
 def same_file(path: str, uri: str) -> bool:
     """Whether a path is that of a document. One without a file of its own has a made-up path, which must not leave the server."""
-    return path == path_of(uri)
+    return same_path(path, path_of(uri))
 
 
 def uri_of(path: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from shapelens.lsp.documents.document import Document
+from shapelens.lsp.documents.paths import same_path
 from shapelens.notebooks import script_as_python
 from shapelens.regular_files import read_regular
 from shapelens.source.module import Module, parse
@@ -24,7 +25,7 @@ class ParsedFiles:
     def __call__(self, path: str) -> Module | None:
         """The module of the file at this path; None where it cannot be read."""
         for document in self._documents.values():
-            if document.path == path:
+            if same_path(document.path, path):
                 return document.module
         try:
             state = Path(path).stat()
@@ -39,7 +40,7 @@ class ParsedFiles:
     def state_of(self, path: str) -> object:
         """What changes whenever the text of a file does."""
         for document in self._documents.values():
-            if document.path == path and not document.saved:
+            if same_path(document.path, path) and not document.saved:
                 return document.text
         try:
             return Path(path).stat().st_mtime_ns
