@@ -32,7 +32,7 @@ PARTS = [
     *("server-3.10", "server-3.11", "server-3.12", "server-3.13", "server-3.14"),
 ]
 OLD_NUMPY = {"2.1", "2.2"}  # These were built against numpy 1.
-TESTING = ["pytest", "pytest-asyncio", "pytest-lsp", "pytest-timeout", "psutil", "jsonschema", "numpy"]
+TESTING = ["pytest", "pytest-asyncio", "pytest-lsp", "pytest-timeout", "psutil", "jsonschema", "numpy", "async-timeout"]
 COUNTS = re.compile(r"(\d+) (passed|failed|error)")
 
 

@@ -26,6 +26,7 @@ from lsprotocol import types
 
 from lsp.editor import Editor
 from lsp.notebook_editor import Notebook
+from time_limits import timeout
 
 QUIET = 0.4  # seconds without a word of the server
 PATIENCE = 60.0  # seconds until it has to have no more to say
@@ -237,7 +238,7 @@ class Edits:
 
 async def settled(editor: Editor, quiet: float = QUIET) -> None:
     """Wait until the server has nothing more to say: no word for `quiet` seconds, and nothing under way that it tells of."""
-    async with asyncio.timeout(PATIENCE):
+    async with timeout(PATIENCE):
         while True:
             editor.heard.clear()
             try:

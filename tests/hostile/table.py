@@ -29,6 +29,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "differential")]
 from keystrokes import Server  # noqa: E402
 
 from fixtures import read  # noqa: E402
+from time_limits import timeout  # noqa: E402
 
 FOLDER = TESTS.parent / "fixtures" / "hostile"
 PATIENCE_SECONDS = 60.0
@@ -124,7 +125,7 @@ class Table:
         row.hints = len(shown["hints"])
         start = time.perf_counter()
         server.change(uri, WELL, None)
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with timeout(PATIENCE_SECONDS):
             while (await self._labels(server, uri)).count("→ [B, 6]") < 3:
                 await asyncio.sleep(0.02)
         row.next_edit = round(time.perf_counter() - start, 2)

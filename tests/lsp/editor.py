@@ -14,6 +14,8 @@ from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient
 from pytest_lsp.client import DEFAULT_CLIENT_FEATURES, register_lsp_features
 
+from time_limits import timeout
+
 T = TypeVar("T")
 PATIENCE = 40.0  # seconds to wait for an event before the test fails
 COMMAND = [sys.executable, "-m", "shapelens.lsp"]
@@ -165,7 +167,7 @@ class Editor:
 
     async def until(self, done: Callable[[], bool]) -> None:
         """Wait until this holds, looking again at each message of the server."""
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             while not done():
                 self.heard.clear()
                 await self.heard.wait()
@@ -292,7 +294,7 @@ class Editor:
 
     async def when(self, ask: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
         """An answer as soon as it is so, asked for again at each refresh."""
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             while True:
                 self.heard.clear()
                 answer = await ask()

@@ -14,6 +14,7 @@ import pytest
 
 from interpreters import TORCH_PYTHON
 from lsp.editor import COMMAND, PATIENCE, Editor, processes
+from time_limits import timeout
 
 ENDLESS = """\
 from torch import nn
@@ -26,7 +27,7 @@ class Net(nn.Module):
 
 async def gone(pids: Iterable[int]) -> None:
     """Wait until none of these processes is left. A process that is no child of ours tells nobody of its end, so this has to look."""
-    async with asyncio.timeout(PATIENCE):
+    async with timeout(PATIENCE):
         while set(pids) & set(processes()):
             await asyncio.sleep(0.02)
 

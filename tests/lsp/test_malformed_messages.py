@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from interpreters import TORCH_PYTHON
 from lsp.editor import COMMAND, PATIENCE, processes
+from time_limits import timeout
 
 URI = "file:///w/net.py"
 DOCUMENT = {"textDocument": {"uri": URI}}
@@ -33,7 +34,7 @@ class Wire:
 
     async def answer(self, number: Any) -> dict[str, Any]:
         """The answer to a request; what the server asks and tells meanwhile is passed over."""
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             while number not in self.answers:
                 header = await self.reader.readuntil(b"\r\n\r\n")
                 found = re.search(rb"Content-Length: (\d+)", header)

@@ -18,9 +18,8 @@ flow("three mistakes are three squiggles, and three quick fixes mend them", mist
   await vscode.squiggles(3);
   const mend = async (code, text, title, left) => {
     const fixes = await vscode.quickFixes(code, text);
-    const fix = fixes.filter({ hasText: title }).first();
-    await fix.waitFor({ timeout: 10_000 });
-    await fix.click();
+    await fixes.first().filter({ hasText: title }).waitFor({ timeout: 10_000 });
+    await vscode.page.keyboard.press("Enter");
     await vscode.squiggles(left);
   };
   await mend("nn.Conv2d(1, 6, 5)", "1", "Change in_channels to 3", 2);

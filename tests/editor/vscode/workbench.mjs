@@ -48,11 +48,7 @@ export class Workbench {
 
   /** Opens a notebook of the folder beside what is open, as a person does, and waits for its cells. */
   async openNotebook(name) {
-    await this.page.keyboard.press("Control+p");
-    const input = this.page.locator(".quick-input-box:visible input");
-    await input.waitFor({ timeout: 10_000 });
-    await input.fill(name);
-    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first().click();
+    await this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first().dblclick();
     await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor({ timeout: PATIENCE });
     this.pane = ".notebookOverlay";
     await this.page.locator(`${this.pane} .view-line`).first().waitFor({ timeout: PATIENCE });
