@@ -140,7 +140,7 @@ class Recovery:
             raise NotRecovered
         found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
         found.layer = module.__dict__.get(LAYER)
-        if found.code not in ("attention-heads", "missing-import", "missing-file", "unavailable"):
+        if found.code not in ("attention-heads", "definition", "data-dependent", "missing-import", "missing-file", "unavailable"):
             found.code = "layer-arguments"
         module.__dict__[HALF_BUILT] = True
         self._report(found)

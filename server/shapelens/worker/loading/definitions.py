@@ -54,6 +54,9 @@ WORKS = {
     "savefig", "savetxt", "show", "start", "serve", "step", "test", "train", "train_model",
 }  # fmt: skip
 
+# Methods that put something into a list, a dict or a set.
+FILLS = ("append", "extend", "insert", "add", "update", "setdefault")
+
 
 class _Builtins(Dict[str, Any]):
     """What stands behind a module's globals: Python's builtins, then the statements that did not run."""
@@ -217,9 +220,15 @@ class Definitions:
         name = getattr(error, "name", None)
         return isinstance(error, NameError) and any(name in bound_names(node) for node in self._body)
 
+    def _lacks_what_training_gathers(self, failed: ast.stmt) -> bool:
+        """Whether a statement reads what a loop above it fills while it trains: such a loop does not run for that."""
+        loops = [node for node in self._body if node.lineno < failed.lineno and _trains(node)]
+        filled = {name for loop in loops for part in ast.walk(loop) for name in _filled_by(part)}
+        return any(isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in filled for part in ast.walk(failed))
+
     def _failed(self, node: ast.stmt, error: BaseException) -> None:
         cause = cause_of(error)
-        if not self._comes_too_early(error):
+        if not self._comes_too_early(error) and not self._lacks_what_training_gathers(node):
             self._on_failure(node, error)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             if not isinstance(error, SyntaxError):
@@ -374,6 +383,12 @@ def _trains(node: ast.AST) -> bool:
 def _is_training(node: ast.AST) -> bool:
     """Whether a loop with this in it trains: what it does to a model makes no difference to its shapes."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("backward", "zero_grad", "step")
+
+
+def _filled_by(node: ast.AST) -> Iterator[str]:
+    """The name of what a call puts something into: `losses.append(loss)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FILLS:
+        yield from _owner(node.func)
 
 
 def _owner(node: Optional[ast.AST]) -> Iterator[str]:

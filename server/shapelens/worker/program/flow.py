@@ -78,6 +78,7 @@ class Flow:
                     return
         except ENDS_STATEMENT as error:  # Of the iterable: the body's own end there.
             self._on_failure(error, frame, line)
+            iterable = iterable if count else absent("an item", "definition")
         if unknown_sizes.state.ended_early != ended_early:
             unknown_sizes.cut_short(loop.gathered())
         if count == 0 and _is_unknown(iterable):
@@ -168,8 +169,9 @@ def _lists(frame: FrameType) -> List[Any]:
 
 
 def _is_unknown(iterable: Any) -> bool:
-    """Whether an iterable without items says nothing of how many there are: a stand-in, or what goes through one (`enumerate`, `zip`)."""
-    return is_absent(iterable) or isinstance(iterable, (enumerate, zip, map, filter, reversed)) or not hasattr(iterable, "__len__")
+    """Whether an iterable without items says nothing of how many there are: a stand-in, or what goes through one (`enumerate`, `zip`, a bar)."""
+    held = getattr(iterable, "iterable", None)
+    return is_absent(iterable) or is_absent(held) or isinstance(iterable, (enumerate, zip, map, filter, reversed)) or not hasattr(iterable, "__len__")
 
 
 def _fitted(item: Any, pattern: Pattern) -> Any:

@@ -9,9 +9,10 @@ from typing import List
 _OF_MODELS = re.compile(r"(model|net|network|encoder|decoder|unet|vae|criterion|loss_fn|loss_func|loss_function)$")
 # Methods that tensors have, and tables, arrays and texts have not.
 _METHODS = {
-    "argmax", "argmin", "bmm", "clamp", "clamp_", "contiguous", "cuda", "cumsum", "detach", "expand", "flatten", "gather", "log_softmax",
-    "masked_fill", "masked_select", "matmul", "permute", "relu", "reshape", "scatter", "scatter_", "sigmoid", "softmax", "squeeze", "tanh",
-    "topk", "transpose", "unsqueeze", "view",
+    "argmax", "argmin", "bmm", "clamp", "clamp_", "contiguous", "cpu", "cuda", "cumsum", "detach", "expand", "flatten", "float", "gather",
+    "half", "index_add", "index_select", "log_softmax", "logsumexp", "long", "masked_fill", "masked_fill_", "masked_select", "matmul",
+    "mm", "new_ones", "new_tensor", "new_zeros", "permute", "relu", "repeat_interleave", "reshape", "scatter", "scatter_", "sigmoid",
+    "softmax", "squeeze", "squeeze_", "tanh", "topk", "transpose", "type_as", "unsqueeze", "unsqueeze_", "view",
 }  # fmt: skip
 # Names of torch whose calls give no tensors.
 _NO_TENSORS = {

@@ -26,6 +26,8 @@ OF_TEXT = frozenset(
 )
 STAND_INS: Set[type] = set()  # the types of what stands in for a value of which nothing is known; as a size it is unknown
 OWN_SIZES = "_shapelens_unsure"  # an attribute of classes whose models have sizes that nobody knows
+SHARES = (10, 100)  # that data is split into, in percent: a number of samples for training, say
+ROUNDED = 4  # that such a share is off at most
 NEAR = 4096  # that padding and kernels add to it or take away
 
 
@@ -97,6 +99,10 @@ def is_unknown(number: Any) -> bool:
     for divisor in (1, 2, 3, 4, 8, 16, 32):
         off = number * divisor % SIZE
         if min(off, SIZE - off) <= NEAR * divisor:
+            return True
+    for divisor in SHARES:
+        off = number * divisor % SIZE
+        if min(off, SIZE - off) <= divisor * ROUNDED:
             return True
     return False
 
