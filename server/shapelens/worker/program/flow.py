@@ -169,9 +169,10 @@ def _lists(frame: FrameType) -> List[Any]:
 
 
 def _is_unknown(iterable: Any) -> bool:
-    """Whether an iterable without items says nothing of how many there are: a stand-in, or what goes through one (`enumerate`, `zip`, a bar)."""
-    held = getattr(iterable, "iterable", None)
-    return is_absent(iterable) or is_absent(held) or isinstance(iterable, (enumerate, zip, map, filter, reversed)) or not hasattr(iterable, "__len__")
+    """Whether an iterable without items says nothing of how many there are: a stand-in, or what goes through one (`enumerate`, a bar)."""
+    if is_absent(iterable) or is_absent(getattr(iterable, "iterable", None)) or not hasattr(iterable, "__len__"):
+        return True
+    return isinstance(iterable, (enumerate, zip, map, filter, reversed))
 
 
 def _fitted(item: Any, pattern: Pattern) -> Any:
