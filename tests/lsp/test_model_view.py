@@ -153,3 +153,180 @@ async def test_a_class_says_what_fits_the_device(editor: Editor) -> None:
         assert 100 < int(small) < int(large)
     finally:
         editor.configure({})
+
+
+LARGE = """
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.second = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return x + self.second(self.first(x))
+
+
+# shapelens: Large()(f32[B:2, 8])
+class Large(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stages = nn.Sequential(*[nn.Sequential(*[Block() for _ in range(20)]) for _ in range(17)])
+
+    def forward(self, x):
+        return self.stages(x)
+"""
+
+
+async def test_a_model_of_a_thousand_modules_is_a_few_rows(editor: Editor) -> None:
+    """All of them are in the document; in the table each that repeats is there once."""
+    uri = editor.open("large.py", LARGE)
+    await editor.hints_when(uri)
+    shown = (await editor.execute("shapelens.model", uri, "Large", 1, {}))["model"]
+    jsonschema.validate(shown, schema())
+
+    def modules(rows: Any) -> int:
+        return sum(1 + modules(row["rows"]) for row in rows)
+
+    assert modules(shown["tree"]) == 2 + 17 + 340 * 3
+    assert shown["complete"] and shown["memory"]["training"]["error"] is None
+    table = (await editor.execute("shapelens.model", uri, "Large", 1, {"format": "markdown"}))["text"]
+    assert "×17" in table and "×20" in table
+    assert len([line for line in table.splitlines() if line.startswith("|")]) < 12
+
+
+ODD = """
+import torch
+from torch import nn
+
+
+# shapelens: Tree(3)(f32[B:2, 8])
+class Tree(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.mix = nn.Linear(8, 8)
+        self.branches = nn.ModuleList([Tree(depth - 1) for _ in range(2)] if depth else [])
+
+    def forward(self, x):
+        return self.mix(x) + sum(branch(x) for branch in self.branches)
+
+
+class Part(nn.Module):
+    def __init__(self, owner):
+        super().__init__()
+        self.owner = owner
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+# shapelens: Cyclic()(f32[B:2, 8])
+class Cyclic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part(self)
+        self.again = self.part
+
+    def forward(self, x):
+        return self.again(self.part(x))
+
+
+# shapelens: Failing()(f32[B:2, 8])
+class Failing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = x + self.missing
+        return self.layer(x)
+
+
+# shapelens: Unbuilt()(f32[B:2, 8])
+class Unbuilt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, undefined)
+
+
+# shapelens: Two()(f32[B:2, T:16, 8])
+# shapelens: Two()(f32[B:3, 8, 8])
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.layer(x)
+"""
+
+
+async def test_odd_models_show_what_there_is(editor: Editor) -> None:
+    """Recursion, a module that holds its owner, a forward that fails at its first line, a constructor that fails, two examples."""
+    uri = editor.open("odd.py", ODD)
+    await editor.diagnostics(uri)
+
+    async def model(name: str, **options: Any) -> Any:
+        shown = (await editor.execute("shapelens.model", uri, name, 1, options))["model"]
+        jsonschema.validate(shown, schema())
+        return shown
+
+    (tree,) = (await model("Tree"))["tree"]
+    assert [row["path"] for row in tree["rows"]] == ["mix", "branches"]
+    assert tree["parameters"] == 15 * 72
+    assert tree["rows"][1]["rows"][0]["rows"][1]["rows"][0]["path"] == "branches.0.branches.0"
+    (cyclic,) = (await model("Cyclic"))["tree"]
+    assert (cyclic["parameters"], [row["path"] for row in cyclic["rows"]]) == (72, ["part"])
+    assert cyclic["rows"][0]["calls"] == 2
+    failing = await model("Failing")
+    assert "missing" in failing["example"]["error"]
+    assert [(row["path"], row["calls"], row["parameters"]) for row in failing["tree"][0]["rows"]] == [("layer", 0, 36)]
+    assert failing["memory"]["training"]["error"]
+    unbuilt = await model("Unbuilt")
+    assert "undefined" in unbuilt["example"]["error"]
+    assert [(row["class"], row["calls"], row["rows"]) for row in unbuilt["tree"]] == [("Unbuilt", 0, [])]
+    for example, shape in ((0, "[B, T, 8]"), (1, "[B, 8, 8]")):
+        shown = await model("Two", example=example)
+        assert [node["shape"] for node in shown["graph"]["nodes"] if node["kind"] == "input"] == [shape]
+        assert len(shown["others"]) == 1
+
+
+LANGUAGE = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+# shapelens: Language()(i64[B:8, T:512])
+class Language(nn.Module):
+    def __init__(self, vocabulary=32000):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, 16)
+        self.head = nn.Linear(16, vocabulary, bias=False)
+
+    def forward(self, tokens):
+        logits = self.head(self.embedding(tokens))
+        return F.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+"""
+
+
+async def test_logits_that_dominate_the_peak_are_spoken_of_where_memory_is(editor: Editor) -> None:
+    """In the view, which is asked for, and never as a finding; a small vocabulary and short texts are not spoken of."""
+    uri = editor.open("language.py", LANGUAGE)
+    await editor.hints_when(uri)
+
+    async def advice(**options: Any) -> Any:
+        return (await editor.execute("shapelens.model", uri, "Language", 1, options))["model"]["memory"]["advice"]
+
+    said = await advice()
+    assert "[B, T, 32000]" in said["message"] and "chunks" in said["message"]
+    assert LANGUAGE.splitlines()[said["place"]["line"] - 1].strip().startswith("logits =")
+    assert "32000" in (await advice(autocast="bfloat16"))["message"]
+    assert await advice(sizes={"T": 16}) is None
+    assert not await editor.diagnostics(uri)
+    editor.replace(uri, "vocabulary=32000", "vocabulary=1000")
+    await editor.hints_when(uri)
+    assert await advice() is None

@@ -34,6 +34,20 @@ async def test_hints_and_hovers_stand_in_the_cell_that_they_belong_to(editor: Ed
     assert program.command is not None and program.command.title.startswith("as a program")
 
 
+async def test_the_model_of_a_class_in_a_notebook_leads_to_its_cells(editor: Editor) -> None:
+    """Asked for in the cell of the class; places are lines of cells."""
+    notebook = Notebook.open(editor, "notebooks/model.ipynb", IMPORTS, NET, USE)
+    await notebook.hints_when(2, "→ [32, 4]", "→ [32, 8]", "→ [32, 4]")
+    shown = (await editor.execute("shapelens.model", notebook.cells[1], "", 3, {}))["model"]
+    (net,) = shown["tree"]
+    assert (net["class"], net["outputs"]) == ("Net", ["[B, 4]"])
+    first = net["rows"][0]
+    assert [(first[place]["file"], first[place]["line"]) for place in ("constructor", "call")] == [
+        (notebook.cells[1], 4),
+        (notebook.cells[1], 7),
+    ]
+
+
 async def test_a_wrong_number_is_marked_in_its_cell_and_mended_there(editor: Editor) -> None:
     notebook = Notebook.open(editor, "notebooks/wrong.ipynb", IMPORTS, NET.replace("Linear(16, 4)", "Linear(15, 4)"), USE)
     (diagnostic,) = await notebook.wrong(1, "15")
@@ -97,7 +111,7 @@ async def test_a_cell_that_does_not_parse_ends_alone(editor: Editor) -> None:
     assert (await notebook.hints())[3] == {0: "→ ?"}
     assert [each for each in editor.published.values() if each.diagnostics and each.uri in notebook.cells] == []
     notebook.set_text(2, USE)
-    await notebook.hints_when(3, "→ [32, 4]")
+    await notebook.hints_when(2, "→ [32, 4]", "→ [32, 8]", "→ [32, 4]")
 
 
 async def test_magics_keep_their_lines_and_do_nothing(editor: Editor) -> None:

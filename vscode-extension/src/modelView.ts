@@ -17,6 +17,8 @@ type Said =
 
 /** While the cursor moves on, no other class is asked for. */
 const CURSOR_MS = 150;
+/** The scheme of a notebook's cells: the places of these are by their URI. */
+const CELL = 'vscode-notebook-cell';
 
 export class ModelView implements vscode.Disposable {
     private readonly subscriptions: vscode.Disposable;
@@ -152,7 +154,7 @@ export class ModelView implements vscode.Disposable {
 
     /** The cursor has moved: its row is marked at once, another class is shown once it has come to rest. */
     private follow(editor: vscode.TextEditor): void {
-        if (!this.panel || editor.document.languageId !== 'python' || !['file', 'untitled'].includes(editor.document.uri.scheme)) {
+        if (!this.panel || editor.document.languageId !== 'python' || !['file', 'untitled', CELL].includes(editor.document.uri.scheme)) {
             return;
         }
         const line = editor.selection.active.line + 1;
@@ -172,7 +174,7 @@ export class ModelView implements vscode.Disposable {
 
     private tellCursor(): void {
         if (this.source) {
-            this.post({ type: 'cursor', cursor: { file: this.source.fsPath, line: this.line } });
+            this.post({ type: 'cursor', cursor: { file: this.source.scheme === CELL ? this.source.toString() : this.source.fsPath, line: this.line } });
         }
     }
 
@@ -238,8 +240,8 @@ function rangeOf(document: vscode.TextDocument, place: Place): vscode.Range {
 }
 
 async function reveal(place: Place): Promise<vscode.TextEditor> {
-    const uri = vscode.Uri.file(place.file);
-    const open = vscode.window.visibleTextEditors.find(({ document }) => document.uri.fsPath === uri.fsPath);
+    const uri = place.file.startsWith(`${CELL}:`) ? vscode.Uri.parse(place.file, true) : vscode.Uri.file(place.file);
+    const open = vscode.window.visibleTextEditors.find(({ document }) => document.uri.toString() === uri.toString());
     const document = open?.document ?? (await vscode.workspace.openTextDocument(uri));
     const range = rangeOf(document, place);
     return vscode.window.showTextDocument(document, { viewColumn: open?.viewColumn ?? vscode.ViewColumn.One, selection: range, preserveFocus: true });

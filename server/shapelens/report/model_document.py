@@ -12,6 +12,7 @@ from typing import Any
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.structure.choose import Shown
 from shapelens.analysis.structure.graph import Graph, graph
+from shapelens.analysis.structure.large_logits import LargeLogits, large_logits
 from shapelens.analysis.structure.training_memory import MemoryEstimate, inference_memory, training_memory
 from shapelens.analysis.structure.tree import Failure, Row, tree, walk
 from shapelens.profiles import ModelProfile
@@ -66,6 +67,11 @@ class ModelView:
         return training_memory(memory, self.optimizer, self.device) if memory is not None else None
 
     @property
+    def advice(self) -> LargeLogits | None:
+        """What would take much less memory."""
+        return large_logits(self.profile, self.training)
+
+    @property
     def inference(self) -> MemoryEstimate | None:
         """The memory of a forward without gradients; None where it was not seen."""
         memory = self.profile.inference
@@ -108,6 +114,7 @@ def model_document(view: ModelView) -> dict[str, Any]:
             "autocast": view.autocast or None,
             "autocast_from": view.autocast_from,
             "uncounted": profile.uncounted,
+            "advice": {"message": view.advice.message, "place": _place(view, view.advice.span)} if view.advice is not None else None,
         },
     }
 

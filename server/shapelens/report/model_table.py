@@ -91,9 +91,11 @@ def _of_training(view: ModelView, found: MemoryEstimate) -> list[tuple[str, str]
     ]
     under = f", under autocast to {view.autocast}" if view.autocast else ""
     text = ", ".join(f"{name} {memory_text(size)}" for name, size in parts if size)
+    advice = [("", f"advice: {view.advice.message}")] if view.advice is not None else []
     return [
         ("Training step", f"{memory_text(found.peak)} at its peak, in {found.peak_phase}{_peak_line(view, found)}, {device}{under}"),
         ("", text),
+        *advice,
     ]
 
 

@@ -49,6 +49,7 @@ class MemoryEstimate:
     peak_step: int | None
     temporaries: int  # at the peak
     error: str = ""
+    peak_time: int = 0  # that of the evaluation, in which `Allocation.born` and `died` count
 
 
 def training_memory(memory: MemoryProfile, optimizer: str = "AdamW", device: str = "cuda") -> MemoryEstimate:
@@ -123,9 +124,10 @@ def _estimate(memory: MemoryProfile, device: str, optimizer: str, state: int, gr
         updating = _updating(memory, optimizer, device)
         if gradients + left + updating > peak:
             peak, phase, step, temporaries = gradients + left + updating, "optimizer", -1, updating
+            peak_at = memory.backward_end
     return MemoryEstimate(
         device, optimizer, parameters, buffers, gradients, state, inputs, kept, base + after_forward, base + peak, phase,
-        step if step >= 0 else None, temporaries, memory.error,
+        step if step >= 0 else None, temporaries, memory.error, peak_at,
     )  # fmt: skip
 
 

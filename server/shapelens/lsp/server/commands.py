@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pygls.exceptions import JsonRpcInvalidParams
@@ -76,6 +77,9 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         memory: a named dim, for {version, memory, largest} alone, where largest is the size of the dim that fits `limit` bytes.
         """
         uri, class_name, line, options = _model_request(arguments)
+        text_document = editor.places.named(uri)
+        if text_document is not None:
+            uri, line = text_document.document.uri, text_document.first + line
         found = await session.model(uri, class_name, line, options)
         text = {"markdown": markdown, "html": html}.get(_plain(arguments[3]).get("format", ""))
         if found is None:
@@ -84,7 +88,7 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
             return {"version": found.version, "message": found.message}
         if text is not None:
             return {"version": found.version, "text": text(found.view)}
-        document = model_document(found.view)
+        document = _placed(model_document(found.view), editor.places.place)
         if options.only_memory:
             return {"version": found.version, "memory": document["memory"], "largest": found.largest}
         return {"version": found.version, "model": document}
@@ -96,6 +100,15 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         document = editor.places.document(uri)
         text = session.annotated(document.uri) if document is not None else None
         return {"text": text} if text is not None else None
+
+
+def _placed(document: Any, place: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A report with the places in it in the client's terms."""
+    if isinstance(document, list):
+        return [_placed(each, place) for each in document]
+    if not isinstance(document, dict):
+        return document
+    return place(document) if "end_column" in document else {name: _placed(value, place) for name, value in document.items()}
 
 
 def _model_request(arguments: tuple[Any, ...]) -> tuple[str, str, int, ModelOptions]:

@@ -105,6 +105,15 @@ class Places:
             changes.setdefault(location.uri, []).append([start.line, start.character, end.line, end.character, edit.new_text])
         return [{"uri": where, "edits": each} for where, each in changes.items()]
 
+    def place(self, place: dict[str, Any]) -> dict[str, Any]:
+        """A place of a report (file, line, end_line, ...) in the client's terms: one in a notebook has the URI of its cell for a file."""
+        document = self._of_file(uri_of(place["file"]))
+        text_document = self.at(document, place["line"]) if isinstance(document, NotebookDocument) else None
+        if text_document is None:
+            return place
+        first = text_document.first
+        return {**place, "file": text_document.uri, "line": place["line"] - first, "end_line": place["end_line"] - first}
+
     def _of_file(self, uri: str) -> Document | None:
         if uri in self._documents:
             return self._documents[uri]

@@ -264,6 +264,11 @@
         } else if (training?.error) {
             list.append(element('br'), `training step: ${training.error}`);
         }
+        const { advice } = model.memory;
+        if (advice) {
+            list.append(element('br'), element('span', { class: 'advice' }, advice.message, ' '));
+            if (advice.place) list.append(host ? element('button', { type: 'button', class: 'link', onclick: () => reveal(advice.place) }, `at line ${advice.place.line}`) : `at line ${advice.place.line}`);
+        }
         for (const [name, size] of Object.entries(state.largest)) list.append(element('span', {}, size ? ` · largest ${name} that fits ${state.limit} GB: ${count(size)}` : ` · no ${name} fits ${state.limit} GB`));
         if (!model.complete) list.append(element('br'), element('span', { class: 'quiet' }, 'memory is being counted…'));
         if (inference && !inference.error) list.append(element('span', { class: 'quiet' }, ` · inference ${bytes(inference.peak)}`));
@@ -519,12 +524,16 @@
                 return { width, height, draw: (x, y) => [element('svg:g', { ...marks, class: `${marks.class} open`, onclick: act, onkeydown },
                     hover, element('svg:rect', { x, y, width, height, rx: 4 }), element('svg:text', { class: 'title', x: x + PAD, y: y + LINE }, title)), ...inner.draw(x + (width - inner.width) / 2, y + LINE + 4)] };
             }
-            let [width, height] = [7 * title.length + 24, node.kind === 'module' ? 28 : 22];
+            const words = 7 * title.length;
+            let [width, height] = [words + 24, node.kind === 'module' ? 28 : 22];
             const picture = node.dims[0];
-            if (state.scaled && picture?.length === 4 && picture.every(Boolean)) [width, height] = [Math.max(14, Math.min(260, picture[3] * 1.2)), Math.max(10, Math.min(90, 8 * Math.log2(picture[1] + 1)))];
-            return { width, height, draw: (x, y) => [element('svg:g', { ...marks, onclick: act, onkeydown }, hover,
-                element('svg:rect', { x, y, width, height, rx: node.kind === 'module' ? 4 : 11 }),
-                element('svg:text', { class: 'title', x: x + width / 2, y: y + height / 2 + 4, 'text-anchor': 'middle' }, state.scaled && width < 7 * title.length ? '' : title))] };
+            const scaled = state.scaled && picture?.length === 4 && picture.every(Boolean);
+            if (scaled) [width, height] = [Math.max(14, Math.min(260, picture[3] * 1.2)), Math.max(10, Math.min(90, 8 * Math.log2(picture[1] + 1)))];
+            // A name that the box has no room for stands beside it; the space is on both sides, so that boxes stay below each other.
+            const beside = scaled && (width < words + 8 || height < LINE) ? words + 8 : 0;
+            return { width: width + 2 * beside, height, draw: (x, y) => [element('svg:g', { ...marks, onclick: act, onkeydown }, hover,
+                element('svg:rect', { x: x + beside, y, width, height, rx: node.kind === 'module' ? 4 : 11 }),
+                element('svg:text', beside ? { class: 'title', x: x + beside + width + 6, y: y + height / 2 + 4 } : { class: 'title', x: x + width / 2, y: y + height / 2 + 4, 'text-anchor': 'middle' }, title))] };
         };
         const whole = layout(top, '-1');
         const svg = element('svg:svg', { role: 'group', 'aria-label': `Blocks of ${state.model.class}`, tabindex: 0, onkeydown: onPan, onwheel, onpointerdown: onDrag });
