@@ -23,7 +23,7 @@ from shapelens.batch import Batch, read
 from shapelens.examples.settings import Settings
 from shapelens.report.document import document, schema
 from shapelens.report.model_document import schema as model_schema
-from shapelens.worker.sandbox import kernel_boundary
+from shapelens.worker.sandbox import kernel_boundary, system_calls
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "fixtures" / "recipe" / "recipe.py"
@@ -422,8 +422,10 @@ def test_doctor_says_that_all_is_well(tmp_path: Path) -> None:
 
 def test_doctor_says_what_the_kernel_holds(tmp_path: Path) -> None:
     done = run("doctor", tmp_path, "--interpreter", sys.executable)
-    held = "✓ the kernel holds each run to it as well (Landlock"
-    assert (held in done.stdout) == bool(kernel_boundary.version()) and "the kernel" in done.stdout
+    held = "✓ the kernel holds each run to it as well, by "
+    assert (held + "Landlock" in done.stdout) == bool(kernel_boundary.version())
+    assert (held + "seccomp" in done.stdout) == system_calls.are_filtered()
+    assert ("C code may" in done.stdout) != (bool(kernel_boundary.version()) and system_calls.are_filtered())
 
 
 def test_a_report_of_a_bug_has_versions_and_nothing_of_the_project(tmp_path: Path) -> None:

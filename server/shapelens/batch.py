@@ -288,6 +288,7 @@ class Batch:
             brief=brief,
             deadline=settings.deadline,
             memory_limit=settings.memory_limit,
+            allow=settings.allow,
             search=search,
             program=program,
             known=[protocol.ExampleRequest(each.target, each.expression) for each in known if each.error is None],

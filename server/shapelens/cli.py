@@ -92,6 +92,29 @@ Interpreter = Annotated[
 ]
 
 
+def _allowed(given: list[str] | None) -> list[str]:
+    """What the user allows. On a command line a relative path starts at the working directory."""
+    from shapelens.examples.settings import ACTS, allowed_acts
+
+    allowed, wrong = allowed_acts([each if each in ACTS else str(Path(each).expanduser().absolute()) for each in given or []])
+    missing = next((each for each in allowed if each not in ACTS and not Path(each).is_dir()), None)
+    if wrong or missing is not None:
+        raise typer.BadParameter(wrong[0] if wrong else f"{missing} is not a folder")
+    return allowed
+
+
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="ACT",
+        callback=_allowed,
+        help="Let your code use the network or start processes, or write below a folder: network, processes, a path; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"shapelens {__version__}")
@@ -124,14 +147,15 @@ def show(
         ),
     ] = Format.text,
     interpreter: Interpreter = None,
+    allow: Allow = None,
 ) -> None:
     """Print a file with the shapes of its tensors in the margin and the findings below their lines."""
     from shapelens.commands import show as command
     from shapelens.commands.profiled import Wanted
 
     if output not in (Format.text, Format.json):
-        _run(lambda: command.picture(Wanted(file, example or [], interpreter, {}), output.value))
-    _run(lambda: command.show(file, example or [], output.value, interpreter))
+        _run(lambda: command.picture(Wanted(file, example or [], interpreter, {}, allow=allow or []), output.value))
+    _run(lambda: command.show(file, example or [], output.value, interpreter, allow or []))
 
 
 def _sizes(given: list[str] | None, batch: int | None) -> dict[str, int]:
@@ -176,12 +200,14 @@ def summary(
     ] = None,
     depth: Annotated[int | None, typer.Option("--depth", "-d", min=0, help="How many levels to print.", show_default=False)] = None,
     interpreter: Interpreter = None,
+    allow: Allow = None,
 ) -> None:
     """Print a model as a table: its modules with output shapes, parameters, FLOPs and memory, and what a training step takes."""
     from shapelens.commands import summary as command
     from shapelens.commands.profiled import Wanted
 
-    wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value, autocast and autocast.value)
+    chosen = autocast and autocast.value
+    wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value, chosen, allow or [])
     _run(lambda: command.summary(wanted, memory, of, depth))
 
 
@@ -189,6 +215,7 @@ def summary(
 def check(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.", show_default=False)],
     interpreter: Interpreter = None,
+    allow: Allow = None,
     output_format: Annotated[CheckFormat, typer.Option("--format", "-f", help="How findings are reported.")] = CheckFormat.text,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the report to a file.", show_default=False)
@@ -224,6 +251,7 @@ def check(
         baseline=baseline,
         update_baseline=update_baseline,
         prune=prune,
+        allow=allow or [],
     )
     _run(lambda: command.check(paths, options))
 
@@ -288,12 +316,13 @@ def lsp(
         ),
     ] = None,
     interpreter: Interpreter = None,
+    allow: Allow = None,
     log_level: Annotated[LogLevel, typer.Option("--log-level", help="How much to say on stderr.")] = LogLevel.info,
 ) -> None:
     """Start the language server (over stdio, as editors do)."""
     from shapelens.lsp import start
 
-    start.run(tcp=tcp, interpreter=interpreter, log_level=log_level.value)
+    start.run(tcp=tcp, interpreter=interpreter, log_level=log_level.value, allow=allow or [])
 
 
 def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:

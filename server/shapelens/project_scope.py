@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from shapelens.examples.settings import Settings
@@ -28,17 +29,19 @@ class ProjectScope:
     What stands above that may be anybody's.
     """
 
-    def __init__(self, named: Iterable[Path] = ()) -> None:
+    def __init__(self, named: Iterable[Path] = (), allow: Sequence[str] = ()) -> None:
+        """named: folders that the user has named; allow: what user code may do, as the user has said."""
         self._folders = [Path.cwd(), *(_absolute(path) for path in named if path.is_dir())]
         self._tops: dict[Path, Path] = {}
         self._settings: dict[Path, Settings] = {}
         self._allowed = AllowedInterpreters()
+        self._allow = list(allow)
 
     def settings(self, folder: Path) -> Settings:
         """The settings for the files of a folder."""
         folder = _absolute(folder)
         if folder not in self._settings:
-            self._settings[folder] = Settings.from_pyproject(str(folder), str(self._top(folder)))
+            self._settings[folder] = replace(Settings.from_pyproject(str(folder), str(self._top(folder))), allow=self._allow)
         return self._settings[folder]
 
     def project_root(self, path: Path) -> Path:

@@ -138,6 +138,7 @@ class Run:
     observe: List[str] = field(default_factory=list)  # other files whose values are to be shown, by absolute path
     deadline: float = 10.0  # seconds, without those of the search
     memory_limit: int = 4 << 30  # bytes that the run may add
+    allow: List[str] = field(default_factory=list)  # what its code may do besides: "network", "processes", write below a folder
     named: bool = True  # probe for named dims after the run
     brief: bool = False  # but only where something is to be said of the code
     search: Optional[Search] = None  # None: only `examples` are run
@@ -187,7 +188,8 @@ class Hello:
     torch: Optional[str]  # its version; None where it cannot be imported
     error: Optional[str] = None  # why torch cannot be imported, one line
     path: List[str] = field(default_factory=list)  # its `sys.path`
-    landlock: int = 0  # the version of Landlock that holds its runs; 0: the kernel holds them to nothing
+    landlock: int = 0  # the version of Landlock that holds its runs; 0: none does
+    seccomp: bool = False  # the kernel refuses system calls to its runs
 
 
 @dataclass

@@ -35,4 +35,4 @@ def test_the_same_type_default_and_choices(setting: Setting) -> None:
         assert all(switch["type"] == "boolean" and switch["description"] for switch in schema["properties"].values())
     assert len(schema.get("enumDescriptions", ())) == len(schema.get("enum", ()))
     assert schema["markdownDescription"].strip()
-    assert schema["scope"] in ("resource", "window", "machine-overridable")
+    assert schema["scope"] in (("machine",) if setting.is_users_own else ("resource", "window", "machine-overridable"))

@@ -36,6 +36,7 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         cache = false
             memory-limit = 100
         device-memory = 24
+        allow = ["network"]
         server-interpreter = "python3"
         examples = { "models/gpt.py" = ["GPT(n=2)(i64[B:2, T:64])"], "one.py" = "One()" }
         log = { level = "debug" }
@@ -51,10 +52,12 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         """,
     )
     found = Settings.from_pyproject(folder, str(tmp_path))
-    assert found.problems == []
+    assert [problem.partition(": ")[2] for problem in found.problems] == [
+        "allow is for you to say, in the editor's settings for all workspaces or on the command line"
+    ]
     untouched = Settings(folder=folder)
     same = [item.name for item in dataclasses.fields(Settings) if getattr(found, item.name) == getattr(untouched, item.name)]
-    assert same == ["interpreter", "folder", "problems"], "the user has said nothing of an interpreter"
+    assert same == ["interpreter", "allow", "folder"], "the user has said nothing of an interpreter, and of what is allowed"
     assert found.examples_for(str(tmp_path / "models" / "gpt.py")) == ["GPT(n=2)(i64[B:2, T:64])"]
     assert found.examples_for(str(tmp_path / "models" / ".." / "one.py")) == ["One()"]
     assert found.examples_for(str(tmp_path / "gpt.py")) == []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shapelens.worker.sandbox import kernel_boundary, system_calls
+from shapelens.worker.sandbox.allowed_acts import AllowedActs
 from worker.process import WorkerProcess
 
 NET = """
@@ -29,11 +30,11 @@ IS_HELD = kernel_boundary.version() >= 6 and system_calls.is_known()
 needs_kernel = pytest.mark.skipif(not IS_HELD, reason="this kernel has no Landlock of version 6, or the machine is another one")
 
 
-def printed(worker: WorkerProcess, file: Path, line: str) -> str:
-    """What a line prints in a run that ends well."""
+def printed(worker: WorkerProcess, file: Path, line: str, *allowed: str) -> str:
+    """What a line prints in a run that ends well, with what is allowed."""
     text = NET.format(line)
     file.write_text(text)
-    trace, finished = worker.run(file, text, "Net()(f32[2])")
+    trace, finished = worker.run(file, text, "Net()(f32[2])", allow=list(allowed))
     assert finished.outcome == "ok" and trace is not None
     assert trace.examples[0].error is None
     return worker.output.strip().splitlines()[-1] if worker.output.strip() else ""
@@ -121,9 +122,52 @@ def test_secrets_are_not_in_the_environment(tmp_path: Path) -> None:
     assert "of-the-user" not in answer.stdout + answer.stderr
 
 
+@pytest.mark.parametrize("kind", ["forking", "unforked"])
+def test_what_is_allowed_is_done_and_nothing_else(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    worker: WorkerProcess = request.getfixturevalue(kind)
+    allowed, other, file = tmp_path / "allowed", tmp_path / "other", tmp_path / "net.py"
+    allowed.mkdir()
+    other.mkdir()
+    write = f"[open(folder + '/made', 'w').write('x') for folder in ({str(allowed)!r}, {str(other)!r})]"
+    connect = (
+        "import socket; server = socket.create_server(('127.0.0.1', 0)); client = socket.create_connection(server.getsockname()); "
+        "print('connected', flush=True)"
+    )
+    start = "import subprocess; print(subprocess.check_output([sys.executable, '-c', 'print(6 * 7)'], text=True).strip(), flush=True)"
+
+    def attempt(line: str, *acts: str) -> str:
+        return printed(
+            worker, file, f"try:\n            {line}\n        except OSError as error:\n            print(error, flush=True)", *acts
+        )
+
+    attempt(write, str(allowed))
+    assert [(folder / "made").exists() for folder in (allowed, other)] == [True, False]
+    assert attempt(connect, "network") == "connected"
+    assert attempt(start, "processes") == "42"
+    for acts in ([], ["processes", str(allowed)]):
+        assert "attempting to bind" in attempt(connect, *acts)
+    for acts in ([], ["network", str(allowed)]):
+        assert attempt(start, *acts) == ""
+
+
+@needs_kernel
+def test_what_is_allowed_is_open_to_c_code_and_nothing_else(forking: WorkerProcess, tmp_path: Path) -> None:
+    fork = "pid = C.fork(); pid or C._exit(0); print(pid > 0, flush=True)"
+    assert printed(forking, tmp_path / "net.py", fork, "processes") == "True"
+    assert printed(forking, tmp_path / "net.py", fork, "network") == "False"
+    listen = "print(C.listen(C.socket(2, 1, 0), 5), flush=True)"
+    assert printed(forking, tmp_path / "net.py", listen, "network") == "0"
+    assert printed(forking, tmp_path / "net.py", listen, "processes") == "-1"
+    write = f"print(C.open({str(tmp_path / 'made').encode()!r}, os.O_CREAT | os.O_WRONLY, 0o600) >= 0, flush=True)"
+    assert printed(forking, tmp_path / "net.py", write, str(tmp_path)) == "True"
+    (tmp_path / "made").unlink()
+    assert printed(forking, tmp_path / "net.py", write, "network", "processes") == "False"
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_each_jump_of_the_filter_ends_inside_of_it(machine: str) -> None:
-    words = system_calls.program(machine, 1234)
+@pytest.mark.parametrize("acts", [(), ("network",), ("processes",), ("network", "processes")])
+def test_each_jump_of_the_filter_ends_inside_of_it(machine: str, acts: tuple[str, ...]) -> None:
+    words = system_calls.program(machine, 1234, AllowedActs(acts))
     for number, (code, holds, fails, _) in enumerate(words):
         assert code == 0x06 or number + 1 + max(holds, fails) < len(words)
     assert words[-1] == (0x06, 0, 0, 0x7FFF0000) and len(words) < 4096

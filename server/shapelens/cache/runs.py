@@ -117,5 +117,5 @@ def search_folders(files: Iterable[str], root: str) -> list[str]:
 def _key(run: Run, environment: str) -> str:
     search = [run.search.classes, run.search.seconds] if run.search is not None else None
     examples = [[example.target, example.expression] for example in run.examples]
-    limits = [run.deadline, run.memory_limit, run.named]
+    limits = [run.deadline, run.memory_limit, run.named, *run.allow]
     return digest("run", version(), environment, run.file, run.text, run.root, examples, run.overlays, limits, search)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -55,6 +55,7 @@ class Options:
     baseline: Path | None = None
     update_baseline: bool = False
     prune: bool = False
+    allow: Sequence[str] = ()
 
     @property
     def wants_fixes(self) -> bool:
@@ -68,7 +69,7 @@ async def check(paths: list[Path], options: Options) -> int:
         raise RefusedRequest(f"{missing[0]}: no such file or folder")
     if options.watch and (options.format != TEXT or options.fix or options.diff or options.update_baseline):
         raise RefusedRequest("--watch goes with the text format only, and changes nothing")
-    scope = ProjectScope(paths)
+    scope = ProjectScope(paths, options.allow)
     known = KnownFindings.read(options.baseline, scope.settings(Path.cwd()), needed=options.update_baseline or options.prune)
     files = list(files_of(paths))
     if options.since is not None:
@@ -91,7 +92,7 @@ async def _watch(paths: list[Path], files: list[tuple[Path, bool]], options: Opt
     code = await _Check(options, known, scope).go_through(files)
     changed = await first
     while changed is not None:
-        scope = ProjectScope(paths)
+        scope = ProjectScope(paths, options.allow)
         files = list(files_of([path for path in paths if path.exists()]))
         wanted = set(with_importing(changed, [file for file, _ in files], scope))
         if again := [(file, named) for file, named in files if file in wanted]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class Wanted:
     optimizer: str | None = None
     device: str = "cuda"
     autocast: str | None = None  # "bfloat16" | "float16" | "none"; None for the program's own
+    allow: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ async def profiled(wanted: Wanted, then: Callable[[Profiled], Awaitable[int]]) -
             raise RefusedRequest(f"--example: {problem}")
     if wanted.optimizer is not None and wanted.optimizer.lower() not in {name.lower() for name in OPTIMIZERS}:
         raise RefusedRequest(f"--optimizer {wanted.optimizer} is not known: {', '.join(OPTIMIZERS)}")
-    scope = ProjectScope()
+    scope = ProjectScope(allow=wanted.allow)
     async with Batch(wanted.interpreter, root=scope.project_root(path.absolute()), scope=scope) as batch:
         if batch.notice is not None:
             sys.stderr.write(f"shapelens: {batch.notice}\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
@@ -38,14 +38,14 @@ async def picture(wanted: Wanted, output: str) -> int:
     return await profiled(wanted, print_it)
 
 
-async def show(target: str, examples: list[str], output: str, python: str | None) -> int:
+async def show(target: str, examples: list[str], output: str, python: str | None, allow: Sequence[str] = ()) -> int:
     """Print one file as "text" or "json". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
     path, cls = file_and_class(target)
     text = read(path)
     for expression in examples:
         if problem := check(expression):
             raise RefusedRequest(f"--example: {problem}")
-    scope = ProjectScope()
+    scope = ProjectScope(allow=allow)
     async with Batch(python, root=scope.project_root(path.absolute()), scope=scope) as batch:
         if batch.notice is not None:
             sys.stderr.write(f"shapelens: {batch.notice}\n")

@@ -42,8 +42,7 @@ async def _of_worker(root: Path, scope: ProjectScope, python: str | None) -> lis
         except Unavailable as error:
             return [f"- no worker: {_without_home(str(error))}"]
     found = [f"{name} {version}" for name in _PACKAGES if (version := _version(name, hello.path)) is not None]
-    held = held_by_kernel(hello.landlock)
-    boundary = f"Landlock {hello.landlock} ({held})" if held else "no kernel boundary"
+    boundary = "; ".join(held_by_kernel(hello)) or "no kernel boundary"
     return [
         f"- your code: Python {hello.python}, torch {hello.torch}{''.join(', ' + each for each in found)}",
         f"- runs: {'forked' if hello.fork else 'in one process'}, {boundary}",

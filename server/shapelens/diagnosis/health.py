@@ -113,13 +113,17 @@ def _confinement(hello: protocol.Hello) -> Iterator[Remark]:
     how = "in a forked process of its own" if hello.fork else "in a process that is replaced when it fails (this system has no fork)"
     yield Remark("note", f"each run happens {how}, within a deadline and, on Linux, a memory limit")
     yield Remark("note", "network, writes and other programs are refused to it by an audit hook: a guard against accidents, no sandbox")
-    if held := held_by_kernel(hello.landlock):
-        yield Remark("ok", f"the kernel holds each run to it as well (Landlock {hello.landlock}): {held}")
-    else:
-        yield Remark("note", "the kernel does not hold it to that: this system has no Landlock (Linux 5.13 or newer)")
+    for held in held_by_kernel(hello):
+        yield Remark("ok", f"the kernel holds each run to it as well, by {held}")
+    if not hello.landlock:
+        yield Remark("note", "no Landlock (Linux 5.13 or newer): C code may write where you may")
+    if not hello.seccomp:
+        yield Remark("note", "no seccomp (Linux on x86-64 or arm64): C code may start processes, and use the network")
 
 
-def held_by_kernel(landlock: int) -> str:
-    """What a version of Landlock keeps a run from; "" for none. See `worker/sandbox/kernel_boundary.py`."""
-    kept = [(1, "writes outside of its scratch folder"), (4, "TCP"), (6, "signals to other processes")]
-    return ", ".join(what for first, what in kept if landlock >= first)
+def held_by_kernel(hello: protocol.Hello) -> list[str]:
+    """What of the kernel keeps runs from what. See `kernel_boundary.py` and `system_calls.py` in `worker/sandbox/`."""
+    kept = [(1, "no writes outside of its scratch folder"), (4, "no TCP"), (6, "no signals to other processes")]
+    found = [what for first, what in kept if hello.landlock >= first]
+    held = [f"Landlock {hello.landlock}: {', '.join(found)}"] if found else []
+    return held + (["seccomp: no other processes, programs or connections"] if hello.seccomp else [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ else:
     import tomli as tomllib
 
 LARGEST_PROJECT_FILE = 1 << 20  # bytes of a pyproject.toml
+ACTS = ("network", "processes")  # that a user may allow, besides folders
 SEVERITIES = ("error", "warning", "information", "hint")
 
 
@@ -48,6 +49,7 @@ class Setting:
     choices: tuple[str, ...] = ()  # of a string, or of the values of a map
     factor: int = 1  # from the unit that the user writes to that of the attribute
     most: float = 0  # of a number, in the unit that the user writes
+    is_users_own: bool = False  # no project says it
 
     @property
     def pyproject_name(self) -> str:
@@ -116,6 +118,14 @@ SETTINGS = (
         factor=1 << 30,
         most=1 << 20,
     ),
+    Setting(
+        "allow",
+        "allow",
+        "string[]",
+        [],
+        "What your code may do while it is looked at: `network`, `processes`, or write below a folder. Not from a project's file.",
+        is_users_own=True,
+    ),
     Setting("cache", "cache", "boolean", True, "Keep on disk what runs saw, so that an unchanged file is shown without running again."),
     Setting("serverInterpreter", "server_interpreter", "string", "", "The Python that runs the language server, 3.10 or newer."),
     Setting("log.level", "log_level", "string", "info", "How much the log holds.", ("debug", "info", "warning", "error")),
@@ -142,6 +152,7 @@ class Settings:
     deadline: float = 10.0  # seconds
     memory_limit: int = 4096 << 20  # bytes
     device_memory: int = 0  # bytes
+    allow: list[str] = field(default_factory=list)  # "network", "processes", absolute paths of folders
     cache: bool = True
     server_interpreter: str | None = None
     log_level: str = "info"
@@ -204,6 +215,8 @@ class Settings:
             setting = known.get(name)
             if setting is None:
                 problems.append(f"{source}there is no setting {name}")
+            elif setting.is_users_own and source:
+                problems.append(f"{source}{name} is for you to say, in the editor's settings for all workspaces or on the command line")
             elif value is not None:  # An editor's null: not set.
                 read = _read(setting, value)
                 if read is None:
@@ -217,12 +230,29 @@ class Settings:
             values["examples"] = {**self.examples, **given}
         if values.get("baseline"):
             values["baseline"] = os.path.join(folder, os.path.expanduser(values["baseline"]))  # noqa: PTH111, PTH118
+        if "allow" in values:
+            values["allow"], wrong = allowed_acts(values["allow"])
+            problems += wrong
         if "findings_severity" in values:
             values["findings_severity"] = {**self.findings_severity, **values["findings_severity"]}
         if "lints" in values:
             # An editor sends all of them; one that has its default is no choice of the user.
             values["lints"] = {**self.lints, **{name: on for name, on in values["lints"].items() if on != LINTS[name]}}
         return replace(self, problems=problems, **values)
+
+
+def allowed_acts(given: Iterable[str]) -> tuple[list[str], list[str]]:
+    """(what user code may do, with the absolute paths of folders; what is wrong with the rest)."""
+    allowed, wrong = [], []
+    for each in given:
+        folder = Path(each).expanduser()
+        if each in ACTS:
+            allowed.append(each)
+        elif folder.is_absolute():
+            allowed.append(os.path.realpath(folder))
+        else:
+            wrong.append(f"allow: {_SHORT.repr(each)} is none of {', '.join(ACTS)}, nor the absolute path of a folder")
+    return list(dict.fromkeys(allowed)), wrong
 
 
 # Values in messages: any depth and length may stand in a file.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from urllib.parse import unquote, urlparse
 
 from shapelens.cache import location
@@ -27,7 +28,14 @@ LONGEST_GREETING = 0.5
 SWITCH_SECONDS = 0.0005
 
 
-def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
+class Options(NamedTuple):
+    """What the command line says: the interpreter, and what user code may do."""
+
+    interpreter: str | None
+    allow: Sequence[str]
+
+
+def run(*, tcp: int | None, interpreter: str | None, log_level: str, allow: Sequence[str] = ()) -> None:
     """Serve one client, over stdio or on a port of localhost (0: any that is free), until it says goodbye or goes away. Ends the process.
 
     The exit status is 0 after `shutdown`, else 1, as LSP asks.
@@ -39,10 +47,9 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
     stdout, sys.stdout = sys.stdout.buffer, sys.stderr
     workers = Workers()
     served: list[Server] = []
+    options = Options(interpreter, allow)
     try:
-        asyncio.run(
-            _serve_tcp(workers, interpreter, tcp, served) if tcp is not None else _serve_stdio(workers, interpreter, stdout, served)
-        )
+        asyncio.run(_serve_tcp(workers, options, tcp, served) if tcp is not None else _serve_stdio(workers, options, stdout, served))
     except (KeyboardInterrupt, SystemExit, BrokenPipeError):
         pass
     finally:
@@ -50,26 +57,26 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str) -> None:
     sys.exit(0 if served and served[0].said_goodbye else 1)
 
 
-async def _serve_stdio(workers: Workers, interpreter: str | None, stdout: BinaryIO, served: list[Server]) -> None:
-    proxy = StartupProxy(sys.stdin.fileno(), stdout, location.opened(), interpreter)
+async def _serve_stdio(workers: Workers, options: Options, stdout: BinaryIO, served: list[Server]) -> None:
+    proxy = StartupProxy(sys.stdin.fileno(), stdout, location.opened(), options.interpreter)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     loading = asyncio.create_task(asyncio.to_thread(_load))
     await asyncio.wait({proxy.greeted, loading}, timeout=LONGEST_GREETING, return_when=asyncio.FIRST_COMPLETED)
-    _begin_early(workers, interpreter, proxy)
+    _begin_early(workers, options.interpreter, proxy)
     handlers, language_server = await loading
     # A trace is thousands of objects without cycles: looking through them for some would take longer than reading it.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     sys.setswitchinterval(usual)
-    served.append(handlers.make(interpreter, workers, proxy))
+    served.append(handlers.make(options.interpreter, workers, proxy, options.allow))
     proxy.step_aside()
     await language_server.serve_stdio(served[0], proxy.messages, stdout)
 
 
-async def _serve_tcp(workers: Workers, interpreter: str | None, port: int, served: list[Server]) -> None:
+async def _serve_tcp(workers: Workers, options: Options, port: int, served: list[Server]) -> None:
     handlers, language_server = _load()
-    served.append(handlers.make(interpreter, workers))
+    served.append(handlers.make(options.interpreter, workers, allow=options.allow))
     await language_server.serve_tcp(served[0], port)
 
 

@@ -285,6 +285,7 @@ class ModelViews:
             overlays={each.path: each.text for each in self._documents.values() if each.path != file and not each.saved},
             deadline=2 * analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
+            allow=analysis.settings.allow,
             background=True,
             profile=protocol.ProfileRequest(dict(sizes), options.device, self._autocast(options, analysis, shown)[0], memory_only),
         )

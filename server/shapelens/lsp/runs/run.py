@@ -109,6 +109,7 @@ class Runner:
             observe=list(others),
             deadline=analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
+            allow=analysis.settings.allow,
             search=search,
             findings_first=isinstance(results, OwnRun),
         )

@@ -24,9 +24,10 @@ from shapelens.lsp.workspace.workers import Workers
 logger = logging.getLogger(__name__)
 
 
-def make(interpreter: str | None, workers: Workers, proxy: StartupProxy | None = None) -> Server:
+def make(interpreter: str | None, workers: Workers, proxy: StartupProxy | None = None, allow: Sequence[str] = ()) -> Server:
     """A server with all its handlers, not yet connected to anything. `proxy` may have answered for it already."""
     server = Server(interpreter, workers, proxy)
+    server.session.workspace.configuration.allow(allow)
     _handle_life(server)
     _handle_text(server)
     _handle_notebooks(server)

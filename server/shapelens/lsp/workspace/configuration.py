@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,11 @@ class Configuration:
         self._editor: dict[str, Any] = {}
         self._first: dict[str, Any] | None = None  # what the editor said when it said hello
         self._by_folder: dict[tuple[str, str], Settings] = {}
+        self._allow: list[str] = []
+
+    def allow(self, acts: Sequence[str]) -> None:
+        """What user code may do by the command line, besides what the editor's settings allow."""
+        self._allow = list(acts)
 
     def of(self, document: Document) -> Settings:
         """The settings for one document."""
@@ -29,7 +35,7 @@ class Configuration:
     def _of_folder(self, folder: str, root: str) -> Settings:
         # What is wrong with the settings is logged, and the defaults hold instead.
         if (folder, root) not in self._by_folder:
-            settings = Settings.from_pyproject(folder, root).merged(self._editor, root or None)
+            settings = self._merged(folder, root, self._editor)
             for problem in settings.problems:
                 logger.warning("settings: %s", problem)
             self._by_folder[(folder, root)] = settings
@@ -42,8 +48,12 @@ class Configuration:
     def is_as_at_first(self, document: Document) -> bool:
         """Whether the settings of a document are those that a new server would begin with."""
         root = self._root(document)
-        first = Settings.from_pyproject(str(Path(document.path).parent), root).merged(self._first or {}, root or None)
+        first = self._merged(str(Path(document.path).parent), root, self._first or {})
         return first == self.of(document)
+
+    def _merged(self, folder: str, root: str, editor: dict[str, Any]) -> Settings:
+        settings = Settings.from_pyproject(folder, root).merged(editor, root or None)
+        return replace(settings, allow=[*settings.allow, *self._allow])
 
     def set_editor(self, section: dict[str, Any]) -> bool:
         """The editor's settings (the section `shapelens`). Returns whether anything has changed."""

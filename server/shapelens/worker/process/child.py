@@ -12,6 +12,7 @@ from ..loading.compile_cache import PREPARED
 from ..meta import op_cache
 from ..reload.loaded_project import LoadedProject, Unsuitable
 from ..sandbox import kernel_boundary, system_calls
+from ..sandbox.allowed_acts import allow
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.descriptors import OWN
 from ..sandbox.limits import MOST_WAITING, DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit, undisturbed
@@ -185,6 +186,7 @@ def _wait_for_threads(threads: OtherThreads, jobs: int) -> None:
 @contextlib.contextmanager
 def _limits(run: Run) -> Iterator[None]:
     sys.dont_write_bytecode = True
+    allow(run.allow)
     forbid()  # Makes the scratch folder.
     trust()
     kernel_boundary.confine_to(scratch_of(os.getpid()))

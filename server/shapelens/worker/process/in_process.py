@@ -17,6 +17,7 @@ from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT
 from ..loading.import_graph import Imports
 from ..sandbox import monkeypatches
+from ..sandbox.allowed_acts import allow
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.limits import GRACE, limit_time, no_time_limit, undisturbed
 from ..sandbox.originals import os
@@ -74,6 +75,7 @@ class InProcessWorker:
         watchdog = threading.Timer(run.longest + GRACE, self._too_late, [run])
         watchdog.daemon = True
         watchdog.start()
+        allow(run.allow)
         forbid()
         limit_time(run.longest)
         state = monkeypatches.ProcessState()

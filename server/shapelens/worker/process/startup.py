@@ -26,10 +26,10 @@ def start(fork: bool) -> None:
     started = time.perf_counter()
     gc.disable()  # Looking through all that torch loads, again and again, would take a seventh of the time.
     torch, error = load_torch()
-    from ..sandbox import kernel_boundary  # It needs ctypes, which torch has loaded.
+    from ..sandbox import kernel_boundary, system_calls  # They need ctypes, which torch has loaded.
 
-    landlock = kernel_boundary.version() if fork else 0  # The process that holds the pipes is not confined.
-    hello = Hello(VERSION, platform.python_version(), sys.executable, os.getpid(), fork, torch, error, list(sys.path), landlock)
+    held = (kernel_boundary.version(), system_calls.are_filtered()) if fork else (0, False)  # The process with the pipes is not confined.
+    hello = Hello(VERSION, platform.python_version(), sys.executable, os.getpid(), fork, torch, error, list(sys.path), *held)
     _write(outgoing, encode(hello))
     if error is not None:
         return

@@ -15,6 +15,7 @@ from ..loading.load_progress import LoadProgress, shared
 from ..meta import op_cache
 from ..reload.loaded_project import LoadedProject
 from ..sandbox import system_calls
+from ..sandbox.allowed_acts import allow
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.descriptors import OWN, Reserve
 from ..sandbox.limits import limit_memory, limit_time, no_time_limit
@@ -48,6 +49,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
         gc.disable()  # What is loaded stays: looking for garbage in between only takes time.
         child.redirect(output)
         threads, reserve = OtherThreads(), Reserve()
+        allow(run.allow)
         forbid()
         limit_memory(run.memory_limit)
         limit_time(LONGEST_LOAD)

@@ -106,6 +106,8 @@ class LoadedProject:
         """Make what is loaded that of another run; the document's names. Raises Unsuitable, and SyntaxError."""
         if shadowed_by_files(run.file, run.root) != self.context.shadowed:
             raise Unsuitable("other files stand in front of modules of the standard library")
+        if run.allow != self.context.run.allow:
+            raise Unsuitable("other acts are allowed")
         compared = _NextRun(self, run, self._names)
         self._names = None
         rehearsed, self.rehearsed_examples = self.rehearsed_examples, RehearsedExamples() if self.is_rehearsal else None

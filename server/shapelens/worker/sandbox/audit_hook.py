@@ -10,6 +10,7 @@ import tempfile
 from sys import addaudithook
 from typing import Any, Optional, Set, Tuple
 
+from .allowed_acts import allowed
 from .originals import os
 from .scratch_folder import scratch_of
 
@@ -87,18 +88,18 @@ def _audit(event: str, args: Tuple[Any, ...]) -> None:
             if _holds_secrets(os.fsdecode(path)):
                 raise FileNotFoundError("ShapeLens: keys and other processes are not read while a model is looked at")
             opened.add(os.fsdecode(path))
-        elif not _is_scratch(path):
+        elif not _is_writable(path):
             raise PermissionError("ShapeLens: files are not written while a model is looked at (%s)" % os.fsdecode(path))
     elif event in CHANGES:
         for index, start in CHANGES[event]:
             path = args[index]
-            if isinstance(path, (str, bytes)) and not _is_scratch(_from_folder(path, args, start), strictly=True):
+            if isinstance(path, (str, bytes)) and not _is_writable(_from_folder(path, args, start), strictly=True):
                 raise PermissionError("ShapeLens: %s is not allowed while a model is looked at" % event)
-    elif event in NETWORK:
+    elif event in NETWORK and not allowed().network:
         raise PermissionError("ShapeLens: the network is not available while a model is looked at")
-    elif event in PROGRAMS:
+    elif event in PROGRAMS and not allowed().processes:
         raise PermissionError("ShapeLens: no program is started while a model is looked at (%s)" % event)
-    elif event in SIGNALS and args and args[0] != os.getpid():
+    elif event in SIGNALS and args and args[0] != os.getpid() and not allowed().processes:
         raise PermissionError("ShapeLens: no signal is sent to other processes while a model is looked at")
 
 
@@ -124,10 +125,15 @@ def _from_folder(path: Any, args: Tuple[Any, ...], start: Optional[int]) -> Any:
         return path
 
 
-def _is_scratch(path: Any, strictly: bool = False) -> bool:
-    """Whether a path lies in the scratch folder, or is that folder. strictly: the folder itself does not count, as it has to stay."""
+def _is_writable(path: Any, strictly: bool = False) -> bool:
+    """Whether a path lies in the scratch folder or in one that the user allows, or is that folder.
+
+    strictly: the scratch folder itself does not count, as it has to stay.
+    """
     text = os.fsdecode(path)
     if text in ("/dev/null", "nul", "NUL"):
         return True
     full = os.path.realpath(text)
-    return (full if strictly else full + os.sep).startswith(_HookState.real_scratch)
+    if (full if strictly else full + os.sep).startswith(_HookState.real_scratch):
+        return True
+    return any((full + os.sep).startswith(os.path.join(folder, "")) for folder in allowed().folders)

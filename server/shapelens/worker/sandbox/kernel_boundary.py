@@ -13,6 +13,7 @@ import ctypes
 import sys
 from typing import Iterator, Tuple
 
+from .allowed_acts import allowed
 from .originals import os
 
 # System calls of x86-64 and arm64 alike.
@@ -26,7 +27,7 @@ _WRITES = sum(1 << bit for bit in (1, 4, 5, 6, 7, 8, 9, 10, 11, 12))  # write_fi
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _WRITE_FILE = 1 << 1
 _TCP = 0b11  # bind, connect
-_SCOPES = 0b11  # abstract sockets, signals
+_ABSTRACT_SOCKETS, _SIGNALS = 0b01, 0b10  # the scopes
 
 
 class _Ruleset(ctypes.Structure):
@@ -50,7 +51,7 @@ def version() -> int:
 
 
 def confine_to(folder: str) -> bool:
-    """Let the kernel hold this process to `folder` from now on, once and for all; whether it does."""
+    """Let the kernel hold this process to `folder`, and to what is allowed, from now on, once and for all; whether it does."""
     if _BoundaryState.is_held:
         return True
     known = version()
@@ -58,16 +59,18 @@ def confine_to(folder: str) -> bool:
         return False
     libc = _libc()
     files = _WRITES | (_REFER if known >= 2 else 0) | (_TRUNCATE if known >= 3 else 0)
-    rules = _Ruleset(files, _TCP if known >= 4 else 0, _SCOPES if known >= 6 else 0)
+    network = allowed().network
+    scopes = _SIGNALS if network else _SIGNALS | _ABSTRACT_SOCKETS
+    rules = _Ruleset(files, _TCP if known >= 4 and not network else 0, scopes if known >= 6 else 0)
     size = 24 if known >= 6 else 16 if known >= 4 else 8
     ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     if ruleset < 0:
         return False
     try:
-        for path, allowed in _places(folder, files):
+        for path, rights in _places(folder, files):
             number = os.open(path, os.O_PATH | os.O_CLOEXEC)
             try:
-                rule = _PathBeneath(allowed, number)
+                rule = _PathBeneath(rights, number)
                 if libc.syscall(_ADD_RULE, ruleset, ctypes.c_int(_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint32(0)):
                     return False
             finally:
@@ -82,7 +85,8 @@ def confine_to(folder: str) -> bool:
 
 def _places(folder: str, files: int) -> Iterator[Tuple[str, int]]:
     """The places that may be written to, and how: devices such as /dev/null may be opened, but nothing is made there."""
-    yield folder, files
+    for each in (folder, *allowed().folders):
+        yield each, files
     if os.path.isdir("/dev"):
         yield "/dev", files & (_WRITE_FILE | _TRUNCATE)
 

@@ -16,6 +16,7 @@ import struct
 import sys
 from typing import Dict, List, Optional, Tuple
 
+from .allowed_acts import AllowedActs, allowed
 from .originals import os
 
 # By name: the numbers on x86-64 and on arm64; None where there is no such call.
@@ -41,6 +42,9 @@ _REFUSED: Dict[str, Tuple[Optional[int], Optional[int]]] = {
     "swapon": (167, 224), "swapoff": (168, 225), "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
     "sethostname": (170, 161), "acct": (163, 89), "iopl": (172, None), "ioperm": (173, None), "quotactl": (179, 60),
 }  # fmt: skip
+# What is not refused where the user allows the network, or other processes.
+_OF_NETWORK = {"connect", "bind", "listen", "accept", "accept4", "sendmsg", "sendmmsg"}
+_OF_PROCESSES = {"fork", "vfork", "execve", "execveat", "setsid", "setpgid", "pidfd_open", "pidfd_send_signal"}
 # These change no more than attributes of files: nothing is done, and that is no error.
 _PASSED_OVER: Dict[str, Tuple[Optional[int], Optional[int]]] = {
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None), "fchown": (93, 55),
@@ -57,7 +61,7 @@ _OTHER_NUMBERING = 0x40000000  # calls of x86-64's x32 begin here
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets of what the filter sees of a call; each argument has eight bytes
-_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER_MODE = 1, 22, 38, 2
+_PR_SET_PDEATHSIG, _PR_GET_SECCOMP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER_MODE = 1, 21, 22, 38, 2
 
 Instruction = Tuple[int, int, int, int]  # code, jumps where it holds and where not, operand
 
@@ -75,13 +79,18 @@ def is_known(machine: str = "") -> bool:
     return sys.platform.startswith("linux") and sys.byteorder == "little" and (machine or os.uname().machine) in _MACHINES
 
 
+def are_filtered() -> bool:
+    """Whether this kernel takes a filter (`refuse`)."""
+    return is_known() and int(ctypes.CDLL(None, use_errno=True).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)) >= 0
+
+
 def refuse() -> bool:
     """Have the kernel refuse these calls to this process from now on, once and for all; whether it does."""
     if _FilterState.is_held:
         return True
     if not is_known():
         return False
-    words = program(os.uname().machine, os.getpid())
+    words = program(os.uname().machine, os.getpid(), allowed())
     packed = b"".join(struct.pack("<HBBI", *word) for word in words)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
@@ -97,24 +106,28 @@ def end_with_parent(signal_number: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
 
 
-def program(machine: str, own_pid: int) -> List[Instruction]:
+def program(machine: str, own_pid: int, acts: AllowedActs) -> List[Instruction]:
     """The filter for a process of this id."""
+    not_refused = (_OF_NETWORK if acts.network else set()) | (_OF_PROCESSES if acts.processes else set())
     which, name = _MACHINES[machine]
     refused, nothing_done = (_RETURN, 0, 0, _ERROR | errno.EPERM), (_RETURN, 0, 0, _ERROR)
     words: List[Instruction] = [(_LOAD, 0, 0, _MACHINE), (_EQUAL, 1, 0, name), refused, (_LOAD, 0, 0, _NUMBER)]
     if machine == "x86_64":
         words += [(_AT_LEAST, 0, 1, _OTHER_NUMBERING), refused]
     for calls, answer in ((_REFUSED, refused), (_PASSED_OVER, nothing_done)):
-        for numbers in calls.values():
+        for call, numbers in calls.items():
             number = numbers[which]
-            if number is not None:
+            if number is not None and call not in not_refused:
                 words += [(_EQUAL, 0, 1, number), answer]
     # A thread is made by clone with a flag that is seen; clone3 hides its flags, and whoever is told that there is none takes clone.
     words += [(_EQUAL, 0, 1, _CLONE3[which]), (_RETURN, 0, 0, _ERROR | errno.ENOSYS)]
-    words += [(_EQUAL, 0, 4, _CLONE[which]), _argument(0), (_HAS_BITS, 0, 1, _CLONE_THREAD), (_RETURN, 0, 0, _ALLOW), refused]
-    for numbers in (_KILL, _TGKILL):
+    if not acts.processes:
+        words += [(_EQUAL, 0, 4, _CLONE[which]), _argument(0), (_HAS_BITS, 0, 1, _CLONE_THREAD), (_RETURN, 0, 0, _ALLOW), refused]
+    for numbers in () if acts.processes else (_KILL, _TGKILL):  # Landlock keeps signals to what this process has started.
         words += [(_EQUAL, 0, 4, numbers[which]), _argument(0), (_EQUAL, 0, 1, own_pid), (_RETURN, 0, 0, _ALLOW), refused]
     words += [(_EQUAL, 0, 5, _PRLIMIT[which]), _argument(0), (_EQUAL, 1, 0, own_pid), (_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ALLOW), refused]
+    if acts.network:
+        return [*words, (_RETURN, 0, 0, _ALLOW)]
     # An address may be given to sendto, which then needs no connection.
     words += [
         (_EQUAL, 0, 6, _SENDTO[which]),

@@ -21,6 +21,7 @@ from typing import Any, Callable, List, Optional
 
 import torch.multiprocessing
 
+from ..sandbox.allowed_acts import allowed
 from .compilers import Replacement, nothing
 
 _RECURSIVE = 0  # of the two kinds of locks that Python's own SemLock knows
@@ -56,6 +57,16 @@ def _output(*args: Any, **kwargs: Any) -> Any:
 
 def _zero(*args: Any, **kwargs: Any) -> int:
     return 0
+
+
+_PROGRAMS: List[Replacement] = [
+    (subprocess, "run", _completed),
+    (subprocess, "call", _zero),
+    (subprocess, "check_call", _zero),
+    (subprocess, "check_output", _output),
+    (subprocess, "getoutput", lambda *args, **kwargs: ""),
+    (os, "system", _zero),
+]
 
 
 def joblib(module: ModuleType) -> List[Replacement]:
@@ -237,11 +248,6 @@ def replacements(mode: Any) -> List[Replacement]:
         (torch.multiprocessing, "set_start_method", nothing),
         *_shared(),
         (concurrent.futures, "ProcessPoolExecutor", _ThreadExecutor),
-        (subprocess, "run", _completed),
-        (subprocess, "call", _zero),
-        (subprocess, "check_call", _zero),
-        (subprocess, "check_output", _output),
-        (subprocess, "getoutput", lambda *args, **kwargs: ""),
-        (os, "system", _zero),
+        *([] if allowed().processes else _PROGRAMS),
         (threading.Thread, "start", _in_mode(threading.Thread.start, mode)),
     ]
