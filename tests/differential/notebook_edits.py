@@ -30,7 +30,7 @@ from time_limits import timeout
 
 QUIET = 0.4  # seconds without a word of the server
 PATIENCE = 60.0  # seconds until it has to have no more to say
-LOOKS = (0.4, 1.5, 5.0)  # seconds without a word before each look at a difference: a busy machine is slow to say everything
+LOOKS = (0.4, 1.5, 5.0, 15.0)  # seconds without a word before each look at a difference: a busy machine is slow to say everything
 
 TORCH = "import torch\nfrom torch import nn\nimport torch.nn.functional as F"
 NET = """\
@@ -304,17 +304,24 @@ async def compare(number: int, edits: int, between: int, seed: int, python: str)
 
 
 async def _compared(notebook: Notebook, fresh: Editor, name: str) -> list[str]:
-    """What differs between what is shown of a notebook and of the same one opened in another server, as lines of a diff."""
-    other = Notebook.open(fresh, name, *notebook.texts, saved=False, uri=notebook.uri)
+    """What differs between what is shown of a notebook and of the same one opened in another server, as lines of a diff.
+
+    What has limits of time may end otherwise where the machine is busy: a difference counts if it is to each of several fresh opens.
+    """
+    opened: list[list[str]] = []
     differing: list[str] = []
     for quiet in LOOKS:
-        await settled(notebook.editor, quiet)
+        other = Notebook.open(fresh, name, *notebook.texts, saved=False, uri=notebook.uri)
         await settled(fresh, quiet)
-        here, there = await shown(notebook), await shown(other)
+        await settled(notebook.editor, quiet)
+        here = await shown(notebook)
+        opened.append(await shown(other))
+        other.close()
+        await settled(fresh)
+        if here in opened:
+            return []
+        there = opened[-1]
         differing = [f"- {line}" for line in here if line not in there] + [f"+ {line}" for line in there if line not in here]
-        if not differing:
-            break
-    other.close()
     return differing
 
 

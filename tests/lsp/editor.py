@@ -41,6 +41,7 @@ class Editor:
         self.registered: list[str] = []
         self.log: list[str] = []
         self.refreshes = 0
+        self.asks_for_hints_again = True  # when the server says that there are others; set before `start`
         self.heard = asyncio.Event()
         self._listen()
 
@@ -143,7 +144,7 @@ class Editor:
         return await asyncio.wait_for(self.client._server.wait(), PATIENCE)
 
     def _capabilities(self) -> types.ClientCapabilities:
-        refresh = types.InlayHintWorkspaceClientCapabilities(refresh_support=True)
+        refresh = types.InlayHintWorkspaceClientCapabilities(refresh_support=self.asks_for_hints_again)
         return types.ClientCapabilities(
             general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind(self.encoding)]),
             window=types.WindowClientCapabilities(work_done_progress=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from shapelens.analysis.display.hints import Hint
@@ -177,6 +178,13 @@ class Session:
         document = self.documents.get(uri)
         if document is not None:
             await self._pipeline.background_fixes.tried(document, enough)
+
+    async def runs_over(self, uri: str, seconds: float) -> None:
+        """Wait until a document has nothing to run, though not for longer than so many seconds."""
+        document = self.documents.get(uri)
+        if document is not None:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._schedule.over(document), seconds)
 
     def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
         """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""

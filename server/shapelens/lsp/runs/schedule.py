@@ -53,6 +53,7 @@ class Schedule:
         self._timers: dict[Document, asyncio.TimerHandle] = {}
         self._running: Document | None = None
         self._task: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()  # what the next one that is over, or forgotten, sets
 
     def want(self, document: Document, delay: float = 0.0, *, urgent: bool = True) -> None:
         """Run this document after `delay` seconds: before all others if `urgent`, or else after them.
@@ -75,6 +76,16 @@ class Schedule:
         self._fix_search.forget(document)
         if self._running is document:
             self._cancel(document)
+        self._tell_over()
+
+    async def over(self, document: Document) -> None:
+        """Wait until this document has nothing to run."""
+        while document in self._timers or document in self._queue or self._running is document:
+            await self._over.wait()
+
+    def _tell_over(self) -> None:
+        self._over.set()
+        self._over = asyncio.Event()
 
     def _enqueue(self, document: Document, urgent: bool) -> None:
         self._timers.pop(document, None)
@@ -128,6 +139,7 @@ class Schedule:
                 logger.exception("the run of %s failed", document.uri)
             finally:
                 self._running = None
+                self._tell_over()
 
     async def _answer_model(self) -> None:
         try:

@@ -57,6 +57,12 @@ class Editor:
         return bool(edit and edit.document_changes)
 
     @property
+    def asks_for_hints_again(self) -> bool:
+        """Whether it asks for hints again when it is told that there are others. Helix, Kate and eglot only do so after an edit."""
+        hint = self._workspace.inlay_hint
+        return bool(hint is not None and hint.refresh_support)
+
+    @property
     def has_configuration(self) -> bool:
         """Whether the editor can be asked for its settings."""
         return bool(self._workspace.configuration)
@@ -112,8 +118,8 @@ class Editor:
             self.on_shown()
         if self.wants_status:
             self._server.protocol.notify(ANALYSED, None)
-        hint, lens = self._workspace.inlay_hint, self._workspace.code_lens
-        if hint is not None and hint.refresh_support:
+        lens = self._workspace.code_lens
+        if self.asks_for_hints_again:
             self._ask(self._server.workspace_inlay_hint_refresh_async(None))
         if lens is not None and lens.refresh_support:
             self._ask(self._server.workspace_code_lens_refresh_async(None))

@@ -22,6 +22,7 @@ from shapelens.lsp.startup.startup_proxy import StartupProxy
 from shapelens.lsp.workspace.workers import Workers
 
 logger = logging.getLogger(__name__)
+LONGEST_WAIT_FOR_HINTS = 10.0  # seconds, of a client that cannot be told to ask for them again
 
 
 def make(interpreter: str | None, workers: Workers, proxy: StartupProxy | None = None, allow: Sequence[str] = ()) -> Server:
@@ -189,7 +190,9 @@ def _handle_features(server: Server) -> None:
     session, editor = server.session, server.editor
 
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=True))
-    def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
+    async def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
+        if not editor.asks_for_hints_again and (asked := editor.places.named(params.text_document.uri)) is not None:
+            await session.runs_over(asked.document.uri, LONGEST_WAIT_FOR_HINTS)
         text = editor.places.named(params.text_document.uri)
         if text is None or text.document.analysis is None:
             return []
