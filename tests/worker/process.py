@@ -18,7 +18,7 @@ class WorkerProcess:
     """A real worker under the interpreter of the tests."""
 
     def __init__(self, *arguments: str) -> None:
-        self.process = subprocess.Popen([sys.executable, "-X", "utf8", str(MAIN), *arguments], stdin=-1, stdout=-1)
+        self.process = subprocess.Popen([sys.executable, "-X", "utf8", str(MAIN), *arguments], stdin=-1, stdout=-1, start_new_session=True)
         self.hello = self.read()
         assert isinstance(self.hello, Hello)
         assert isinstance(self.read(), Ready)

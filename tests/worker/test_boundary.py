@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
+from shapelens.protocol import Output
+from shapelens.runner.process import _kill_group
 from shapelens.worker.sandbox import kernel_boundary, system_calls
 from shapelens.worker.sandbox.allowed_acts import AllowedActs
 from worker.process import WorkerProcess
@@ -166,8 +169,9 @@ def test_what_is_allowed_is_open_to_c_code_and_nothing_else(forking: WorkerProce
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("acts", [(), ("network",), ("processes",), ("network", "processes")])
-def test_each_jump_of_the_filter_ends_inside_of_it(machine: str, acts: tuple[str, ...]) -> None:
-    words = system_calls.program(machine, 1234, AllowedActs(acts))
+@pytest.mark.parametrize("forks", [False, True])
+def test_each_jump_of_the_filter_ends_inside_of_it(machine: str, acts: tuple[str, ...], forks: bool) -> None:
+    words = system_calls.program(machine, 1234, AllowedActs(acts), forks=forks)
     for number, (code, holds, fails, _) in enumerate(words):
         assert code == 0x06 or number + 1 + max(holds, fails) < len(words)
     assert words[-1] == (0x06, 0, 0, 0x7FFF0000) and len(words) < 4096
@@ -177,3 +181,87 @@ def test_where_the_kernel_holds_nothing_the_run_goes_on(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not system_calls.is_known() and not system_calls.refuse()
     assert kernel_boundary.version() == 0
+
+
+DEFINES = """
+import ctypes, os
+from torch import nn
+
+C = ctypes.CDLL(None, use_errno=True)
+
+class Net(nn.Module):
+    made = C.open({!r}, os.O_CREAT | os.O_WRONLY, 0o600)
+    listens = C.listen(C.socket(2, 1, 0), 5)
+    runs = C.execv(b"/bin/true", (ctypes.c_char_p * 2)(b"/bin/true", None))
+    killed = C.kill(os.getppid(), 0)
+
+    def forward(self, x):
+        print(self.made, self.listens, self.runs, self.killed, flush=True)
+        return x
+"""
+
+
+@needs_kernel
+def test_definitions_are_held_as_well(tmp_path: Path) -> None:
+    worker, file, made = WorkerProcess(), tmp_path / "net.py", tmp_path / "made"
+    text = DEFINES.format(str(made).encode())
+    for number in range(3):  # By the process that stays loaded, and by one that is forked from there.
+        _, finished = worker.run(file, text + "\n" * number, "Net()(f32[2])")
+        assert finished.outcome == "ok" and worker.output.strip() == "-1 -1 -1 -1"
+    assert not made.exists()
+    worker.close()
+
+
+ESCAPES = """
+import ctypes, os, sys
+import torch
+from torch import nn
+
+C = ctypes.CDLL(None, use_errno=True)
+
+def escape():
+    pid = C.fork()
+    if pid == 0:
+        if C.fork() == 0:
+            C.setsid()
+            C.signal(1, 1)
+            print(C.getpid(), flush=True)
+            while True:
+                C.pause()
+        C._exit(0)
+    C.waitpid(pid, None, 0)
+
+{}
+class Net(nn.Module):
+    def forward(self, x):
+        {}
+        return x
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux hands over orphans")
+@pytest.mark.parametrize("how", ["run", "end", "kill"])
+def test_what_escapes_ends_with_the_run_or_the_worker(how: str, tmp_path: Path) -> None:
+    # Where the kernel refuses no system calls it is as if other processes were allowed.
+    worker = WorkerProcess()
+    text = ESCAPES.format("", "escape()" if how == "run" else "escape(); C.pause()")
+    run_id = worker.start(tmp_path / "net.py", text, "Net()(f32[2])", allow=["processes"])
+    if how == "run":
+        worker.finish(run_id)
+        printed = worker.output
+    else:
+        message = worker.read()
+        while not isinstance(message, Output):
+            message = worker.read()
+        printed = message.text
+    escaped = psutil.Process(int(printed.split()[0])) if psutil.pid_exists(int(printed.split()[0])) else None
+    if how == "kill":
+        _kill_group(worker.process.pid)
+        worker.process.wait()
+    elif how == "end":
+        worker.close()
+    if escaped is not None:
+        psutil.wait_procs([escaped], timeout=20)
+        assert not escaped.is_running() or escaped.status() == psutil.STATUS_ZOMBIE
+    if how == "run":
+        worker.close()

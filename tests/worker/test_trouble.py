@@ -189,14 +189,14 @@ def test_the_child_has_signals_of_its_own(forking: WorkerProcess, tmp_path: Path
 def test_scratch_folders_go_with_their_runs(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    left = Path(tempfile.gettempdir()) / f"shapelens-scratch-{ended.pid}"
+    left = Path(tempfile.gettempdir()) / f"shapelens-scratch-{ended.pid}-left"
     left.mkdir()
     for arguments in ([], ["--no-fork"]):
         worker = WorkerProcess(*arguments)
         text = NET.format("import tempfile; open(tempfile.mkstemp()[1], 'w').write('x'); print(tempfile.gettempdir())")
         assert worker.run(tmp_path / "net.py", text, "Net()(f32[2])")[1].outcome == "ok"
         folder = Path(worker.output.strip())
-        assert "scratch" in folder.name
+        assert "scratch" in folder.parent.name
         assert worker.close() == 0
-        assert not folder.exists()
+        assert not folder.parent.exists()
     assert not left.exists(), "what a killed worker left"

@@ -147,11 +147,25 @@ def _printed(output: bytes) -> str:
 
 
 def _kill_group(pid: int) -> None:
+    descendants = _descendants(pid)  # Those that have a group of their own are not reached by that of the worker.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             os.kill(pid, signal.SIGTERM)
         else:
             os.killpg(pid, signal.SIGKILL)
+    for each in descendants:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(each, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> list[int]:
+    """What a process and those that it has started have started; nothing where the system does not say."""
+    found = [pid]
+    for each in found:
+        with contextlib.suppress(OSError, ValueError):
+            for thread in Path(f"/proc/{each}/task").iterdir():
+                found += [child for child in map(int, (thread / "children").read_text().split()) if child not in found]
+    return found[1:]
 
 
 async def spawn(

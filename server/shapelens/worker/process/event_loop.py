@@ -6,6 +6,7 @@ import selectors
 from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..sandbox.originals import os, signal, time
+from .orphans import Orphans
 
 READ_SIZE = 1 << 18
 
@@ -34,6 +35,7 @@ class EventLoop:
         self._ends: Dict[int, Callable[[int], None]] = {}
         self._idle_seconds: Optional[float] = None
         self._idle: Callable[[], bool] = lambda: False
+        self.orphans = Orphans()
         wake, self._wake_in = os.pipe()
         for number in (wake, self._wake_in):
             os.set_blocking(number, False)
@@ -79,6 +81,7 @@ class EventLoop:
         """In a process that was forked from here: close what is not meant for it."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self.orphans.leave()
         self._selector.close()
         for number in self._owned:
             os.close(number)
@@ -150,7 +153,9 @@ class EventLoop:
                 return
             if pid == 0:
                 return
+            self.orphans.reaped(pid)
             self.ended(pid, status)
+            self.orphans.end()
 
 
 def read(number: int) -> Optional[bytes]:

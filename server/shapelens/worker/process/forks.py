@@ -30,6 +30,7 @@ class Forks:
                 self._begin(order, numbers)
             finally:
                 os._exit(70)
+        self._loop.orphans.forked(pid)
         for number in numbers:
             os.close(number)
         return pid

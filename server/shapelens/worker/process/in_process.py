@@ -21,7 +21,7 @@ from ..sandbox.allowed_acts import allow
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.limits import GRACE, limit_time, no_time_limit, undisturbed
 from ..sandbox.originals import os
-from ..sandbox.scratch_folder import clean_up
+from ..sandbox.scratch_folder import clean_up_worker
 from .framing import read_message
 
 MOST_OUTPUT = 256 * 1024
@@ -169,4 +169,4 @@ def _forget(before: Set[str]) -> None:
 def _clean_up() -> None:
     """This process writes nothing any more."""
     trust()
-    clean_up(os.getpid())
+    clean_up_worker()

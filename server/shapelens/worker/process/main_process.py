@@ -12,7 +12,7 @@ from typing import Any, List, Optional
 from ...protocol import HEADER, Cancel, Finished, Loading, Preload, Run, Stop, decode
 from ..loading.load_progress import RunningStatement
 from ..sandbox.originals import os, time
-from ..sandbox.scratch_folder import clean_up_after_the_dead
+from ..sandbox.scratch_folder import clean_up_after_the_dead, clean_up_worker, folder_of_worker
 from . import child, library_process, zygote
 from .child_pool import ChildPool
 from .event_loop import READ_SIZE, EventLoop
@@ -20,6 +20,7 @@ from .failed_loads import FailedLoads
 from .framing import Splitter
 from .library_process import Libraries
 from .messages import Fork, Imported, OpCacheAdditions, Outdated, Rehearsal, RunUnsuitable
+from .orphans import children_of, end_with_descendants
 from .zygote_slot import Zygote, ZygoteSlot, ZygoteStage
 
 QUIET_SECONDS = 1.0  # without a run, after which files are prepared for the next zygote
@@ -61,6 +62,8 @@ class MainProcess:
     def serve(self) -> None:
         """Until `Stop`, or the end of `incoming`."""
         clean_up_after_the_dead()
+        folder_of_worker()
+        self._loop.orphans.adopt()
         try:
             self._loop.run()
         finally:
@@ -68,6 +71,9 @@ class MainProcess:
             self._children.end()
             self._loop.run_until(lambda: not self._loop.waits_for_ends(), ENDING_SECONDS)
             self._libraries.end()
+            for pid in children_of(os.getpid()):
+                end_with_descendants(pid)
+            clean_up_worker()
 
     # --- the server's messages ---
 

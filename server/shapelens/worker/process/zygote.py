@@ -14,12 +14,13 @@ from ..loading.compile_cache import PREPARED
 from ..loading.load_progress import LoadProgress, shared
 from ..meta import op_cache
 from ..reload.loaded_project import LoadedProject
-from ..sandbox import system_calls
+from ..sandbox import kernel_boundary, system_calls
 from ..sandbox.allowed_acts import allow
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.descriptors import OWN, Reserve
 from ..sandbox.limits import limit_memory, limit_time, no_time_limit
 from ..sandbox.originals import gc, os, signal, time
+from ..sandbox.scratch_folder import folder_of_worker
 from ..sandbox.threads import OtherThreads
 from . import child
 from .child_pool import ChildPool
@@ -50,6 +51,10 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
         child.redirect(output)
         threads, reserve = OtherThreads(), Reserve()
         allow(run.allow)
+        forbid()
+        trust()
+        kernel_boundary.confine_to(folder_of_worker())
+        system_calls.refuse(forks=True)
         forbid()
         limit_memory(run.memory_limit)
         limit_time(LONGEST_LOAD)
@@ -85,6 +90,7 @@ class _ZygoteServer:
         self._threads = threads
         self._splitter = Splitter()
         self._loop = EventLoop()
+        self._loop.orphans.adopt()
         self._loop.own(outgoing)
         self._loop.watch(incoming, self._read)
         forks = Forks(self._loop, lambda order, numbers: child.serve(numbers, project, order.run))

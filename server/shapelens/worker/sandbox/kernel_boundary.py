@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Iterator, Tuple
+from typing import Iterator, Optional, Tuple
 
 from .allowed_acts import allowed
 from .originals import os
@@ -40,7 +40,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 class _BoundaryState:
-    is_held = False
+    held: Optional[int] = None  # the process that is held; one that it has forked is held to the same, and may be held to less
 
 
 def version() -> int:
@@ -52,7 +52,7 @@ def version() -> int:
 
 def confine_to(folder: str) -> bool:
     """Let the kernel hold this process to `folder`, and to what is allowed, from now on, once and for all; whether it does."""
-    if _BoundaryState.is_held:
+    if _BoundaryState.held == os.getpid():
         return True
     known = version()
     if not known:
@@ -77,10 +77,12 @@ def confine_to(folder: str) -> bool:
                 os.close(number)
         if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
             return False
-        _BoundaryState.is_held = libc.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)) == 0
+        if libc.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)):
+            return False
     finally:
         os.close(ruleset)
-    return _BoundaryState.is_held
+    _BoundaryState.held = os.getpid()
+    return True
 
 
 def _places(folder: str, files: int) -> Iterator[Tuple[str, int]]:

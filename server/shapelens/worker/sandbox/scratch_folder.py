@@ -1,4 +1,7 @@
-"""The one folder that a run may write to: named after its process, and removed with it."""
+"""The one folder that a run may write to: named after its process, removed with it, below a folder of the worker's.
+
+The worker's folder has a name that nobody can know in advance, as somebody else could have put a link in its place.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,23 @@ import tempfile
 from .originals import os, shutil
 
 _TEMPORARY = tempfile.gettempdir()  # as it is outside of a run
+_PREFIX = "shapelens-scratch-"
+
+
+class _Worker:
+    folder = ""
+
+
+def folder_of_worker() -> str:
+    """The folder of this worker, which all of its processes share. To be asked for before the first one is forked."""
+    if not _Worker.folder:
+        _Worker.folder = tempfile.mkdtemp(prefix="%s%d-" % (_PREFIX, os.getpid()), dir=_TEMPORARY)
+    return _Worker.folder
 
 
 def scratch_of(pid: int) -> str:
     """The folder that the run of this process may write to."""
-    return os.path.join(_TEMPORARY, "shapelens-scratch-%d" % pid)
+    return os.path.join(folder_of_worker(), str(pid))
 
 
 def clean_up(pid: int) -> None:
@@ -20,10 +35,15 @@ def clean_up(pid: int) -> None:
     shutil.rmtree(scratch_of(pid), ignore_errors=True)
 
 
+def clean_up_worker() -> None:
+    """Remove the folder of this worker, none of whose processes writes anything any more."""
+    shutil.rmtree(folder_of_worker(), ignore_errors=True)
+
+
 def clean_up_after_the_dead() -> None:
-    """Remove the scratch folders of processes that were killed together with their worker."""
-    for path in glob.glob(os.path.join(_TEMPORARY, "shapelens-scratch-*")):
-        pid = path.rpartition("-")[2]
+    """Remove the folders of workers that were killed."""
+    for path in glob.glob(os.path.join(_TEMPORARY, _PREFIX + "*")):
+        pid = os.path.basename(path)[len(_PREFIX) :].partition("-")[0]
         try:
             os.kill(int(pid), 0)
         except ProcessLookupError:

@@ -45,6 +45,7 @@ _REFUSED: Dict[str, Tuple[Optional[int], Optional[int]]] = {
 # What is not refused where the user allows the network, or other processes.
 _OF_NETWORK = {"connect", "bind", "listen", "accept", "accept4", "sendmsg", "sendmmsg"}
 _OF_PROCESSES = {"fork", "vfork", "execve", "execveat", "setsid", "setpgid", "pidfd_open", "pidfd_send_signal"}
+_FORKING = {"fork", "vfork", "setsid", "setpgid"}
 # These change no more than attributes of files: nothing is done, and that is no error.
 _PASSED_OVER: Dict[str, Tuple[Optional[int], Optional[int]]] = {
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None), "fchown": (93, 55),
@@ -61,13 +62,14 @@ _OTHER_NUMBERING = 0x40000000  # calls of x86-64's x32 begin here
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets of what the filter sees of a call; each argument has eight bytes
+_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_PDEATHSIG, _PR_GET_SECCOMP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER_MODE = 1, 21, 22, 38, 2
 
 Instruction = Tuple[int, int, int, int]  # code, jumps where it holds and where not, operand
 
 
 class _FilterState:
-    is_held = False
+    held: Optional[int] = None  # the process that is held
 
 
 class _Program(ctypes.Structure):
@@ -84,20 +86,25 @@ def are_filtered() -> bool:
     return is_known() and int(ctypes.CDLL(None, use_errno=True).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)) >= 0
 
 
-def refuse() -> bool:
-    """Have the kernel refuse these calls to this process from now on, once and for all; whether it does."""
-    if _FilterState.is_held:
+def refuse(*, forks: bool = False) -> bool:
+    """Have the kernel refuse these calls to this process from now on, once and for all; whether it does.
+
+    forks: the process has to fork others and to end them; these refuse the rest.
+    """
+    if _FilterState.held == os.getpid():
         return True
     if not is_known():
         return False
-    words = program(os.uname().machine, os.getpid(), allowed())
+    words = program(os.uname().machine, os.getpid(), allowed(), forks=forks)
     packed = b"".join(struct.pack("<HBBI", *word) for word in words)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         return False
     given = _Program(len(words), packed)
-    _FilterState.is_held = libc.prctl(_PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(given), 0, 0) == 0
-    return _FilterState.is_held
+    if libc.prctl(_PR_SET_SECCOMP, _FILTER_MODE, ctypes.byref(given), 0, 0):
+        return False
+    _FilterState.held = os.getpid()
+    return True
 
 
 def end_with_parent(signal_number: int) -> None:
@@ -106,9 +113,17 @@ def end_with_parent(signal_number: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
 
 
-def program(machine: str, own_pid: int, acts: AllowedActs) -> List[Instruction]:
-    """The filter for a process of this id."""
-    not_refused = (_OF_NETWORK if acts.network else set()) | (_OF_PROCESSES if acts.processes else set())
+def adopt_orphans() -> bool:
+    """Have the kernel make this process the parent of its descendants whose own parents end; whether it does."""
+    if not sys.platform.startswith("linux"):
+        return False
+    return int(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+
+
+def program(machine: str, own_pid: int, acts: AllowedActs, *, forks: bool = False) -> List[Instruction]:
+    """The filter for a process of this id. forks: see `refuse`."""
+    not_refused = (_OF_NETWORK if acts.network else set()) | (_OF_PROCESSES if acts.processes else _FORKING if forks else set())
+    forks = forks or acts.processes
     which, name = _MACHINES[machine]
     refused, nothing_done = (_RETURN, 0, 0, _ERROR | errno.EPERM), (_RETURN, 0, 0, _ERROR)
     words: List[Instruction] = [(_LOAD, 0, 0, _MACHINE), (_EQUAL, 1, 0, name), refused, (_LOAD, 0, 0, _NUMBER)]
@@ -121,9 +136,9 @@ def program(machine: str, own_pid: int, acts: AllowedActs) -> List[Instruction]:
                 words += [(_EQUAL, 0, 1, number), answer]
     # A thread is made by clone with a flag that is seen; clone3 hides its flags, and whoever is told that there is none takes clone.
     words += [(_EQUAL, 0, 1, _CLONE3[which]), (_RETURN, 0, 0, _ERROR | errno.ENOSYS)]
-    if not acts.processes:
+    if not forks:
         words += [(_EQUAL, 0, 4, _CLONE[which]), _argument(0), (_HAS_BITS, 0, 1, _CLONE_THREAD), (_RETURN, 0, 0, _ALLOW), refused]
-    for numbers in () if acts.processes else (_KILL, _TGKILL):  # Landlock keeps signals to what this process has started.
+    for numbers in () if forks else (_KILL, _TGKILL):  # Landlock keeps signals to what this process has started.
         words += [(_EQUAL, 0, 4, numbers[which]), _argument(0), (_EQUAL, 0, 1, own_pid), (_RETURN, 0, 0, _ALLOW), refused]
     words += [(_EQUAL, 0, 5, _PRLIMIT[which]), _argument(0), (_EQUAL, 1, 0, own_pid), (_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ALLOW), refused]
     if acts.network:
