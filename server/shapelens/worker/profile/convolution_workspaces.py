@@ -28,17 +28,21 @@ def workspace(func: Any, args: Tuple[Any, ...]) -> int:
     if func is _aten.convolution.default:
         given, weight, transposed = args[0], args[1], args[6]
         out_channels = weight.shape[1] * args[8] if transposed else weight.shape[0]
-        positions = 0  # The result is blocked, too; its size follows from what is given, about: that of the input by the strides.
-        if not transposed:
+        dims = list(zip(given.shape[2:], args[4] * 3, args[5] * 3, weight.shape[2:], args[3] * 3, args[7] * 3))
+        # The result is blocked, too.
+        if transposed:
             positions = math.prod(
-                (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
-                for size, pad, dilation, kernel, stride in zip(given.shape[2:], args[4] * 3, args[5] * 3, weight.shape[2:], args[3] * 3)
+                (size - 1) * stride - 2 * pad + dilation * (kernel - 1) + more + 1 for size, pad, dilation, kernel, stride, more in dims
+            )
+        else:
+            positions = math.prod(
+                (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1 for size, pad, dilation, kernel, stride, _ in dims
             )
         result = (given.shape[0], out_channels, positions)
-        return _blocked(given) + _padded(result, given.element_size()) + _blocked(weight) if _is_done_by_onednn(given) else 0
+        return _of_given(given) + _padded(result, given.element_size()) + _blocked(weight) if _is_done_by_onednn(given) else 0
     if func is _aten.convolution_backward.default:
         gradient, given, weight = args[:3]
-        return _blocked(gradient) + _blocked(given) + _blocked(weight) if _is_done_by_onednn(given) else 0
+        return _blocked(gradient) + _of_given(given) + _blocked(weight) if _is_done_by_onednn(given) else 0
     return 0
 
 
@@ -48,6 +52,11 @@ def _is_done_by_onednn(given: Tensor) -> bool:
         return False
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(given.dim())
     return given.is_contiguous() or last is None or not given.is_contiguous(memory_format=last)
+
+
+def _of_given(given: Tensor) -> int:
+    """Pictures of one or three channels are taken as they are: oneDNN's kernels for a first convolution."""
+    return 0 if given.shape[1] in (1, 3) else _blocked(given)
 
 
 def _blocked(tensor: Tensor) -> int:
