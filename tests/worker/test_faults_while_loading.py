@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import psutil
 import pytest
 
 from shapelens.protocol import Cancel, Loading, Preload
+from shapelens.worker.loading.definitions import Definitions
+from shapelens.worker.sandbox.limits import TooLong, within
 from worker.process import WorkerProcess, shapes
 
 NET = """import os, resource, threading
@@ -160,3 +164,12 @@ def test_a_thread_that_never_ends_takes_no_processor(tmp_path: Path, place: str)
     is_shown(worker, tmp_path / "net.py", text)
     is_shown(worker, tmp_path / "net.py")
     assert worker.close() == 0
+
+
+def test_a_definition_is_not_to_blame_for_the_time_of_who_wants_it() -> None:
+    # A trial whose time is nearly up comes to a class that has not been defined yet.
+    failed: list[BaseException] = []
+    definitions = Definitions(ModuleType("late"), "late.py", True, lambda node, error: failed.append(error))
+    with pytest.raises(TooLong), within(0.02):
+        definitions.run(ast.parse("class Late:\n    while True:\n        pass\n"))
+    assert failed == []

@@ -227,3 +227,16 @@ def test_who_imports_a_package_only_by_its_name_is_not_loaded_again(forking: Wor
         trace, finished = forking.run(zoo / "net.py", text.replace("SIZE = 4", f"SIZE = {width}"), "build()")
         assert trace is not None and finished.outcome == "ok" and "loaded" not in forking.output
         assert shapes(trace, "b") == [[[width, 6]]]
+
+
+def test_what_an_earlier_text_was_told_is_forgotten(forking: WorkerProcess, zoo: Path) -> None:
+    file = zoo / "net.py"
+    settle(forking, file, NET)
+    wrong = NET.replace("def last(x)", "def last(x: nt)")
+    trace, _ = forking.run(file, wrong, EXAMPLE)
+    assert trace is not None and [found.message for found in trace.mismatches] == ["name 'nt' is not defined"]
+    for number in range(5):  # One of them is rehearsed by a process that has loaded the wrong text, and hands itself on.
+        for text in (NET + "\n" * number, NET.replace("def last(x):", f"def last(x):\n    number = {number}")):
+            trace, _ = forking.run(file, text, EXAMPLE)
+            assert trace is not None and trace.mismatches == []
+            time.sleep(0.2)

@@ -32,6 +32,7 @@ DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, as
 
 LONGEST = 2.0  # seconds that a statement of a module may take that is no definition
 LONGEST_DEFINITION = 5.0  # seconds that a class, or a decorated function, may take to be defined
+SHORTEST = 0.1  # seconds: where less is left, it is whatever wants the statement that has no time any more
 MODULE_NAMES = {"__path__", "__getattr__", "__all__"}
 
 # Calls at module level that are harmless and that later definitions may rely on.
@@ -182,7 +183,8 @@ class Definitions:
         executing.count += 1
         self._running.append(node)
         try:
-            limit = within(longest) if not is_definition or _computes(node) else contextlib.nullcontext()
+            is_limited = longest >= SHORTEST and (not is_definition or _computes(node))
+            limit = within(longest) if is_limited else contextlib.nullcontext()
             gradients = op_cache.assuming_gradients() if _trains(node) else contextlib.nullcontext()  # It may bind a name that is wanted.
             with limit, gradients:
                 exec(compiled(node, self._file, self._flags), self._names)
@@ -191,7 +193,7 @@ class Definitions:
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
         except TooLong as stop:
-            if time.perf_counter() - start < longest:
+            if longest < SHORTEST or time.perf_counter() - start < longest:
                 raise  # Somebody else's time is up.
             if is_definition:
                 self._longest_definition = LONGEST_DEFINITION / 4  # One such statement is seldom the only one.

@@ -80,12 +80,16 @@ class LoadedProject:
         context.finder.states[run.file] = run.text
         self.modules.note_loaded()
         self._most_sites = 2 * len(context.recorder.sites) + MOST_NEW_SITES
-        self._notes = [(note, _line(context, note)) for note in context.trace.notes]
-        self._mismatches = context.trace.mismatches
+        self._note_what_was_said()
         levels = relative_levels(context.finder.trees[run.file])
         self._package = package_of(run.file, levels)[1].partition(".")[0]
         self.files.note_folders(run, levels)
         self._note_patchable(run)
+
+    def _note_what_was_said(self) -> None:
+        """What loading says of what is loaded now holds for later runs, and nothing that an earlier text of the document was told."""
+        self._notes = [(note, _line(self.context, note)) for note in self.context.trace.notes]
+        self._mismatches = list(self.context.trace.mismatches)
 
     def absorb(self, run: Run) -> bool:
         """Parse, rewrite and compile what a later document has anew, so that those who follow have it; nothing of it is executed.
@@ -213,6 +217,7 @@ class LoadedProject:
         finder.loaded += [file for file in self._former_documents(run, tree, module) if file not in finder.loaded]
         finder.states[run.file] = run.text
         self.modules.note_loaded()
+        self._note_what_was_said()
         self.is_half_loaded = False
         if self.is_rehearsal:
             self._note_patchable(run)
