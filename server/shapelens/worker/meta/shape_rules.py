@@ -81,17 +81,25 @@ def _grouped_mm(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         return made((*batch, first.shape[-2], second.shape[-1]), first.dtype, torch.is_grad_enabled())
 
 
+PADDED = "_shapelens_padded"  # an attribute of batch sizes: (longest, batch), where one of those is unknown
+
+
 def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """(input, lengths, batch_first): known lengths say how many rows there are, and the batch sizes stay known."""
     sequence, lengths = args[:2]
     with _plainly():
-        if lengths.is_meta and sequence.dim() >= 2:
-            # Lengths that depend on data: all sequences are taken to be as long as the longest may be.
+        if sequence.dim() >= 2:
             first = args[2] if len(args) > 2 else kwargs.get("batch_first", False)
             batch, longest = (sequence.shape[0], sequence.shape[1]) if first else (sequence.shape[1], sequence.shape[0])
-            if tuple(lengths.shape) != (batch,):
-                return func(sequence, torch.ones(tuple(lengths.shape), dtype=torch.int64), *args[2:])
-            lengths = torch.full((batch,), longest, dtype=torch.int64)
+            if unknown_sizes.any_unknown((batch, longest, *lengths.shape)):
+                sizes = torch.full((1,), batch, dtype=torch.int64)
+                sizes.__dict__[PADDED] = longest, batch
+                return made((unknown_sizes.size(), *sequence.shape[2:]), sequence.dtype, sequence.requires_grad), sizes
+            if lengths.is_meta:
+                # Lengths that depend on data: all sequences are taken to be as long as the longest may be.
+                if tuple(lengths.shape) != (batch,):
+                    return func(sequence, torch.ones(tuple(lengths.shape), dtype=torch.int64), *args[2:])
+                lengths = torch.full((batch,), longest, dtype=torch.int64)
         if not sequence.is_meta:
             return func(sequence, lengths, *args[2:])
         rows, sizes = func(torch.zeros(*sequence.shape[:2], 1), lengths, *args[2:])
@@ -102,6 +110,12 @@ def _pad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """(data, batch_sizes, batch_first, padding_value, total_length), the other way round."""
     data, sizes = args[:2]
     with _plainly():
+        if PADDED in sizes.__dict__:
+            longest, batch = sizes.__dict__[PADDED]
+            first, _, total = args[2:5]
+            longest = total if total > sizes.shape[0] else longest  # It is that of the batch sizes where nobody asks for another one.
+            shape = (batch, longest) if first else (longest, batch)
+            return made((*shape, *data.shape[1:]), data.dtype, data.requires_grad), made((batch,), torch.int64, False)
         if sizes.is_meta or not data.is_meta:
             return func(*together(func, args, kwargs)[0])
         padded, lengths = func(torch.zeros(data.shape[0], 1), sizes, *args[2:])
