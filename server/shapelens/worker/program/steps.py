@@ -117,9 +117,11 @@ class _StepCalls:
         with contextlib.suppress(TooLong):
             with within(seconds):
                 trials = TrialRunner(self._runner, self._runner.names, seconds)
-                expression = _Step(trials, cls, name, model, given).expression()
-            if expression is not None:
-                return self._show("%s.%s" % (target, name), with_names_once(expression))
+                expressions = _Step(trials, cls, name, model, given).expressions()
+            reached: Set[str] = set()
+            for expression in expressions:
+                reached |= self._show("%s.%s" % (target, name), with_names_once(expression))
+            return reached
         return set()
 
     def _show(self, target: str, expression: str) -> Set[str]:
@@ -147,23 +149,33 @@ class _Step:
         self._given = given
         self._parts: Dict[str, Part] = {}
 
-    def expression(self) -> Optional[str]:
-        """The expression of the first call in which nothing is wrong."""
+    def expressions(self) -> List[str]:
+        """The expression of the first call in which nothing is wrong; a second one where the step tells two optimizers apart."""
         failed: List[Tuple[int, str, Trial]] = []
+        running: List[str] = []
         for number, arguments in enumerate(self._ways() if self._given is not None else ()):
             if number >= MOST_TRIALS or self._trials.is_over:
                 break
+            expression = "%s(%s)" % (self._bound, arguments)
             trial = self._trials.parted(self._bound, arguments)
+            second = _for_optimizer(1, self._method, expression)
             if trial.error is None and not self._trials.evaluation.remarks.found:
-                return "%s(%s)" % (self._bound, arguments)
+                if second is None:
+                    return [expression]
+                running, trial = running or [expression], self._trials.whole(second)
+                if trial.error is None and not self._trials.evaluation.remarks.found:
+                    return [expression, second]
+                expression = second
             if trial.error is not None and is_mismatch(trial):
-                failed.append((-trial.reached, "%s(%s)" % (self._bound, arguments), trial))
+                failed.append((-trial.reached, expression, trial))
         failed.sort(key=lambda each: each[0])
         for _, expression, trial in failed[:MOST_RESIZED]:
             other = runs_with_other_sizes(self._trials, expression, trial, keeps_constructor=True)
-            if other is not None and self._fits(other):
-                return other
-        return self._searched()
+            for_each = [] if other is None else [_for_optimizer(number, self._method, other) or other for number in (0, 1)]
+            if for_each and all(map(self._fits, dict.fromkeys(for_each))):
+                return list(dict.fromkeys(for_each))
+        searched = None if running else self._searched()
+        return running if searched is None else [searched]
 
     def _fits(self, expression: str) -> bool:
         trial = self._trials.whole(expression)
@@ -257,6 +269,14 @@ class _Step:
         if leaf.name == "_":
             found.append(forms.shape_of("i64", "B", path))
         return [_as_in_batch(form, path) for form in forms.distinct_forms([*found, *forms.general_forms(path)], path)]
+
+
+def _for_optimizer(number: int, method: Any, expression: str) -> Optional[str]:
+    """The call of a step for one of the optimizers that it tells apart by `optimizer_idx`; None for any other step."""
+    start, _, last = expression.rpartition(", ")
+    if list(inspect.signature(method).parameters)[-1:] != ["optimizer_idx"] or not last[:-1].isdigit():
+        return None
+    return "%s, %d)" % (start, number)
 
 
 def _fixed(name: str) -> Optional[str]:

@@ -5,6 +5,8 @@ For `lightning.pytorch` and `pytorch_lightning`, by the names that both have.
 
 from __future__ import annotations
 
+import inspect
+from argparse import Namespace
 from types import ModuleType
 from typing import Any, Dict, List, Optional
 
@@ -77,9 +79,15 @@ class _Trainer:
         results = []
         for (step, source), loader in zip(stages, loaders):
             loader = loader if loader is not None else _called(self.datamodule, source) or _called(model, source)
-            results += [_called(model, step, batch, 0) for batch in _first(loader)]
+            results += [_called(model, step, batch, 0, *more) for batch in _first(loader) for more in self._more(model, step)]
             _called(model, _STAGE_ENDS.get(step, ""))
         return results
+
+    def _more(self, model: Any, step: str) -> List[Any]:
+        """What a step is given besides: before 2.0 `training_step` was called for each optimizer, where it takes `optimizer_idx`."""
+        code = getattr(getattr(type(model), step, None), "__code__", None)
+        takes = code is not None and "optimizer_idx" in code.co_varnames[: code.co_argcount]
+        return [(number,) for number in range(max(len(self.optimizers), 1))] if takes else [()]
 
 
 def _called(owner: Any, name: str, *args: Any) -> Any:
@@ -160,14 +168,32 @@ def modules(module: ModuleType) -> List[Replacement]:
     ]
 
 
+def _from_arguments(cls: Any, args: Any = None, **kwargs: Any) -> Any:
+    """`Trainer.from_argparse_args(args)`, of a data module too: what the class takes of the arguments."""
+    given = dict(vars(args)) if isinstance(args, Namespace) else {}
+    taken = inspect.signature(cls.__init__).parameters
+    return cls(**{name: value for name, value in {**given, **kwargs}.items() if name in taken or name in kwargs})
+
+
+def _before_version_2(owner: Any) -> List[Replacement]:
+    """What a class read from a command line before version 2.0: a parser stays as it is, as nothing of its arguments matters for shapes."""
+    methods = {"add_argparse_args": lambda cls, parent_parser, **kwargs: parent_parser, "from_argparse_args": _from_arguments}
+    return [(owner, name, classmethod(method)) for name, method in methods.items() if not hasattr(owner, name)]
+
+
+def data_modules(module: ModuleType) -> List[Replacement]:
+    """`lightning.pytorch.core.datamodule`."""
+    return _before_version_2(module.LightningDataModule)
+
+
 def trainers(module: ModuleType) -> List[Replacement]:
     """`lightning.pytorch.trainer.trainer`: the trainer itself."""
     owner = module.Trainer
-    names = ("__init__", "__getattr__", "fit", "validate", "test", "predict", "_run")
+    names = ("__init__", "__getattr__", "fit", "validate", "test", "predict", "_run", "_more")
     found: List[Replacement] = [(owner, name, _Trainer.__dict__[name]) for name in names]
     # Properties of the class would hide what an instance of it holds.
     shown = [name for name, value in vars(owner).items() if isinstance(value, property) and not name.startswith("__")]
-    return found + [(owner, name, _Held(name)) for name in shown]
+    return found + [(owner, name, _Held(name)) for name in shown] + _before_version_2(owner)
 
 
 class _Held:
@@ -188,5 +214,5 @@ class _Held:
 IN_MODULE = {
     "%s.%s" % (package, name): replacements
     for package in ("lightning.pytorch", "pytorch_lightning")
-    for name, replacements in (("core.module", modules), ("trainer.trainer", trainers))
+    for name, replacements in (("core.module", modules), ("core.datamodule", data_modules), ("trainer.trainer", trainers))
 }
