@@ -42,7 +42,7 @@ NUMBERS = {
 TEXTS = {"stage": '"train"', "phase": '"train"', "mode": '"train"', "split": '"train"', "prefix": '"train"', "step_name": '"train"'}
 BATCHES = ("batch", "train_batch", "val_batch", "test_batch", "data")
 MOST_TRIALS = 14  # of one step, with what the example of its class gives
-MOST_SEARCHED = 40  # of one step, when its arguments are searched for
+MOST_SEARCHED = 90  # of one step, when its arguments are searched for
 MOST_RESIZED = 3  # calls that are tried with other sizes
 MOST_SECONDS = 1.2  # for one step
 SHARE = 0.7  # of the time that is left, for all steps
@@ -152,7 +152,6 @@ class _Step:
     def expressions(self) -> List[str]:
         """The expression of the first call in which nothing is wrong; a second one where the step tells two optimizers apart."""
         failed: List[Tuple[int, str, Trial]] = []
-        running: List[str] = []
         for number, arguments in enumerate(self._ways() if self._given is not None else ()):
             if number >= MOST_TRIALS or self._trials.is_over:
                 break
@@ -162,7 +161,7 @@ class _Step:
             if trial.error is None and not self._trials.evaluation.remarks.found:
                 if second is None:
                     return [expression]
-                running, trial = running or [expression], self._trials.whole(second)
+                trial = self._trials.whole(second)
                 if trial.error is None and not self._trials.evaluation.remarks.found:
                     return [expression, second]
                 expression = second
@@ -174,8 +173,11 @@ class _Step:
             for_each = [] if other is None else [_for_optimizer(number, self._method, other) or other for number in (0, 1)]
             if for_each and all(map(self._fits, dict.fromkeys(for_each))):
                 return list(dict.fromkeys(for_each))
-        searched = None if running else self._searched()
-        return running if searched is None else [searched]
+        searched = self._searched()
+        second = None if searched is None else _for_optimizer(1, self._method, searched)
+        if searched is None or second is None:
+            return [] if searched is None else [searched]
+        return [searched, second] if self._fits(second) else []  # What only one of two optimizers can be given is no batch.
 
     def _fits(self, expression: str) -> bool:
         trial = self._trials.whole(expression)

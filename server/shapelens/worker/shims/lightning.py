@@ -5,8 +5,9 @@ For `lightning.pytorch` and `pytorch_lightning`, by the names that both have.
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import inspect
-from argparse import Namespace
 from types import ModuleType
 from typing import Any, Dict, List, Optional
 
@@ -170,14 +171,23 @@ def modules(module: ModuleType) -> List[Replacement]:
 
 def _from_arguments(cls: Any, args: Any = None, **kwargs: Any) -> Any:
     """`Trainer.from_argparse_args(args)`, of a data module too: what the class takes of the arguments."""
-    given = dict(vars(args)) if isinstance(args, Namespace) else {}
+    given = dict(vars(args)) if isinstance(args, argparse.Namespace) else {}
     taken = inspect.signature(cls.__init__).parameters
     return cls(**{name: value for name, value in {**given, **kwargs}.items() if name in taken or name in kwargs})
 
 
+def _add_arguments(cls: Any, parent_parser: Any, **kwargs: Any) -> Any:
+    """`DataModule.add_argparse_args(parser)`: an argument for each parameter that has a plain default."""
+    for name, parameter in inspect.signature(cls.__init__).parameters.items():
+        if parameter.default is None or isinstance(parameter.default, (bool, int, float, str)):
+            with contextlib.suppress(argparse.ArgumentError):  # The parser has it.
+                parent_parser.add_argument("--" + name, default=parameter.default)
+    return parent_parser
+
+
 def _before_version_2(owner: Any) -> List[Replacement]:
-    """What a class read from a command line before version 2.0: a parser stays as it is, as nothing of its arguments matters for shapes."""
-    methods = {"add_argparse_args": lambda cls, parent_parser, **kwargs: parent_parser, "from_argparse_args": _from_arguments}
+    """What a class read from a command line before version 2.0."""
+    methods = {"add_argparse_args": _add_arguments, "from_argparse_args": _from_arguments}
     return [(owner, name, classmethod(method)) for name, method in methods.items() if not hasattr(owner, name)]
 
 

@@ -32,11 +32,11 @@ def is_abstract(cls: Any, tree: ast.Module) -> bool:
 
 
 def _forward_of(cls: type) -> Any:
-    """The function that calling the class's objects runs; None where it is nn.Module's own."""
+    """The function that calling the class's objects runs; None where it is nn.Module's own, or the one of Lightning that calls that one."""
     for name in CALLED[:2]:
         for base in cls.__mro__:
             if name in vars(base):
-                if base is not torch.nn.Module:
+                if base is not torch.nn.Module and base.__name__ != "LightningModule":
                     return function_of(vars(base)[name]) or vars(base)[name]
                 break
     return None
