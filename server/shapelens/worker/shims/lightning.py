@@ -187,7 +187,7 @@ def _add_arguments(cls: Any, parent_parser: Any, **kwargs: Any) -> Any:
 
 def _before_version_2(owner: Any) -> List[Replacement]:
     """What a class read from a command line before version 2.0."""
-    methods = {"add_argparse_args": _add_arguments, "from_argparse_args": _from_arguments}
+    methods: Dict[str, Any] = {"add_argparse_args": _add_arguments, "from_argparse_args": _from_arguments}
     return [(owner, name, classmethod(method)) for name, method in methods.items() if not hasattr(owner, name)]
 
 
