@@ -142,7 +142,7 @@ _RULES: List[Tuple[str, str, Prior]] = [
     ("scaling", "", _prior("int", 1)),
     ("ratio", "", RATIO), ("scale", "", RATIO), ("cardinality", "", _prior("int", 4)), ("growth", "", _prior("int", 16)),
     ("image height", "", _prior("int", 224)), ("image width", "", _prior("int", 224)), ("image", "channels", IN), ("image", "", IMAGE),
-    ("size", "spatial crop", _prior("image", 64, 64, 64, 64, role="image")), ("shape", "in observation", _prior("shape", (3, 32, 32))),
+    ("size", "spatial crop", _prior("image", 64, 64, 64, 64, role="image")), ("shape", "in observation", _prior("shape", (3, 64, 64))),
     ("shape", "", _prior("image", 32, 32, 32, role="image")), ("out", "channels", OUT), ("out", "dim features size num", OUT),
     ("channels out", "", OUT), ("hidden", "channels", _prior("int", 48, 32, 48, 64, 96, role="hidden")), ("hidden", "", HIDDEN),
     ("inner", "", HIDDEN), ("units", "", HIDDEN), ("bottleneck", "dim channels size", _prior("int", 16)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import Callable, Dict, List, Optional
 
 import torch
@@ -209,6 +210,8 @@ class ParameterValues:
         inner = asked.item or NOTHING
         item = uses.item or Uses()
         length = asked.length or uses.exactly or 0
+        if asked.is_tuple and asked.length == 1 and prior is not None and (prior.kind == "shape" or prior.role == "in"):
+            asked, length = replace(asked, length=0, items=()), uses.exactly or 0  # Many write Tuple[int] for a tuple of integers.
         if prior is not None and prior.kind == "shape" and not uses.exactly and not asked.length and uses.least <= 3:
             return self._tuple_of(list(prior.value), label)
         if asked.is_tuple and prior is not None and prior.role == "in" and not length and self.is_whole:
