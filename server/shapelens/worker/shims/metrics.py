@@ -45,6 +45,7 @@ def classes(module: ModuleType) -> List[Replacement]:
 
 def _made_without_task(make: Callable[..., Any]) -> Callable[..., Any]:
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("compute_on_step", None)  # As before version 0.8.
         if args or "task" in kwargs:
             return make(cls, *args, **kwargs)
         return make(cls, task="multiclass", **kwargs) if kwargs.get("num_classes") else _OfUnknownTask()
