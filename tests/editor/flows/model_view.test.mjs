@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { flows } from "../vscode/flow.mjs";
+import { notebook } from "../vscode/notebook_file.mjs";
 import { axeSource, testOutput } from "../vscode/paths.mjs";
 
 const flow = flows();
@@ -125,3 +126,18 @@ for (const theme of ["Default Light Modern", "Default High Contrast"]) {
     await accessible(frame);
   });
 }
+
+const CELLS = notebook("import torch\nfrom torch import nn", NET.slice(NET.indexOf("class Block")), "net = Net()");
+
+flow("a class in a notebook is shown, and a row leads to its cell", { files: { "net.ipynb": CELLS } }, async ({ vscode }) => {
+  await vscode.openNotebook("net.ipynb");
+  await vscode.lineWith("return self.head", "→ [B, 10]");
+  await vscode.click("self.head = nn.Linear", "head");
+  await vscode.command("ShapeLens: Show Model");
+  const frame = await shown(vscode);
+  await frame.locator("#tree tr.at-cursor", { hasText: "head" }).waitFor({ timeout: 60_000 });
+  await row(frame, "blocks").focus();
+  await vscode.page.keyboard.press("Enter");
+  await frame.locator("#tree tr.at-cursor", { hasText: "blocks" }).waitFor({ timeout: 30_000 });
+  await vscode.screenshot(join(testOutput, "model-notebook.png"));
+});
