@@ -38,7 +38,7 @@ const model = { open: "net.py", files: { "net.py": NET } };
 
 /** The frame of the view, once it shows a model. */
 async function shown(vscode) {
-  const frame = vscode.page.frameLocator("iframe.webview").frameLocator("iframe");
+  const frame = vscode.page.frameLocator("iframe.webview[src*=\"extensionId=shapelens\"]").frameLocator("iframe");
   await frame.locator("#tree, #blocks").first().waitFor({ timeout: 60_000 });
   return frame;
 }
