@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
 
@@ -146,6 +147,14 @@ class Session:
             for other in self.documents.values():
                 if other.importer_traces.drop(document.path):
                     self._want_anew(other, urgent=False)
+
+    def files_changed(self, paths: AbstractSet[str]) -> None:
+        """These files are others on disk now, as after `git checkout`: the open documents that import one of them run anew."""
+        is_open = {document.path for document in self.documents.values()}  # What is open is what the editor says.
+        changed = [path for path in paths if path not in is_open and "site-packages" not in path]
+        for document in self.documents.values():
+            if any(depends_on(document, path) for path in changed):
+                self._want_anew(document)
 
     def _want_anew(self, document: Document, *, urgent: bool = True) -> None:
         """Run a document whose last run says nothing any more, be its text the same."""

@@ -65,7 +65,9 @@ def _handle_life(server: Server) -> None:
             options = types.DidChangeConfigurationRegistrationOptions(section="shapelens")
             wanted.append(types.Registration("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
         if workspace.did_change_watched_files and workspace.did_change_watched_files.dynamic_registration:
-            watched = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher("**/pyproject.toml")])
+            watched = types.DidChangeWatchedFilesRegistrationOptions(
+                [types.FileSystemWatcher(each) for each in ("**/pyproject.toml", "**/*.py")]
+            )
             wanted.append(types.Registration("projects", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, watched))
         if wanted:
             editor.in_background(editor.register(*wanted))
@@ -173,7 +175,10 @@ def _handle_settings(server: Server) -> None:
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_watched_files(params: types.DidChangeWatchedFilesParams) -> None:
-        session.project_changed()
+        paths = {path for change in params.changes if (path := uris.to_fs_path(change.uri))}
+        if any(not path.endswith(".py") for path in paths):
+            session.project_changed()
+        session.files_changed(paths)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
