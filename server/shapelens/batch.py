@@ -16,7 +16,7 @@ from types import TracebackType
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
-from shapelens.analysis.traces.views import constructed, merged, not_shown_by_examples, reaches, see_all, seen_from, with_evidence
+from shapelens.analysis.traces.views import constructed, merged, reaches, see_all, seen_from, with_evidence, with_program
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.programs import is_program
@@ -184,7 +184,7 @@ class Batch:
         shown = [own, *views]
         if program:
             followed, _ = await self._run(file, module, [], settings, program=program, known=own.examples)
-            shown.append(not_shown_by_examples(followed, shown))
+            shown = with_program(shown, followed)
         analysed.trace = merged(file, shown)
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
@@ -229,7 +229,7 @@ class Batch:
                 followed, finished = await self._run(file, module, [], settings, texts, program=program, known=own.examples)
                 if finished.outcome != "ok":
                     return None
-                shown.append(not_shown_by_examples(followed, shown))
+                shown = with_program(shown, followed)
             return merged(file, shown)
 
         return attempt

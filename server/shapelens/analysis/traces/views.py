@@ -87,7 +87,25 @@ def _lies_in(trace: Trace, mismatch: Mismatch, file: str) -> bool:
     return any(span is not None and span.file == file for span in (innermost, constructed if mismatch.argument else None))
 
 
-def not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
+def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
+    """What examples showed of a document, then what it saw of itself as a program.
+
+    As classes are loaded, statements of a module run as their names are read; in the program they run in their order. Where one gave a
+    tensor there, that it failed as it was loaded is no mistake in it.
+    """
+    held = {(seen.span.file, seen.span.line) for seen in program.observations if any(value.shape is not None for value in seen.values)}
+    wrong = [seen.span for seen in program.mismatches if seen.span is not None and seen.code != "definition"]
+    right = held - {(span.file, span.line) for span in wrong}
+
+    def holds(seen: Mismatch) -> bool:
+        return seen.code != "definition" or seen.span is None or (seen.span.file, seen.span.line) not in right
+
+    if not all(holds(seen) for trace in shown for seen in trace.mismatches):
+        shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if holds(seen)]) for trace in shown]
+    return [*shown, _not_shown_by_examples(program, shown)]
+
+
+def _not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
     """What a document saw of itself as a program, as far as the examples of its classes have not shown it: they come with named dims.
 
     A mismatch counts only where the code is at fault, rather than what stands in for the world around it.

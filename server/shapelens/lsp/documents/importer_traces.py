@@ -7,7 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from shapelens import protocol
-from shapelens.analysis.traces.views import constructed, merged, not_shown_by_examples, seen_from, without_found
+from shapelens.analysis.traces.views import constructed, merged, seen_from, with_program, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.changes import changed_functions
@@ -95,7 +95,7 @@ class ImporterTraces:
         shown = [*([own] if own is not None else []), *views]
         if self._program is not None:
             moved = moved_trace(self._program.trace, self._program.module.lines, module.lines)
-            return merged(self._path, [*shown, not_shown_by_examples(moved, shown)])
+            return merged(self._path, with_program(shown, moved))
         return merged(self._path, shown) if views else own
 
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding
-from shapelens.analysis.traces.views import merged, not_shown_by_examples, seen_from, with_evidence
+from shapelens.analysis.traces.views import merged, seen_from, with_evidence, with_program
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_findings import moved_findings, with_known_fixes
@@ -152,8 +152,9 @@ class BackgroundFixes:
             if trace is None:
                 return None
             if ran.run.program:
-                trace = not_shown_by_examples(trace, views)
-            views.append(trace if trace.file == file else seen_from(trace, file))
+                views = with_program(views, trace)
+            else:
+                views.append(trace if trace.file == file else seen_from(trace, file))
         return merged(file, views) if len(views) > 1 else views[0]
 
     async def _run(self, task: _Task, ran: RepeatableRun, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
