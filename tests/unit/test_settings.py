@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,22 +103,22 @@ def test_values_beyond_all_measure_are_cut_and_said(tmp_path: Path) -> None:
     ]
 
 
-# What reads TOML before Python 3.11 gives up on it.
-NESTED = "deadline must be a number above 0, not {'a': " if sys.version_info >= (3, 11) else "its values are nested too deeply"
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("[tool.shapelens]\nignore = " + 50_000 * "[" + 50_000 * "]", "its values are nested too deeply"),
-        ("[tool.shapelens]\ndeadline" + 5_000 * ".a" + " = 1", NESTED),
+        # How deep is too deep depends on the version of Python.
+        (
+            "[tool.shapelens]\ndeadline" + 5_000 * ".a" + " = 1",
+            "deadline must be a number above 0, not|its values are nested too deeply",
+        ),
         ("# " + (1 << 20) * "x", "larger than 1 MB"),
     ],
     ids=["brackets", "dots", "size"],
 )
 def test_a_monstrous_file_is_one_short_problem(tmp_path: Path, text: str, problem: str) -> None:
     (found,) = Settings.from_pyproject(written(tmp_path, text), str(tmp_path)).problems
-    assert problem in found and len(found) < 300 + len(str(tmp_path))
+    assert re.search(problem, found) and len(found) < 300 + len(str(tmp_path))
 
 
 def test_the_nearest_project_with_settings_counts(tmp_path: Path) -> None:

@@ -128,7 +128,8 @@ def _of_run(run: ExampleRun | None, memory: Mapping[str, str] = NOTHING) -> list
 def _used_by(trace: Trace | None, name: str) -> list[str]:
     """`part of Net`: a class that another class constructs is observed where it is used, and needs no example of its own.
 
-    Where that is in another file, its example is named: `part of Net in net.py: Net()(f32[B:2, 8])`.
+    Where that is in another file, its example is named: `part of Net in net.py: Net()(f32[B:2, 8])`. `as the program calls it`: what was
+    inferred for the class is not what the file itself does with it.
     """
     if trace is None:
         return []
@@ -137,6 +138,8 @@ def _used_by(trace: Trace | None, name: str) -> list[str]:
         run = trace.examples[layer.example] if 0 <= layer.example < len(trace.examples) else None
         if layer.class_name == name and (layer.path or (run is not None and run.file)):
             owner = next((model.class_name for model in models if model.example == layer.example), "")
+            if run is not None and run.evidence == PROGRAM:
+                return ["as the program calls it" if not layer.path else f"part of {owner or 'another module'}, as the program calls it"]
             part = ("part of " + (owner or "another module")) if layer.path else "seen"
             return [f"{part} in {PurePath(run.file).name}: {run.expression}" if run is not None and run.file else part]
     return []

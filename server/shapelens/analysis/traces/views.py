@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from shapelens.protocol import ExampleRun, LayerCall, LayerSeen, Mismatch, Observation, Remark, Trace, Value
 from shapelens.source.module import Module
+from shapelens.traces import PROGRAM
 
 Numbered = TypeVar("Numbered", Mismatch, Remark)
 Number = Callable[[int], int]  # from the number of an example or layer to its new one
@@ -91,7 +92,7 @@ def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
     """What examples showed of a document, then what it saw of itself as a program.
 
     As classes are loaded, statements of a module run as their names are read; in the program they run in their order. Where one gave a
-    tensor there, that it failed as it was loaded is no mistake in it.
+    tensor there, that it failed as it was loaded is no mistake in it. An input that was only inferred gives way to the program's own.
     """
     held = {(seen.span.file, seen.span.line) for seen in program.observations if any(value.shape is not None for value in seen.values)}
     wrong = [seen.span for seen in program.mismatches if seen.span is not None and seen.code != "definition"]
@@ -102,7 +103,49 @@ def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
 
     if not all(holds(seen) for trace in shown for seen in trace.mismatches):
         shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if holds(seen)]) for trace in shown]
+    shown = [_without(trace, _contradicted(trace, program)) for trace in shown]
     return [*shown, _not_shown_by_examples(program, shown)]
+
+
+def _contradicted(trace: Trace, program: Trace) -> set[int]:
+    """The numbers of the examples that were inferred for classes which the program calls with other sizes, all of them known."""
+    inferred = {number: run for number, run in enumerate(trace.examples) if run.evidence == "inferred" and run.target}
+    if not inferred:
+        return set()
+    own = {number for number, run in enumerate(program.examples) if run.evidence == PROGRAM}
+    calls: dict[str, list[LayerCall]] = {}
+    for layer in program.layers:
+        if layer.example in own and all(_is_known(value) for call in layer.calls for value in (*call.inputs, call.output)):
+            calls.setdefault(layer.class_name, []).extend(layer.calls)
+    return {
+        layer.example
+        for layer in trace.layers
+        if layer.path == "" and layer.example in inferred and layer.class_name == inferred[layer.example].target.rpartition(".")[2]
+        if (real := calls.get(layer.class_name))
+        if not layer.calls or not any(_may_be(call, layer.calls[0]) for call in real)
+    }
+
+
+def _is_known(value: Value) -> bool:
+    """Whether each size of the tensors in a value is known."""
+    if value.kind == "unknown" or (value.shape is not None and None in value.shape):
+        return False
+    return all(map(_is_known, value.items or ()))
+
+
+def _may_be(real: LayerCall, inferred: LayerCall) -> bool:
+    """Whether tensors that a layer was called with have the sizes of those that were inferred, where these are no named dims."""
+    tensors = [(a.shape, b) for a, b in zip(real.inputs, inferred.inputs, strict=False) if a.shape is not None and b.shape is not None]
+    return all(
+        len(shape) == len(other.shape or ())
+        and all(size == wanted or not name.isdigit() for size, wanted, name in zip(shape, other.shape or (), _names(other), strict=True))
+        for shape, other in tensors
+    )
+
+
+def _names(value: Value) -> list[str]:
+    shape = value.shape or []
+    return value.named if value.named is not None and len(value.named) == len(shape) else [str(size) for size in shape]
 
 
 def _not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
