@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from shapelens.analysis.markdown import code, plain
 from shapelens.analysis.shapes import count_text, memory_text
 from shapelens.analysis.structure.training_memory import MemoryEstimate
 from shapelens.analysis.structure.tree import Row, repeats
@@ -112,21 +113,13 @@ def _peak_line(view: ModelView, found: MemoryEstimate) -> str:
 
 def markdown(view: ModelView) -> str:
     """The table in Markdown."""
-    lines = [f"### {view.class_name}", "", f"`{view.shown.example.expression}`", ""]
+    lines = [f"### {view.class_name}", "", code(view.shown.example.expression), ""]
     lines += ["| " + " | ".join(HEADINGS) + " |", "|" + "|".join([" --- ", " --- ", " ---: ", " ---: ", " ---: ", " ---: "]) + "|"]
     for row in table_rows(view):
-        first = "&nbsp;" * 4 * row.depth + _escaped(row.cells[0])
-        lines.append(
-            "| " + " | ".join([first, *(f"`{cell}`" if cell.startswith("[") else _escaped(cell) for cell in row.cells[1:])]) + " |"
-        )
+        first = "&nbsp;" * 4 * row.depth + plain(row.cells[0])
+        lines.append("| " + " | ".join([first, *(code(cell) if cell.startswith("[") else plain(cell) for cell in row.cells[1:])]) + " |")
         if row.error:
-            lines.append(f"| {'&nbsp;' * 4 * row.depth}✗ {_escaped(row.error)} | | | | | |")
+            lines.append(f"| {'&nbsp;' * 4 * row.depth}✗ {plain(row.error)} | | | | | |")
     lines.append("")
     lines += [f"- {label + ': ' if label else ''}{text}" for label, text in totals(view)]
     return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    for sign in "\\`*_|<>[]":
-        text = text.replace(sign, "\\" + sign)
-    return text

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from shapelens.analysis.markdown import code, plain
 from shapelens.analysis.shapes import distinct, has_tensor, is_shown, shape_text
 from shapelens.examples.settings import Settings
 from shapelens.protocol import LayerSeen, Observation, Trace, Value
@@ -162,16 +163,16 @@ def joined(shapes: list[str], longest: int = LONGEST_LABEL) -> str:
 
 
 def _tooltip(seen: _Named, dims: str) -> str:
-    title = f"**{seen.name}**" + (f" (ran {seen.count} times)" if seen.count > 1 else "")
+    title = f"**{plain(seen.name)}**" + (f" (ran {seen.count} times)" if seen.count > 1 else "")
     rows = dict.fromkeys(_row(value, dims) for value in seen.values)
     return title + "\n\n" + "\n".join(f"- {row}" for row in rows)
 
 
 def _row(value: Value, dims: str) -> str:
-    details = [f"`{shape_text(value, dims)}`"]
+    details = [code(shape_text(value, dims))]
     if value.kind == "tensor":
         if dims == "names" and value.named is not None and shape_text(value, "numbers") != shape_text(value, dims):
-            details.append(f"`{shape_text(value, 'numbers')}`")
+            details.append(code(shape_text(value, "numbers")))
         details += [value.dtype] + ([value.device] if value.device not in ("", "meta", "cpu") else [])
         details += ["stands in for the result of a failed operation"] if value.stand_in else []
     return " · ".join(detail for detail in details if detail)
@@ -243,7 +244,7 @@ def layers_tooltip(layers: list[LayerSeen], dims: str, most: int = 12) -> str:
     for layer in layers:
         for call in layer.calls:
             inputs = ", ".join(shape_text(value, dims) for value in call.inputs if has_tensor(value))
-            rows[f"`{layer.path or layer.class_name}`: `{inputs}` → `{shape_text(call.output, dims)}`"] += call.count
+            rows[f"{code(layer.path or layer.class_name)}: {code(inputs)} → {code(shape_text(call.output, dims))}"] += call.count
     lines = [f"- {row}" + (f" ×{count}" if count > 1 else "") for row, count in rows.items()]
     return "\n".join(lines[:most] + ([f"- … {len(lines) - most} more"] if len(lines) > most else []))
 

@@ -10,6 +10,7 @@ from shapelens import protocol
 from shapelens.analysis.display.flops import flops, flops_text
 from shapelens.analysis.evidence import evidence_text
 from shapelens.analysis.layer_arguments import parameter_meaning
+from shapelens.analysis.markdown import cell, code, plain
 from shapelens.analysis.places import layer_name
 from shapelens.analysis.shapes import has_tensor, is_size, memory_text, plural, shape_text, sizes_text
 from shapelens.examples.settings import Settings
@@ -136,9 +137,9 @@ def _layers_markdown(trace: Trace, layers: Sequence[LayerSeen], dims: str) -> st
     first = layers[0]
     described = first.description if first.description and len(first.description) <= LONGEST_DESCRIPTION else first.class_name
     paths = list(dict.fromkeys(layer.path for layer in layers))
-    parts = [f"**{layer_name(first)}**: `{described}`" if first.path else f"`{described}`"]
+    parts = [f"**{plain(layer_name(first))}**: {code(described)}" if first.path else code(described)]
     if len(paths) > 1:
-        parts.append(f"{len(paths)} layers: " + ", ".join(f"`{path}`" for path in paths[:4]) + (", …" if len(paths) > 4 else ""))
+        parts.append(f"{len(paths)} layers: " + ", ".join(map(code, paths[:4])) + (", …" if len(paths) > 4 else ""))
     parts += _calls_markdown(layers, dims)
     if first.parameters:
         parts.append(_parameters_markdown(first))
@@ -169,7 +170,7 @@ def _calls_markdown(layers: Sequence[LayerSeen], dims: str) -> list[str]:
         for call in layer.calls:
             inputs = ", ".join(shape_text(value, dims) for value in call.inputs if has_tensor(value)) or "()"
             failed = " (stands in for the result of a failed call)" if call.output.stand_in else ""
-            counts[f"`{inputs}` → `{shape_text(call.output, dims)}`{failed}"] += call.count
+            counts[f"{code(inputs)} → {code(shape_text(call.output, dims))}{failed}"] += call.count
             outputs.append(call.output)
     if not counts:
         return ["not called in the example"]
@@ -182,9 +183,10 @@ def _parameters_markdown(layer: LayerSeen) -> str:
     rows = ["| parameter | shape | |", "|---|---|---|"]
     for parameter in layer.parameters[:MOST_ROWS]:
         meaning = parameter_meaning(layer, parameter.name)
-        remarks = [f"`{meaning}`"] if meaning else []
+        remarks = [code(meaning)] if meaning else []
         remarks += _parameter_remarks(parameter)
-        rows.append(f"| {parameter.name} | `{sizes_text(parameter.shape)}` | {' · '.join(remarks)} |")
+        cells = (plain(parameter.name), code(sizes_text(parameter.shape)), " · ".join(remarks))
+        rows.append(f"| {' | '.join(map(cell, cells))} |")
     if len(layer.parameters) > MOST_ROWS:
         rows.append(f"| … {len(layer.parameters) - MOST_ROWS} more | | |")
     return "\n".join(rows)
@@ -207,7 +209,7 @@ def _tensors_markdown(text: str, observed: Sequence[Observation], dims: str) -> 
     name = text if len(text) <= LONGEST_DESCRIPTION and "\n" not in text else "expression"
     differs = len({value.dtype for value in values if value.kind == "tensor"}) > 1
     rows = list(dict.fromkeys(_value_row(value, dims) + (f" · {value.dtype}" if differs and value.dtype else "") for value in values))
-    parts = [f"`{name}`" + (f" · ran {count} times" if count > 1 else "")]
+    parts = [code(name) + (f" · ran {count} times" if count > 1 else "")]
     parts.append("  \n".join(rows[:MOST_ROWS] + ([f"… {len(rows) - MOST_ROWS} more"] if len(rows) > MOST_ROWS else [])))
     return "\n\n".join([*parts, *_details(values)])
 
@@ -215,7 +217,7 @@ def _tensors_markdown(text: str, observed: Sequence[Observation], dims: str) -> 
 def _value_row(value: Value, dims: str) -> str:
     shown = shape_text(value, dims)
     numbers = shape_text(value, "numbers" if dims == "names" else "names")
-    row = f"`{shown}`" if numbers == shown else f"`{shown}` = `{numbers}`"
+    row = code(shown) if numbers == shown else f"{code(shown)} = {code(numbers)}"
     return row + (" (stands in for the result of a failed operation)" if value.stand_in else "")
 
 
@@ -263,14 +265,14 @@ def _class_markdown(module: Module, trace: Trace, cls: ModuleClass, dims: str, m
 
 
 def _run_markdown(module: Module, trace: Trace, number: int, run: ExampleRun, name: str, dims: str) -> str:
-    parts = [f"`{run.expression}`"] if run.expression else []
+    parts = [code(run.expression)] if run.expression else []
     if run.evidence:
-        parts.append(" · ".join([evidence_text(run.evidence, run.where, module), *(["may be wrong"] if run.doubtful else [])]))
+        parts.append(" · ".join([plain(evidence_text(run.evidence, run.where, module)), *(["may be wrong"] if run.doubtful else [])]))
     for model in trace.layers:
         if model.example == number and model.path == "" and model.class_name == name:
             for call in model.calls[:4]:
                 inputs = ", ".join(shape_text(value, dims) for value in call.inputs if has_tensor(value))
-                parts.append(f"`{inputs}` → `{shape_text(call.output, dims)}`")
+                parts.append(f"{code(inputs)} → {code(shape_text(call.output, dims))}")
     if run.parameter_count is not None:
         parts.append(plural(run.parameter_count, "parameter") + (f" · {memory_text(run.bytes)}" if run.bytes else ""))
     models = [layer for layer in trace.layers if layer.example == number and layer.path == "" and layer.class_name == name and layer.calls]
@@ -278,10 +280,10 @@ def _run_markdown(module: Module, trace: Trace, number: int, run: ExampleRun, na
     if count:
         parts.append(f"{flops_text(count, exact=exact)} in its layers")
     if run.dims:
-        parts.append(", ".join(f"`{dim}` = {size}" for dim, size in run.dims.items()))
+        parts.append(", ".join(f"{code(dim)} = {size}" for dim, size in run.dims.items()))
     if run.error is not None:
-        parts.append(f"failed: {run.error}")
+        parts.append(f"failed: {plain(run.error)}")
     if run.others:
-        others = [f"- `{other.expression}` ({evidence_text(other.evidence, other.where, module)})" for other in run.others]
+        others = [f"- {code(other.expression)} ({plain(evidence_text(other.evidence, other.where, module))})" for other in run.others]
         parts.append("These run as well:\n" + "\n".join(others))
     return "\n\n".join(parts)

@@ -97,7 +97,7 @@ def mark_returned(result: Any, owner: int) -> None:
     """Note that one of the user's own modules gave a tensor."""
     if isinstance(result, Tensor):
         node = result.__dict__.get(ORIGIN)
-        if node is not None and node.owner is None:
+        if node is not None and node is not INPUT and node.owner is None:  # All inputs have one node.
             node.owner = owner
 
 

@@ -1,0 +1,29 @@
+"""Text of user code in Markdown: it stays text, whatever stands in it. No link, picture or HTML comes of it.
+
+Rules: https://spec.commonmark.org/0.31.2/#code-spans and #backslash-escapes; `|` ends the cells of a table even inside of code.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>!|~&$])")
+
+
+def code(text: str) -> str:
+    """The text as code on one line."""
+    text = " ".join(text.split("\n")).replace("\r", " ")
+    if "`" not in text:
+        return f"`{text}`" if text.strip() else "` `"
+    fence = "`" * (max(len(run) for run in re.findall("`+", text)) + 1)
+    return f"{fence} {text} {fence}"
+
+
+def plain(text: str) -> str:
+    """The text as it is written: signs that mean something in Markdown are escaped, line ends are blanks."""
+    return _SIGNS.sub(r"\\\1", " ".join(text.split()))
+
+
+def cell(markdown: str) -> str:
+    """Markdown, for a cell of a table."""
+    return re.sub(r"(?<!\\)\|", r"\\|", markdown)
