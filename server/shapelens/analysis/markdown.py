@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 
+_LINE_ENDS = re.compile(r"\s*[\r\n]\s*")
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>!|~&$])")
 
 
 def code(text: str) -> str:
     """The text as code on one line."""
-    text = " ".join(text.split("\n")).replace("\r", " ")
+    text = _LINE_ENDS.sub(" ", text)
     if "`" not in text:
         return f"`{text}`" if text.strip() else "` `"
     fence = "`" * (max(len(run) for run in re.findall("`+", text)) + 1)
@@ -21,7 +22,7 @@ def code(text: str) -> str:
 
 def plain(text: str) -> str:
     """The text as it is written: signs that mean something in Markdown are escaped, line ends are blanks."""
-    return _SIGNS.sub(r"\\\1", " ".join(text.split()))
+    return _SIGNS.sub(r"\\\1", _LINE_ENDS.sub(" ", text))
 
 
 def cell(markdown: str) -> str:
