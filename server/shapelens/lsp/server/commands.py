@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
@@ -17,47 +17,54 @@ from shapelens.report.model_document import model_document
 from shapelens.report.model_html import html
 from shapelens.report.model_table import markdown
 
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
 
 def register_commands(server: LanguageServer, session: Session, editor: Editor) -> None:
-    """Make the server carry out the commands. Arguments come from the client as JSON; wrong ones are answered with what is expected.
+    """Make the server carry out the commands. Arguments come from the client as JSON; wrong ones are answered with what is expected."""
 
-    They are `object` rather than `Any`: pygls asks whether what the first parameter is annotated with is a server, and in Python 3.10
-    `Any` is no class.
-    """
+    def command(name: str) -> Callable[[Handler], Handler]:
+        def register(handler: Handler) -> Handler:
+            # pygls asks whether what the first parameter is annotated with is a server; `Any` is no class in Python 3.10.
+            handler.__annotations__ = {}
+            server.command(name)(handler)
+            return handler
 
-    @server.command("shapelens.restartWorker")
-    async def restart_worker(*arguments: object) -> None:
+        return register
+
+    @command("shapelens.restartWorker")
+    async def restart_worker(*arguments: Any) -> None:
         """[]: end the workers, start them anew, run every document again."""
         await session.restart()
 
-    @server.command("shapelens.checkExample")
-    def check_example(*arguments: object) -> str | None:
+    @command("shapelens.checkExample")
+    def check_example(*arguments: Any) -> str | None:
         """[uri, class, expression]: what is wrong with the expression, or null."""
         _, _, expression = _strings(arguments, "uri", "class", "expression")
         return session.check_example(expression)
 
-    @server.command("shapelens.tryExample")
-    async def try_example(*arguments: object) -> dict[str, Any] | None:
+    @command("shapelens.tryExample")
+    async def try_example(*arguments: Any) -> dict[str, Any] | None:
         """[uri, class, expression]: whether the expression runs, and what comes out or is wrong; null where that cannot be told now."""
         tried = await session.try_example(*_strings(arguments, "uri", "class", "expression"))
         return {"works": tried[0], "message": tried[1]} if tried is not None else None
 
-    @server.command("shapelens.foundExamples")
-    def found_examples(*arguments: object) -> list[dict[str, str]]:
+    @command("shapelens.foundExamples")
+    def found_examples(*arguments: Any) -> list[dict[str, str]]:
         """[uri, class]: the examples that were found for a class, the one that it runs with first; each with its evidence in words."""
         uri, class_name = _strings(arguments, "uri", "class")
         found = session.found_examples(uri, class_name)
         module = session.documents[uri].module if found else None
         return [{"expression": each.expression, "evidence": evidence_text(each.evidence, each.where, module)} for each in found]
 
-    @server.command("shapelens.useExample")
-    def use_example(*arguments: object) -> str | None:
+    @command("shapelens.useExample")
+    def use_example(*arguments: Any) -> str | None:
         """[uri, class, expression]: run the class with this one of the examples that were found for it. What stood in the way, or null."""
         uri, class_name, expression = _strings(arguments, "uri", "class", "expression")
         return session.use_example(uri, class_name, expression)
 
-    @server.command("shapelens.applyExample")
-    async def apply_example(*arguments: object) -> str | None:
+    @command("shapelens.applyExample")
+    async def apply_example(*arguments: Any) -> str | None:
         """[uri, class, expression]: make the expression the class's example by a comment above it. What stood in the way, or null."""
         uri, class_name, expression = _strings(arguments, "uri", "class", "expression")
         edit = session.example_edit(uri, class_name, expression)
@@ -70,8 +77,8 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         change = to_lsp.workspace_edit(changes, versioned=editor.takes_versioned_edits)
         return await editor.apply(change, f"Set the example of {class_name}")
 
-    @server.command("shapelens.model")
-    async def model(*arguments: object) -> dict[str, Any] | None:
+    @command("shapelens.model")
+    async def model(*arguments: Any) -> dict[str, Any] | None:
         """[uri, class, line, options]: a class as a whole, from the newest analysis, in {version, model}, where report/model.schema.json
         describes `model`; {version, message} where there is none; null where a later request of the document takes its place.
 
@@ -97,8 +104,8 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
             return {"version": found.version, "memory": document["memory"], "largest": found.largest}
         return {"version": found.version, "model": document}
 
-    @server.command("shapelens.annotated")
-    def annotated(*arguments: object) -> dict[str, str] | None:
+    @command("shapelens.annotated")
+    def annotated(*arguments: Any) -> dict[str, str] | None:
         """[uri]: the text of a document with its hints in the margin; for a cell, that of its notebook."""
         (uri,) = _strings(arguments, "uri")
         document = editor.places.document(uri)
