@@ -27,7 +27,7 @@ def call_earlier_classes(runner: ExampleRunner, program: Program, seconds: float
         left = min(MOST_SECONDS, seconds - clock())
         if left <= 0:
             return
-        with contextlib.suppress(TooLong):
+        with contextlib.suppress(TooLong, MemoryError):
             _call(runner, program, cls, left)
 
 

@@ -92,7 +92,8 @@ class FunctionCalls:
                 continue
             if left <= 0:
                 return
-            with contextlib.suppress(TooLong), gradients_assumed():
+            # What was tried may ask for more memory than there is: that is no fault of the function.
+            with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
                 with within(min(left, MOST_SECONDS)):
                     expression = self._found(node, function, min(left, MOST_SECONDS))
                 if expression is not None:

@@ -114,7 +114,7 @@ class _StepCalls:
         seconds = min(MOST_SECONDS, self._left)
         if seconds <= 0:
             return set()
-        with contextlib.suppress(TooLong):
+        with contextlib.suppress(TooLong, MemoryError):
             with within(seconds):
                 trials = TrialRunner(self._runner, self._runner.names, seconds)
                 expressions = _Step(trials, cls, name, model, given).expressions()
