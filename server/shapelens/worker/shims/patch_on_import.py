@@ -11,10 +11,11 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 import torch
 
 from ..sandbox.monkeypatches import REPLACED
-from . import checkpoints, command_line, compilers, distributed, flex_attention, lightning, metrics, processes, trackers
+from . import checkpoints, command_line, compilers, distributed, flex_attention, processes
 from .compilers import Replacement
 from .data_sets import environments, files, hugging_face, pictures, vision
 from .pretrained.libraries import IN_LIBRARY
+from .training import lightning, metrics, trackers
 
 # By name of the module: what takes the place of what in it.
 IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {

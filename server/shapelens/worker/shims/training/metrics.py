@@ -9,8 +9,8 @@ from typing import Any, Callable, List
 
 import torch
 
-from ..meta.mode import made
-from .compilers import Replacement
+from ...meta.mode import made
+from ..compilers import Replacement
 
 
 class _OfUnknownTask(torch.nn.Module):

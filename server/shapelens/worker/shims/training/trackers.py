@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, Iterator, List
 
-from .compilers import Replacement
+from ..compilers import Replacement
 
 
 class Record:

@@ -11,8 +11,8 @@ import inspect
 from types import ModuleType
 from typing import Any, Dict, List, Optional
 
-from ..unknown.stand_ins import absent, is_absent
-from .compilers import Replacement, nothing
+from ...unknown.stand_ins import absent, is_absent
+from ..compilers import Replacement, nothing
 
 # Methods of a module that only tell its trainer of something.
 _TELLING = "log log_dict print toggle_optimizer untoggle_optimizer clip_gradients save_hyperparameters_to_logger"
