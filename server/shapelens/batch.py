@@ -16,7 +16,9 @@ from types import TracebackType
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
-from shapelens.analysis.traces.views import constructed, merged, reaches, see_all, seen_from, with_evidence, with_program
+from shapelens.analysis.traces.numbering import merged
+from shapelens.analysis.traces.programs import with_program
+from shapelens.analysis.traces.views import constructed, reaches, see_all, seen_from, with_evidence
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.programs import is_program

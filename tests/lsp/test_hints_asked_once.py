@@ -1,4 +1,4 @@
-"""A client that does not ask for hints again when there are others, as Helix, Kate and eglot: the answer waits for them."""
+"""A client that does not ask for hints again when there are others, as Helix: the answer waits for them."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from shapelens.analysis.traces.views import renumbered
+from shapelens.analysis.traces.numbering import renumbered
 from shapelens.protocol import Trace
 
 

@@ -7,7 +7,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from shapelens import protocol
-from shapelens.analysis.traces.views import constructed, merged, seen_from, with_program, without_found
+from shapelens.analysis.traces.numbering import merged
+from shapelens.analysis.traces.programs import with_program
+from shapelens.analysis.traces.views import constructed, seen_from, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.changes import changed_functions

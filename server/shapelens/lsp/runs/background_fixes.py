@@ -14,7 +14,9 @@ from weakref import WeakKeyDictionary
 
 from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding
-from shapelens.analysis.traces.views import merged, seen_from, with_evidence, with_program
+from shapelens.analysis.traces.numbering import merged
+from shapelens.analysis.traces.programs import with_program
+from shapelens.analysis.traces.views import seen_from, with_evidence
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_findings import moved_findings, with_known_fixes

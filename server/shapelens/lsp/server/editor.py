@@ -58,7 +58,7 @@ class Editor:
 
     @property
     def asks_for_hints_again(self) -> bool:
-        """Whether it asks for hints again when it is told that there are others. Helix, Kate and eglot only do so after an edit."""
+        """Whether it asks for hints again when it is told that there are others. Helix does so after an edit only."""
         hint = self._workspace.inlay_hint
         return bool(hint is not None and hint.refresh_support)
 

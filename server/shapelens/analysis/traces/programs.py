@@ -1,0 +1,111 @@
+"""A document as a program beside the examples of its classes: which of the two is shown where."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from shapelens.analysis.traces.numbering import without_examples
+from shapelens.protocol import LayerCall, LayerSeen, Mismatch, Trace, Value
+from shapelens.traces import PROGRAM
+
+# Codes of mismatches that a program has for what is not there while it is followed.
+_OF_THE_WORLD = {"exception", "missing-import", "missing-file", "definition", "data-dependent"}
+
+
+def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
+    """What examples showed of a document, then what it saw of itself as a program.
+
+    As classes are loaded, statements of a module run as their names are read; in the program they run in their order. Where one gave a
+    tensor there, that it failed as it was loaded is no mistake in it. An input that was only inferred gives way to the program's own.
+    """
+    if any(seen.code == "definition" for trace in shown for seen in trace.mismatches):
+        right = _lines_that_hold(program)
+        shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if not _is_refuted(seen, right)]) for trace in shown]
+    shown = [without_examples(trace, _contradicted(trace, program)) for trace in shown]
+    return [*shown, _not_shown_by_examples(program, shown)]
+
+
+def _lines_that_hold(program: Trace) -> set[tuple[str, int]]:
+    """The lines on which a program saw a tensor, and nothing wrong."""
+    held = {(seen.span.file, seen.span.line) for seen in program.observations if any(value.shape is not None for value in seen.values)}
+    wrong = [seen.span for seen in program.mismatches if seen.span is not None and seen.code != "definition"]
+    return held - {(span.file, span.line) for span in wrong}
+
+
+def _is_refuted(seen: Mismatch, right: Collection[tuple[str, int]]) -> bool:
+    return seen.code == "definition" and seen.span is not None and (seen.span.file, seen.span.line) in right
+
+
+def _contradicted(trace: Trace, program: Trace) -> set[int]:
+    """The numbers of the examples that were inferred for classes which the program calls with other sizes, all of them known."""
+    inferred = {number: run for number, run in enumerate(trace.examples) if run.evidence == "inferred" and run.target}
+    if not inferred:
+        return set()
+    own = {number for number, run in enumerate(program.examples) if run.evidence == PROGRAM}
+    calls: dict[str, list[LayerCall]] = {}
+    for layer in program.layers:
+        if layer.example in own and all(_is_known(value) for call in layer.calls for value in (*call.inputs, call.output)):
+            calls.setdefault(layer.class_name, []).extend(layer.calls)
+    return {
+        layer.example
+        for layer in trace.layers
+        if layer.path == "" and layer.example in inferred and layer.class_name == inferred[layer.example].target.rpartition(".")[2]
+        if (real := calls.get(layer.class_name))
+        if not layer.calls or not any(_may_be(call, layer.calls[0]) for call in real)
+    }
+
+
+def _is_known(value: Value) -> bool:
+    """Whether each size of the tensors in a value is known."""
+    if value.kind == "unknown" or (value.shape is not None and None in value.shape):
+        return False
+    return all(map(_is_known, value.items or ()))
+
+
+def _may_be(real: LayerCall, inferred: LayerCall) -> bool:
+    """Whether tensors that a layer was called with have the sizes of those that were inferred, where these are no named dims."""
+    tensors = [(a.shape, b) for a, b in zip(real.inputs, inferred.inputs, strict=False) if a.shape is not None and b.shape is not None]
+    return all(
+        len(shape) == len(other.shape or ())
+        and all(size == wanted or not name.isdigit() for size, wanted, name in zip(shape, other.shape or (), _names(other), strict=True))
+        for shape, other in tensors
+    )
+
+
+def _names(value: Value) -> list[str]:
+    shape = value.shape or []
+    return value.named if value.named is not None and len(value.named) == len(shape) else [str(size) for size in shape]
+
+
+def _not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
+    """What a document saw of itself as a program, as far as the examples of its classes have not shown it: they come with named dims.
+
+    A mismatch counts only where the code is at fault, rather than what stands in for the world around it.
+    """
+    # A function that the examples came to need not be called for its own sake.
+    reached = {name for trace in shown for run in trace.examples for name in run.reached or ()}
+    program = without_examples(
+        program, {number for number, run in enumerate(program.examples) if run.evidence == "inferred" and run.target in reached}
+    )
+    known = {seen.span for trace in shown for seen in trace.observations}
+    said = {seen.span for trace in shown for seen in trace.mismatches}
+    constructed_at = {layer.span for trace in shown for layer in trace.layers if layer.calls}
+    return replace(
+        program,
+        examples=[replace(run, file=program.file) for run in program.examples],
+        observations=[seen for seen in program.observations if seen.span not in known],
+        layers=[replace(layer, calls=[] if layer.span in constructed_at else _once_each(layer)) for layer in program.layers],
+        mismatches=[seen for seen in program.mismatches if _is_of_code(program, seen) and seen.span not in said],
+        notes=[],
+    )
+
+
+def _once_each(layer: LayerSeen) -> list[LayerCall]:
+    """The calls of a layer, one for each shape that it gave: how often they came is of no worth where loops take their first turns only."""
+    return list({str(call.output.shape): replace(call, count=1) for call in layer.calls}.values())
+
+
+def _is_of_code(program: Trace, seen: Mismatch) -> bool:
+    doubtful = 0 <= seen.example < len(program.examples) and program.examples[seen.example].doubtful
+    return not doubtful and seen.code not in _OF_THE_WORLD
