@@ -8,6 +8,7 @@ library's own; our code goes on with that, whatever it imports later.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from types import ModuleType
@@ -29,9 +30,8 @@ def shadowed_by_files(file: str, root: str) -> FrozenSet[str]:
     `logging.py` is meant to be imported as `utils.logging`.
     """
     folder = package_of(file)[0]
-    names = {name[:-3] if name.endswith(".py") else name for name in _entries(folder)}
     document = os.path.splitext(os.path.basename(file))[0]
-    found = frozenset(name for name in names & _BEGINNINGS if name != document and _is_module(os.path.join(folder, name)))
+    found = frozenset(name for name in _alike(folder, _changed(folder)) if name != document and _is_module(os.path.join(folder, name)))
     return found if found and _is_outermost(folder, root) else frozenset()
 
 
@@ -70,6 +70,19 @@ def _keep_ours() -> None:
 
     own_import.is_ours = True  # type: ignore[attr-defined]
     builtins["__import__"] = own_import
+
+
+@functools.lru_cache(maxsize=64)
+def _alike(folder: str, changed: int) -> FrozenSet[str]:
+    """The modules of the standard library that files or folders in a folder are called like. changed: when it did last; an edit asks again."""
+    return frozenset(name[:-3] if name.endswith(".py") else name for name in _entries(folder)) & _BEGINNINGS
+
+
+def _changed(folder: str) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _entries(folder: str) -> List[str]:
