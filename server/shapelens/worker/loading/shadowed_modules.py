@@ -74,7 +74,7 @@ def _keep_ours() -> None:
 
 @functools.lru_cache(maxsize=64)
 def _alike(folder: str, changed: int) -> FrozenSet[str]:
-    """The modules of the standard library that files or folders in a folder are called like. changed: when it did last; an edit asks again."""
+    """The modules of the standard library that files or folders in a folder are called like. changed: when the folder did last."""
     return frozenset(name[:-3] if name.endswith(".py") else name for name in _entries(folder)) & _BEGINNINGS
 
 
