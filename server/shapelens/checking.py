@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.batch import Analysed, Batch, Unreadable, read
+from shapelens.batch import Analysed, Batch, Unavailable, Unreadable, read
 from shapelens.cache.inputs import ResultInputs, digest, version
 from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
@@ -21,6 +22,7 @@ from shapelens.project_scope import ProjectScope, project_root
 from shapelens.source.module import Module
 from shapelens.source.positions import Span
 
+logger = logging.getLogger(__name__)
 MEMORY_OF_A_WORKER = 1 << 30  # bytes that torch and an ordinary run take
 
 
@@ -159,8 +161,11 @@ class Checker:
                         batch = await self._batch_for(path, batch)
                         checked = await self._analysed(batch, path, text, named)
                     results[turn].set_result(checked)
-                except Exception as error:
+                except (Unreadable, Unavailable) as error:
                     results[turn].set_exception(error)
+                except Exception as error:
+                    logger.exception("%s could not be checked", path)
+                    results[turn].set_result(_not_checked(error))
         finally:
             if batch is not None:
                 await batch.worker.stop()
@@ -245,6 +250,12 @@ def _text_of(path: Path, named: bool) -> str | None:
     if path.suffix == SUFFIX and not is_notebook(text) and not named:
         return None
     return text if named or "torch" in text or "shapelens:" in text else None
+
+
+def _not_checked(error: Exception) -> CheckedFile:
+    """What is said of a file in which ShapeLens itself failed: the others are checked all the same."""
+    message = f"ShapeLens failed here, which is a fault of ShapeLens: {type(error).__name__}: {error}"
+    return CheckedFile([CheckedFinding(1, 0, 1, 0, "warning", "crash", message)], complete=False)
 
 
 def checked_file(analysed: Analysed) -> CheckedFile:

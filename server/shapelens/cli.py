@@ -7,6 +7,7 @@ Heavy packages are imported by the commands that need them, so that `--help` and
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine
 from enum import Enum
@@ -18,6 +19,7 @@ import typer
 from shapelens import __version__
 
 INTERRUPTED = 130  # as shells have it for SIGINT
+TRACEBACK = "SHAPELENS_TRACEBACK"  # of the environment: faults of our own come with their tracebacks
 
 app = typer.Typer(
     name="shapelens",
@@ -343,6 +345,10 @@ def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:
         # The reader has gone (`| head`). Python would complain once more when it flushes stdout at its end.
         sys.stdout = None
         code = 0
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        _refuse(f"this is a fault of ShapeLens: {type(error).__name__}: {error} ({TRACEBACK}=1 shows where it is)")
     raise typer.Exit(code)
 
 
