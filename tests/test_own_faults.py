@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from shapelens import cli
 from shapelens.cache.store import Store
@@ -40,14 +41,26 @@ async def test_the_other_files_are_checked(tmp_path: Path) -> None:
     assert said == [("error", "matmul"), ("warning", "crash")]
 
 
-def test_a_command_says_so_in_a_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails() -> int:
-        raise IndexError("list index out of range")
+FAILS = """
+import typer
+from shapelens import cli
+async def fails():
+    raise IndexError("list index out of range")
+def command():
+    cli._run(fails)
+cli.app = typer.Typer(pretty_exceptions_enable=False)
+cli.app.command()(command)
+cli.main()
+"""
 
-    with pytest.raises(typer.Exit) as ended:
-        cli._run(fails)
-    assert ended.value.exit_code == 2
-    assert capsys.readouterr().err.startswith("shapelens: this is a fault of ShapeLens: IndexError: list index out of range (")
-    monkeypatch.setenv(cli.TRACEBACK, "1")
-    with pytest.raises(IndexError):
-        cli._run(fails)
+
+@pytest.mark.parametrize("traceback", ["", "1"])
+def test_a_command_says_so_in_a_line(traceback: str) -> None:
+    environment = {**os.environ, cli.TRACEBACK: traceback}
+    done = subprocess.run([sys.executable, "-c", FAILS], capture_output=True, text=True, env=environment)
+    if traceback:
+        assert done.returncode == 1 and "Traceback" in done.stderr
+    else:
+        assert done.returncode == 2
+        assert done.stderr.startswith("shapelens: this is a fault of ShapeLens: IndexError: list index out of range (")
+        assert done.stderr.count("\n") == 1
