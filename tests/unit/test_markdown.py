@@ -20,6 +20,7 @@ NASTY = [
     "a | b || c",
     "[x]: https://example.com",
     "$x$ {y} <!-- z -->",
+    "weight_ih_l0 __init__ a__b _x y_ _ é_é",
 ]
 
 
@@ -43,6 +44,10 @@ def test_a_cell_stays_one_cell(text: str) -> None:
     rendered, _ = read(f"| a | b |\n|---|---|\n| {cell(code(text))} | {cell(plain(text))} |")
     assert rendered.count("<td>") == 2
     assert set(re.findall(r"<(\w+)", rendered)) <= {"table", "thead", "tbody", "tr", "th", "td", "code"}
+
+
+def test_underscores_inside_of_names_need_no_escape() -> None:
+    assert plain("weight_ih_l0_reverse") == "weight_ih_l0_reverse"
 
 
 def test_lines_are_one_line() -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 _LINE_ENDS = re.compile(r"\s*[\r\n]\s*")
-_SIGNS = re.compile(r"([\\`*_{}\[\]<>!|~&$])")
+# An underscore between letters or digits means nothing in Markdown, so that `weight_ih_l0` is written as it stands.
+_SIGNS = re.compile(r"([\\`*{}\[\]<>!|~&$]|(?<![^\W_])_|_(?![^\W_]))")
 
 
 def code(text: str) -> str:
