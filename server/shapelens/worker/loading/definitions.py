@@ -185,8 +185,7 @@ class Definitions:
         try:
             is_limited = longest >= SHORTEST and (not is_definition or _computes(node))
             limit = within(longest) if is_limited else contextlib.nullcontext()
-            gradients = op_cache.assuming_gradients() if _trains(node) else contextlib.nullcontext()  # It may bind a name that is wanted.
-            with limit, gradients:
+            with limit, op_cache.assuming_gradients():  # It may train what a name is bound to that is wanted.
                 exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))

@@ -16,7 +16,7 @@ from ..unknown import unknown_sizes
 from ..unknown.conditions import decide
 from ..unknown.data_arrays import holds_data, shape_of, without_marks
 from ..unknown.unknown_sizes import UnknownFloat, UnknownInt
-from .mode import CPU, META, OF_VALUES, SPECIAL, WITHIN, Args, Kwargs, become_meta, named, to_meta, with_numbers
+from .mode import CPU, META, OF_VALUES, SPECIAL, STEPPED, WITHIN, Args, Kwargs, become_meta, named, to_meta, with_numbers
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
@@ -131,6 +131,13 @@ def _of_data(value: Any, kwargs: Kwargs) -> Tensor:
         return made
 
 
+def _stepped(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """torch.arange(start, end, step): as many numbers as nobody knows where one of these is a number of data."""
+    if any(type(part) is UnknownFloat for part in (*args, *kwargs.values())):
+        return torch.empty((unknown_sizes.size(),), dtype=kwargs.get("dtype"), device=META)
+    return known(func, unknown_sizes.as_plain(args), kwargs)
+
+
 def _is_small(func: Callable[..., Any], args: Args) -> bool:
     """Whether a constant is seen to be small at once; a probe on the meta device says it of all others, which takes ten times as long."""
     return func in OF_LENGTH and len(args) == 1 and type(args[0]) is int and 0 <= args[0] <= LARGEST_REAL
@@ -226,6 +233,7 @@ for _rule, _functions in (
     (_data, _factories() | DATA_LIKE),
     (_random_int, {torch.randint}),
     (known, KNOWN | KNOWN_NEW),
+    (_stepped, STEPPED),
     (_known_like, KNOWN_LIKE),
     (_stays, MOVES),
     (_to, {Tensor.to}),

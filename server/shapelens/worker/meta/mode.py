@@ -49,6 +49,8 @@ GRADIENT_OF = _getter("grad")
 GRADIENTS = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
 WITHIN = "_shapelens_within"  # an attribute of single random integers: a value that they may have
 OF_VALUES = named(torch, "tensor as_tensor asarray")
+STEPPED = named(torch, "arange range")
+TAKES_UNKNOWN = OF_VALUES | STEPPED  # whose rules see unknown numbers as they are
 # Functions with a rule of their own: (func, args, kwargs) -> result. The modules of rules fill it.
 SPECIAL: Dict[Any, Callable[..., Any]] = {}
 
@@ -102,7 +104,7 @@ class MetaMode(TorchFunctionMode):
             return func(*args, **kwargs) if kwargs else func(*args)
         kwargs = kwargs or {}
         as_given = args
-        if unknown_sizes.state.met and func not in OF_VALUES:  # Comparing one of them would be a condition of the user's.
+        if unknown_sizes.state.met and func not in TAKES_UNKNOWN:  # Comparing one of them would be a condition of the user's.
             args = unknown_sizes.as_plain(args)
         if op_cache.only_fills(func, args, kwargs):
             return args[0]

@@ -15,7 +15,7 @@ from . import checkpoints, command_line, compilers, distributed, flex_attention,
 from .compilers import Replacement
 from .data_sets import environments, files, hugging_face, pictures, vision
 from .pretrained.libraries import IN_LIBRARY
-from .training import lightning, metrics, trackers
+from .training import lightning, metrics, plots, trackers
 
 # By name of the module: what takes the place of what in it.
 IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
@@ -44,12 +44,14 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "soundfile": files.sound,
     "yaml": files.yaml,
     "PIL.Image": pictures.pil,
+    "tqdm.notebook": trackers.bars_of_notebooks,
     "torchmetrics": metrics.classes,
     "torchmetrics.functional": metrics.functions,
     "torchvision.transforms.functional": pictures.functional,
     "torchvision.transforms.v2.functional": pictures.functional,
     "torchvision.datasets": vision.torchvision,
     **lightning.IN_MODULE,
+    **plots.IN_MODULE,
     **IN_LIBRARY,
 }
 

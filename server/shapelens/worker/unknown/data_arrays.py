@@ -6,7 +6,7 @@ A large array takes no memory, whatever is computed from it: all of its elements
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 from . import unknown_sizes
 from .conditions import decide
@@ -39,6 +39,16 @@ REDUCES = {
     "mean", "std", "var", "sum", "prod", "max", "min", "amax", "amin", "any", "all", "median", "nanmean", "nanstd", "nansum", "argmax",
     "argmin", "ptp", "average",
 }  # fmt: skip
+
+# Functions whose result has the shape of their first argument.
+KEEPS_SHAPE = {"sort", "argsort", "clip", "nan_to_num", "round", "around", "flip", "roll", "copy", "zeros_like", "ones_like", "empty_like"}
+JOINS: Dict[str, Optional[int]] = {
+    "concatenate": None,
+    "vstack": 0,
+    "row_stack": 0,
+    "hstack": 1,
+    "stack": None,
+}  # by the dim along which they do
 
 
 def data_array(shape: Sequence[int], dtype: Any) -> Any:
@@ -94,6 +104,11 @@ def shape_of(array: Any) -> Any:
 def is_data(value: Any) -> bool:
     """Whether a value is such an array."""
     return bool(type(value).__dict__.get("_shapelens_data"))
+
+
+def is_large(value: Any) -> bool:
+    """Whether a value is such an array that has no memory of its own."""
+    return is_data(value) and value.size > LARGEST_REAL
 
 
 def holds_data(value: Any) -> bool:
@@ -154,6 +169,24 @@ def _made() -> Any:
         kept = [1 if dim in taken else size for dim, size in enumerate(array.shape) if keepdims or dim not in taken]
         return data_array(kept, numpy.asarray(found).dtype)
 
+    def joined(name: str, arrays: Any, axis: Any = 0) -> Any:
+        """The result of putting arrays together, of which some are large."""
+        arrays = [numpy.asarray(plain(array)) for array in arrays]
+        ones = [numpy.ones((1,) * array.ndim, array.dtype) for array in arrays]
+        function = getattr(numpy, name)
+        fixed = JOINS[name]
+        small = function(ones, axis=axis) if fixed is None else function(ones)
+        along: int = axis % small.ndim if fixed is None else min(fixed, small.ndim - 1)
+        if name == "stack":
+            shape = list(arrays[0].shape)
+            shape.insert(along, len(arrays))
+        else:
+            shapes = [(1,) * (small.ndim - array.ndim) + array.shape for array in arrays]
+            sizes = [each[along] for each in shapes]
+            shape = list(shapes[0])
+            shape[along] = unknown_sizes.size(lasting=True) if unknown_sizes.any_unknown(sizes) else sum(sizes)
+        return data_array(shape, small.dtype)
+
     class DataArray(numpy.ndarray):
         """An array of data."""
 
@@ -183,6 +216,11 @@ def _made() -> Any:
             with numpy.errstate(all="ignore"):
                 if name in REDUCES and args and isinstance(args[0], numpy.ndarray) and args[0].size > LARGEST_REAL:
                     return marked(reduced(func, args[0], *args[1:2], **kwargs))
+                if name in JOINS and args and type(args[0]) in (list, tuple) and any(is_large(part) for part in args[0]):
+                    return joined(name, args[0], *args[1:2], **{key: value for key, value in kwargs.items() if key == "axis"})
+                if name in KEEPS_SHAPE and args and is_large(args[0]):
+                    small = func(numpy.ones((1,) * args[0].ndim, args[0].dtype), *args[1:], **kwargs)
+                    return like(args, data_array(args[0].shape, small.dtype))
                 return like(args, marked(func(*plain(args), **plain(kwargs))))
 
         def _of_unknown_size(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -231,7 +269,21 @@ def _made() -> Any:
             if unknown_sizes.is_unknown(count):
                 unknown_sizes.state.cut = True
                 count = unknown_sizes.few()
-            return iter([self[place] for place in range(count)])
+            return (self[place] for place in range(count))
+
+        def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_large(self):
+                return like((self,), data_array(self.shape, dtype))
+            return numpy.ndarray.astype(self, dtype, *args, **kwargs)
+
+        def copy(self, *args: Any, **kwargs: Any) -> Any:
+            return like((self,), data_array(self.shape, self.dtype)) if is_large(self) else numpy.ndarray.copy(self, *args, **kwargs)
+
+        def flatten(self, *args: Any, **kwargs: Any) -> Any:
+            return self.reshape(-1) if is_large(self) else numpy.ndarray.flatten(self, *args, **kwargs)
+
+        def ravel(self, *args: Any, **kwargs: Any) -> Any:
+            return self.reshape(-1) if is_large(self) else numpy.ndarray.ravel(self, *args, **kwargs)
 
         def item(self, *index: Any) -> Any:
             return number(self.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any, Iterator, List
 
@@ -50,3 +51,10 @@ def tracker(module: ModuleType) -> List[Replacement]:
         "log_param log_params log_artifact log_artifacts autolog"
     )
     return [(module, name, lambda *args, **kwargs: Record()) for name in names.split() if name in module.__dict__]
+
+
+def bars_of_notebooks(module: ModuleType) -> List[Replacement]:
+    """The replacements in `tqdm.notebook`: bars are those of a terminal, which need nothing else."""
+    plain = sys.modules["tqdm.std"].__dict__
+    names = {"tqdm": "tqdm", "trange": "trange", "tqdm_notebook": "tqdm", "tnrange": "trange"}
+    return [(module, name, plain[bar]) for name, bar in names.items() if name in module.__dict__]
