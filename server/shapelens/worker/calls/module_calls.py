@@ -111,7 +111,7 @@ class Calls:
     def reported(self, module: Any, site: Site) -> None:
         """A call expression of rewritten code gave a module: the first one to do so is its constructor."""
         index = self._index(module)
-        if index is not None and self.spans[index] is None:
+        if index is not None and self.spans[index] is None and not self.frames.is_under_construction(module):
             self.spans[index] = FileSpan(self.recorder.file_of(self.recorder.last), *site.place)
 
     # --- calls ---

@@ -18,11 +18,12 @@ from types import ModuleType
 from typing import AbstractSet, Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from ...regular_files import read_regular
-from ..rewrite.instrument import ASSUMED, NUMBERS, TURN, TURNS, rewrite
+from ..rewrite.instrument import ASSUMED, NUMBERS, TURN, TURNS, WINDOW, rewrite
 from ..trace.module_names import package_of, search_path
 from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
 from ..unknown.unknown_sizes import of_numbers, turn, turns
+from ..unknown.windows import window
 from .compile_cache import PREPARED, CompiledFile, state_of
 from .definitions import KEPT, Definitions
 from .incremental_parse import SITES, Parsed, level_of, reparsed, rewrite_new
@@ -167,7 +168,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         tree = self._tree(file)
         names = module.__dict__
         names.update(self.recorder.reporters())
-        names[ASSUMED], names[TURNS], names[TURN] = assumed, turns, turn
+        names[ASSUMED], names[TURNS], names[TURN], names[WINDOW] = assumed, turns, turn, window
         for name, own in NUMBERS.items():
             names[own] = of_numbers[name]
         if self.kept_modules and hasattr(module, "__path__"):  # A package that is loaded again gets those of its modules that are not.

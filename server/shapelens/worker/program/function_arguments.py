@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+import json
 import re
 from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence
 
@@ -17,7 +18,7 @@ import torch
 from ...protocol import Value
 from ..search.candidates.name_priors import BOOLEAN, prior_of
 from ..search.code.data_flow import Follower
-from ..search.code.sources import function_node, index_of
+from ..search.code.sources import dotted, function_node, index_of
 from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
 from ..search.inputs.forms import FIRST, Form
@@ -53,6 +54,8 @@ _INT = re.compile(
 )
 _SURELY_INT = re.compile(r"(max|min|num|n)_\w+|.*_(size|idx|id|step|epoch)")
 _TEXT_METHODS = {"lower", "upper", "split", "startswith", "endswith", "strip", "replace", "encode", "splitlines", "rstrip", "lstrip"}
+_A_TEXT = "a few words of text"
+_OF_PATHS = {"open", "Path", "pathlib.Path", "os.path.join", "os.path.exists", "os.listdir", "os.makedirs", "Image.open", "glob.glob"}
 _AXES = ("dim", "axis", "ignore_index")
 _MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|recall|f1|psnr|entropy|kl|bce|mse|mae|criterion|elbo")
 
@@ -114,8 +117,9 @@ class FunctionArguments:
             return [UNKNOWN]
         if _MODEL.fullmatch(words) and (uses.kinds.get("called") or any(not _is_of_tensors(part) for part in uses.parts)):
             return [UNKNOWN]
-        if self._is_text(name):
-            return [Form('"a few words of text"'), UNKNOWN]
+        text = self._text_of(name)
+        if text is not None:
+            return [Form(json.dumps(text)), UNKNOWN]
         if annotation and _is_no_tensor(annotation):
             return [UNKNOWN]
         if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
@@ -188,17 +192,27 @@ class FunctionArguments:
         Follower().parameter(self._function, name, uses, building=False)
         return uses
 
-    def _is_text(self, name: str) -> bool:
-        """Whether methods of texts are called on a parameter: `sentence.split()`, and not `logits.split(64)`."""
+    def _text_of(self, name: str) -> Optional[str]:
+        """A text for a parameter that is used as texts are, one that it is compared with if any; None for any other parameter."""
         index = index_of(self._node) if self._node is not None else None
+        found: Optional[str] = None
         for node in index.loads.get(name, ()) if index is not None else ():
-            method = index.parents.get(node) if index is not None else None
-            call = index.parents.get(method) if index is not None and isinstance(method, ast.Attribute) else None
-            if isinstance(method, ast.Attribute) and isinstance(call, ast.Call) and call.func is method:
-                of_text = all(isinstance(argument, ast.Constant) and isinstance(argument.value, str) for argument in call.args)
-                if of_text and method.attr in _TEXT_METHODS:
-                    return True
-        return False
+            parent = index.parents.get(node) if index is not None else None
+            beyond = index.parents.get(parent) if index is not None and isinstance(parent, ast.Attribute) else None
+            if isinstance(parent, ast.Compare):
+                compared = [text for other in (parent.left, *parent.comparators) for text in _texts(other)]
+                if compared:
+                    return compared[0]
+            elif isinstance(parent, ast.Attribute) and isinstance(beyond, ast.Call) and beyond.func is parent:
+                # `sentence.split()`, and not `logits.split(64)`
+                if parent.attr in _TEXT_METHODS and all(map(_texts, beyond.args)):
+                    found = _A_TEXT
+            elif isinstance(parent, ast.BinOp):
+                if isinstance(parent.op, ast.Add) and (_texts(parent.left) or _texts(parent.right)):
+                    found = _A_TEXT
+            elif isinstance(parent, ast.Call) and node in parent.args and dotted(parent.func) in _OF_PATHS:
+                found = _A_TEXT
+        return found
 
     # --- loaders ---
 
@@ -318,6 +332,15 @@ def _is_of_tensors(name: str) -> bool:
 
 def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _texts(node: ast.expr) -> List[str]:
+    """The text that an expression is, or the texts of a list, as far as its own spelling says."""
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return [text for part in node.elts for text in _texts(part)]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    return [_A_TEXT] if isinstance(node, ast.JoinedStr) else []
 
 
 def _text(annotation: Any) -> str:

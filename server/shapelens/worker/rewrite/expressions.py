@@ -7,7 +7,8 @@ import copy
 from typing import Any, List, Optional, Set, Tuple
 
 from .scopes import is_size, numbers_of, targets_in
-from .sites import BOUND, NUMBERS, PLAIN, SCALAR, TURNS, VALUE, Place, Site, place_of
+from .sites import BOUND, NUMBERS, PLAIN, SCALAR, TURNS, VALUE, WINDOW, Place, Site, place_of
+from .windows import length_of
 
 LONGEST_CHAIN = 100  # operators in a row that report themselves
 # Functions that look at the frame that calls them, or whose results hold no tensors.
@@ -71,7 +72,14 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def _index(self, index: Any) -> Any:
         # Slices stand in subscripts only: a tuple of them is no value of its own.
-        return self.generic_visit(index) if isinstance(index, (ast.Tuple, ast.Slice)) else self.visit(index)
+        if isinstance(index, ast.Tuple):
+            index.elts = [self._index(part) for part in index.elts]
+            return index
+        length = length_of(index) if isinstance(index, ast.Slice) else None
+        if length is None:
+            return self.generic_visit(index) if isinstance(index, ast.Slice) else self.visit(index)
+        bounds = [self.visit(index.lower), self.visit(index.upper), length]
+        return self._call(WINDOW, bounds, place_of(index))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         place, size = place_of(node), is_size(node, self.sizes)

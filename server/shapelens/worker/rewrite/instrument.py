@@ -20,7 +20,7 @@ from typing import Any, List, Set
 
 from .expressions import ExpressionRewriter
 from .scopes import FUNCTIONS, ScopeSurvey, arguments_of, is_pure, is_size, pattern_captures, targets_in
-from .sites import ASSUMED, BOUND, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, Place, Site, place_of
+from .sites import ASSUMED, BOUND, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, WINDOW, Place, Site, place_of
 
 __all__ = [
     "ASSUMED",
@@ -32,6 +32,7 @@ __all__ = [
     "TURN",
     "TURNS",
     "VALUE",
+    "WINDOW",
     "Place",
     "Rewriter",
     "Site",

@@ -15,6 +15,7 @@ ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth d
 TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length depends on data
 PLAIN = "__shapelens_plain__"  # (function) -> whether what the function returns is a tuple of plain numbers that are known
 UNKNOWN_AT = "__shapelens_unknown_at__"  # (k): nothing is known of the value of site k, as its statement failed
+WINDOW = "__shapelens_window__"  # (lower, upper, upper - lower) -> slice, the first one of its length where its bounds depend on data
 TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition
 
 # What takes the place of Python's own functions: their result is not known where one of their arguments is not.

@@ -82,6 +82,16 @@ class Frames:
             return None
         return self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=False)
 
+    def is_under_construction(self, module: Any) -> bool:
+        """Whether the module's own `__init__` is running: `self.apply(…)` in it gives the module as well, and does not construct it."""
+        frame: Optional[FrameType] = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
+            code = frame.f_code
+            if code.co_name == "__init__" and code.co_varnames and frame.f_locals.get(code.co_varnames[0]) is module:
+                return True
+            frame = frame.f_back
+        return False
+
     def trail(self) -> List[FileSpan]:
         """The user frames that are running, outermost first."""
         spans: List[FileSpan] = []

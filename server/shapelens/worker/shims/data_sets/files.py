@@ -9,9 +9,11 @@ import os
 import pathlib
 import pickle
 from types import ModuleType
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Iterator, List, Optional, Sequence
 
+from ...unknown.data_arrays import data_array
 from ...unknown.stand_ins import absent, is_absent
+from ...unknown.unknown_sizes import size
 from ...unknown.world_errors import world_cause
 from ..compilers import Replacement
 from ..file_access import MissingText
@@ -53,9 +55,57 @@ def _in_module(names: str) -> Callable[[ModuleType], List[Replacement]]:
 
 
 def arrays(module: Any) -> List[Replacement]:
-    """The replacements for the functions of numpy that read files."""
-    names = "load loadtxt genfromtxt fromfile memmap"
-    return [(module, name, _unless_missing(getattr(module, name))) for name in names.split() if name != "memmap"]
+    """The replacements for the functions of numpy that read files: those of plain numbers are as long as nobody knows."""
+    text = [(module, name, _unless_missing(getattr(module, name))) for name in ["load", "loadtxt", "genfromtxt"]]
+    return [*text, (module, "fromfile", _numbers(module.fromfile)), (module, "memmap", _memory_mapped(module.memmap))]
+
+
+def _numbers(read: Callable[..., Any]) -> Callable[..., Any]:
+    """numpy.fromfile: (n,) numbers, of an unknown n where the file is not there."""
+
+    @functools.wraps(read)
+    def fromfile(file: Any, dtype: Any = float, count: int = -1, *args: Any, **kwargs: Any) -> Any:
+        if absences.is_asked_by_user() and _is_missing(file):
+            return _array_of_file(file, (count,) if isinstance(count, int) and count > 0 else None, dtype)
+        return read(file, dtype, count, *args, **kwargs)
+
+    return fromfile
+
+
+def _memory_mapped(original: Any) -> Any:
+    """numpy.memmap, a class: code asks whether arrays are instances of it."""
+
+    class Mapped(type(original)):  # type: ignore[misc]
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, original)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, original)
+
+    class memmap(original, metaclass=Mapped):  # type: ignore[misc]
+        def __new__(
+            cls, filename: Any, dtype: Any = "uint8", mode: str = "r+", offset: int = 0, shape: Any = None, order: str = "C"
+        ) -> Any:
+            if not mode.startswith("w") and absences.is_asked_by_user() and _is_missing(filename):
+                return _array_of_file(filename, (shape,) if isinstance(shape, int) else shape, dtype)
+            return original(filename, dtype, mode, offset, shape, order)
+
+    memmap.__module__, memmap.__qualname__ = original.__module__, original.__qualname__
+    return memmap
+
+
+def _is_missing(file: Any) -> bool:
+    if is_absent(file) or isinstance(file, MissingText):
+        return True
+    return isinstance(file, (str, os.PathLike)) and not os.path.exists(file)
+
+
+def _array_of_file(file: Any, shape: Optional[Sequence[int]], dtype: Any) -> Any:
+    import numpy
+
+    if isinstance(file, (str, os.PathLike)):
+        say("%s is not there: what it holds is unknown" % (os.fspath(file),))
+    return data_array(shape if shape is not None else (size(lasting=True),), numpy.dtype(dtype))
 
 
 tables = _in_module(
@@ -72,8 +122,6 @@ sound = _in_module("load read info")
 def opencv(module: ModuleType) -> List[Replacement]:
     """The replacements in `cv2`: it gives None for a picture that is not there, and takes no stand-in."""
     import numpy
-
-    from ...unknown.data_arrays import data_array
 
     read, resize = module.imread, module.resize
 

@@ -183,6 +183,14 @@ class ExpressionEvaluator:
         bound = [part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)]
         return self._rebuilt(node, _binding(scope, bound))
 
+    def _lambda_called(self, function: ast.Lambda, given: CallArguments, scope: ScriptScope) -> ScriptValue:
+        """The body of a lambda with its arguments put in; UNKNOWN where these are not given one by one."""
+        names = [part.arg for part in function.args.args]
+        if len(names) != len(given.positional) or given.keywords or function.args.vararg or function.args.kwonlyargs:
+            return UNKNOWN
+        inner = ScriptScope(scope.label, dict(zip(names, given.positional)), parent=scope, owner=scope.owner, is_script=scope.is_script)
+        return self.value(function.body, inner)
+
     def _read_listcomp(self, node: ast.AST, scope: ScriptScope) -> ScriptValue:
         inner = ScriptScope(scope.label, parent=scope, owner=scope.owner, is_script=scope.is_script)
         for loop in node.generators:  # type: ignore[attr-defined]
@@ -284,6 +292,10 @@ class ExpressionEvaluator:
         callee = self.value(function, scope)
         if callee.is_model:
             return self.called(callee, given, node, scope)
+        if isinstance(callee.node, ast.Lambda):
+            written_out = self._lambda_called(callee.node, given, scope)
+            if written_out.node is not None:
+                return written_out
         target = dotted(callee.node)
         if target in self.classes:
             return self.built(target, callee.resolved(), given, node)
