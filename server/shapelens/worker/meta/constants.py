@@ -7,7 +7,7 @@ functions that make tensors, or move them to a device, have rules here.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Set
+from typing import Any, Callable, List, Set
 
 import torch
 
@@ -104,7 +104,8 @@ def known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             return _from_meta_scalars(args, kwargs)
     if args and type(args[0]) in unknown_sizes.STAND_INS:
         return args[0]  # What is made of what nobody knows.
-    if func in OF_VALUES and args and type(args[0]) in (list, tuple, UnknownInt, UnknownFloat) and holds_data(args[0]):
+    of_numbers = func in OF_VALUES and args and type(args[0]) in (list, tuple, UnknownInt, UnknownFloat)
+    if of_numbers and (holds_data(args[0]) or (unknown_sizes.state.cut and _seems_gathered(args[0]))):
         return _of_data(args[0], kwargs)
     with _plainly():
         if func not in OF_VALUES and not _is_small(func, args):
@@ -126,8 +127,8 @@ def _of_data(value: Any, kwargs: Kwargs) -> Tensor:
 
     with _plainly():
         made = torch.tensor(plain(value), **_without(kwargs, CPU)).to(META)
-        if unknown_sizes.state.cut and isinstance(value, list) and len(value) == unknown_sizes.few():
-            return torch.empty((unknown_sizes.size(), *made.shape[1:]), dtype=made.dtype, device=META)  # What a loop gathered.
+        if unknown_sizes.state.cut:
+            return torch.empty(_gathered_lengths(value, list(made.shape)), dtype=made.dtype, device=META)
         return made
 
 
@@ -136,6 +137,22 @@ def _stepped(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     if any(type(part) is UnknownFloat for part in (*args, *kwargs.values())):
         return torch.empty((unknown_sizes.size(),), dtype=kwargs.get("dtype"), device=META)
     return known(func, unknown_sizes.as_plain(args), kwargs)
+
+
+def _gathered_lengths(value: Any, shape: List[int]) -> List[int]:
+    """The shape of a list of lists, where what a loop over an unknown number of things gathered is of unknown length."""
+    for place in range(len(shape)):
+        if not isinstance(value, list) or not value:
+            break
+        if len(value) == unknown_sizes.few() or (place and len(value) > unknown_sizes.few()):
+            shape[place] = unknown_sizes.size()
+        value = value[0]
+    return shape
+
+
+def _seems_gathered(value: Any) -> bool:
+    """Whether lists in a list are as long as what a loop that was cut short has gathered, or longer."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], list) and len(value[0]) >= unknown_sizes.few()
 
 
 def _is_small(func: Callable[..., Any], args: Args) -> bool:

@@ -208,6 +208,21 @@ def _pieces(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     return func(*args, **kwargs)
 
 
+def _chunks(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """chunk into an unknown number of pieces: a few of them, of one step each where there are as many pieces as steps."""
+    args, kwargs = together(func, args, kwargs)
+    chunks = args[1] if len(args) > 1 else kwargs.get("chunks")
+    if not (unknown_sizes.state.met and isinstance(chunks, int) and unknown_sizes.is_unknown(chunks)):
+        return func(*args, **kwargs)
+    dim = args[2] if len(args) > 2 else kwargs.get("dim", 0)
+    with _plainly():
+        whole = args[0].shape[dim]
+        step = 1 if whole == chunks else unknown_sizes.size()
+        unknown_sizes.state.cut = True
+        shape = [step if place == dim % args[0].dim() else size for place, size in enumerate(args[0].shape)]
+    return tuple([made(shape, args[0].dtype, args[0].requires_grad) for _ in range(unknown_sizes.few())])
+
+
 def _gathered(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """cat and stack of what a loop over an unknown number of things gathered: their number is unknown."""
     args, kwargs = together(func, args, kwargs)
@@ -295,6 +310,7 @@ for _rule, _functions in (
     (_gathered, {torch.cat, torch.stack}),
     (_from_list, {torch.tensor, torch.as_tensor}),
     (_pieces, {torch.unbind, Tensor.unbind, torch.split, Tensor.split}),
+    (_chunks, {torch.chunk, Tensor.chunk}),
     (_on_data(_item), {Tensor.item}),
     (_on_data(_index_of), {Tensor.__int__, Tensor.__index__}),
     (_on_data(_float_of), {Tensor.__float__}),

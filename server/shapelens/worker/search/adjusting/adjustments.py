@@ -17,6 +17,7 @@ from ..candidates.document_scope import DocumentScope
 from ..code.uses import Uses
 from ..evidence import BuildPlan, sizes_in
 from .expression_edit import Draft, EditableArgument, called, prefixes_in
+from .failure_site import names_read
 from .preconditions import texts_in_message, unequal_widths, values_that_pass
 from .replacements import FailedConstruction
 from .smaller_models import left_to_defaults, lighter
@@ -64,6 +65,7 @@ class _Adjusting(FailedConstruction):
             self._equal,
             self._refused,
             self._not_positive,
+            self._set_later,
             self._lengths,
             self._added,
             self._wrong_type,
@@ -106,8 +108,7 @@ class _Adjusting(FailedConstruction):
 
     def _not_positive(self) -> Iterator[Proposal]:
         """A default of 0 or -1 that stands for a size to be given."""
-        says_so = re.search(r"negative|positive|must be within|greater than (zero|0)|at least", self.message)
-        if not (isinstance(self.error, ZeroDivisionError) or says_so):
+        if not self._wants_a_size():
             return
         for argument, value, _ in self.failure.suspects():
             if type(value) is int and value <= 0:
@@ -117,6 +118,40 @@ class _Adjusting(FailedConstruction):
             size = self.draft.sizes.get(self.size_name(argument), 0)
             for times in (4, 16) if 1 < size <= 256 else ():  # A fraction of it came to nothing: `heads = dim // 64`.
                 yield argument, self.written(argument, size * times)
+
+    def _wants_a_size(self) -> bool:
+        says_so = re.search(r"negative|positive|must be within|greater than (zero|0)|at least", self.message)
+        return isinstance(self.error, ZeroDivisionError) or says_so is not None
+
+    def _set_later(self) -> Iterator[Proposal]:
+        """`config.n_vocab`, which the class of the settings leaves at 0 or None until the data is read; the rest stays."""
+        if not (self._wants_a_size() or "None" in self.message):
+            return
+        for level in reversed(self.failure.levels):
+            for node in names_read(level.statement):
+                try:
+                    holder, value = (level.evaluate(node.value), level.evaluate(node)) if isinstance(node, ast.Attribute) else (None, 1)
+                except Exception:  # Not bound yet, or gone.
+                    continue
+                if isinstance(node, ast.Attribute) and node.attr in getattr(holder, "__dict__", ()) and _is_unset(value):
+                    template = self.value(node.attr, "" if value is None else "int")[0]
+                    for argument in self._settings(holder, node.attr):
+                        value = argument.value
+                        if isinstance(argument.holder, ast.Dict):
+                            yield argument, template
+                        elif value is not None:
+                            yield argument, "SimpleNamespace(**{**vars(%s), %r: %s})" % (self.draft.template_of(value), node.attr, template)
+
+    def _settings(self, holder: Any, name: str) -> Iterator[EditableArgument]:
+        """The argument that is an object of a class for settings, or the entry for a setting beside those that such an object has."""
+        if isinstance(holder, SimpleNamespace):
+            for part in ast.walk(self.draft.tree):
+                if isinstance(part, ast.Dict) and None in part.keys:
+                    yield EditableArgument(self.draft, part, name)
+        elif not isinstance(holder, (torch.nn.Module, type, dict)):
+            for argument in self.draft.arguments():
+                if isinstance(argument.value, ast.Call) and called(argument.value) == type(holder).__name__:
+                    yield argument
 
     def _missing_part(self) -> Iterator[Proposal]:
         match = re.search(r"'(?:types\.)?(SimpleNamespace|Config|dict)' object has no attribute '(\w+)'", self.message)
@@ -340,3 +375,8 @@ class _Adjusting(FailedConstruction):
             if (isinstance(value, type) and issubclass(value, torch.nn.Module)) or isinstance(value, torch.nn.Module):
                 for template in self.value(argument.name, owner=self.owner(argument))[:4]:
                     yield argument, template
+
+
+def _is_unset(value: Any) -> bool:
+    """Whether a value stands for one that is set later."""
+    return value is None or (type(value) is int and value <= 0)

@@ -47,6 +47,7 @@ def build_plans(cls: type, names: Mapping[str, Any], tree: ast.Module) -> Iterat
         values = ParameterValues(scope, lambda *asked: None, is_whole(cls, tree), cls)
         values.build = Building(values).build
         values.first_only = variant == 0
+        values.beside = {name: uses for name, _, uses, _ in parameters}
         template = _written(text, parameters, values, given, variant)
         if template is not None and template not in seen:
             seen.add(template)
@@ -89,9 +90,12 @@ class Building:
             written = []
             if _config_class(cls) is not None:
                 return "%s(%s.config_class())" % (text, text)
-            for name, asked, uses, by_position in required_parameters(cls):
+            parameters = required_parameters(cls)
+            before, self.values.beside = self.values.beside, {name: uses for name, _, uses, _ in parameters}
+            for name, asked, uses, by_position in parameters:
                 value = self.values.values(name, asked, uses, _shared(prefix, name), depth)[0]
                 written.append(value if by_position else "%s=%s" % (name, value))
+            self.values.beside = before
             return "%s(%s)" % (text, ", ".join(written))
         finally:
             self.under_way.pop()

@@ -15,10 +15,11 @@ from .annotated_kinds import NOTHING, AnnotatedKind, annotated_kind
 from .configs import Configs, looks_like_config
 from .document_scope import DocumentScope
 from .eligible_classes import can_be_called_as, has_attributes_of, is_simple
-from .name_priors import TEXTUAL, Prior, is_plural, prior_of, words
+from .name_priors import TEXTUAL, Prior, is_embedding_width, is_plural, prior_of, words
 
 # Sizes for numbers of which nothing is known: each can be divided by 2, 4 and 8.
 FREE = (24, 40, 56, 72, 88, 104, 120, 136, 152, 168)
+ROWS = 1000  # of a matrix: words of a vocabulary, most often
 RANKED = re.compile(r"(?:Conv|Pool|Norm)(?:Transpose)?([123])d")
 OF_LAYERS = {"in_features", "out_features", "in_channels", "out_channels", "weight", "bias"}
 FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
@@ -37,6 +38,7 @@ class ParameterValues:
         self.first_only = False  # the most credible value of each will do
         self.length: Optional[int] = None  # that lists of the construction have in common
         self.configs = Configs(self)
+        self.beside: Dict[str, Uses] = {}  # the parameters of the construction, with what is done with them
 
     def size(self, name: str, number: int) -> str:
         """A place for a guessed number. One of the same name is the same number."""
@@ -73,9 +75,9 @@ class ParameterValues:
         if kind in ("dict", "object", "of"):
             return self._objects(name, kind, asked, uses, label, depth)
         if kind == "tensor":
-            return ["torch.ones(%s)" % self.size(label, prior.value if prior is not None and prior.kind == "int" else 10)]
+            return [self._tensor(uses, prior, label)]
         if kind in ("dtype", "device"):
-            return ["torch.float32" if kind == "dtype" else "'cpu'"]
+            return ["torch.float32" if kind == "dtype" else "torch.device('cpu')" if uses.parts else "'cpu'"]
         return self._numbers(kind, uses, prior, label, asked)
 
     def _records(self, kind: str, asked: AnnotatedKind, uses: Uses, label: str, depth: int) -> List[str]:
@@ -116,6 +118,10 @@ class ParameterValues:
             return "module"
         if used == "called" and uses.kinds.get("module"):
             return "module"
+        if used == "tensor" and set(uses.parts) == {"device"} and looks_like_config(name):
+            return "object"
+        if used in ("", "object", "text") and name.rpartition("_")[2] == "device":
+            return "device"
         if used in ("", "number", "bool"):
             if looks_like_config(name):
                 return "object"
@@ -125,8 +131,6 @@ class ParameterValues:
                 return "module"
             if not used and is_plural(name) and uses.item is not None:
                 return "list"
-            if not used and set(words(name)) & {"device"}:
-                return "device"
         return used or (prior.kind if prior is not None else "")
 
     def _asked_for(self, uses: Uses) -> Optional[type]:
@@ -195,6 +199,24 @@ class ParameterValues:
                 else []
             )
         return found or [repr(words(name)[0] if words(name) else name)]
+
+    def _tensor(self, uses: Uses, prior: Optional[Prior], label: str) -> str:
+        """A tensor of the rank that the code asks for. The last dim of a matrix is the width that the settings have for embeddings."""
+        sizes = [self.size(label, prior.value if prior is not None and prior.kind == "int" else 10)]
+        if uses.rank > 1:
+            sizes = [self.size("%s[%d]" % (label, place), ROWS if place == 0 else 64) for place in range(uses.rank - 1)]
+            sizes.append(self._embedding_width() or self.size("%s[%d]" % (label, uses.rank - 1), 64))
+        return "torch.ones(%s)%s" % (", ".join(sizes), ".numpy()" if uses.is_array else "")
+
+    def _embedding_width(self) -> str:
+        """The place of the width of embeddings, where one parameter or setting is named like that; "" where none is."""
+        for name, uses in self.beside.items():
+            if is_embedding_width(name) and not uses.parts:
+                return self.size(name, prior.value) if (prior := prior_of(name)) is not None and prior.kind == "int" else ""
+            for part, its in uses.parts.items() if looks_like_config(name) else ():
+                if is_embedding_width(part):
+                    return next(iter(re.findall("^⟨[^⟩]*⟩$", self.configs.part(part, its, 1))), "")
+        return ""
 
     def _enum(self, cls: type) -> List[str]:
         text = self.scope.expression(cls)

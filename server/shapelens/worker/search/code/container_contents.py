@@ -30,6 +30,9 @@ def container_of(model: Any, name: str) -> Optional[Container]:
     function = function_node(forward)
     if function is None:
         return None
+    parts = _unpacked_at_once(function, name) or _only_first(model, function, name)
+    if parts is not None:
+        return Container("(", _numbered(parts), [])
     uses = Uses()
     Follower().parameter(forward, name, uses, cls=type(model), owner=_owner(model), building=False)
     keys = [key for key in uses.parts if key.isprintable() and '"' not in key and key not in uses.optional]
@@ -45,6 +48,37 @@ def container_of(model: Any, name: str) -> Optional[Container]:
 
 def _owner(model: Any) -> Optional[type]:
     return next((base for base in type(model).__mro__ if "forward" in vars(base)), None)
+
+
+def _unpacked_at_once(function: Any, name: str) -> Optional[int]:
+    """How many parts a parameter has that nothing is done with but `x, lengths = x`, before the name stands for one of them; else None."""
+    loads = sorted(index_of(function).loads.get(name, ()), key=lambda node: (node.lineno, node.col_offset))
+    first = index_of(function).parents.get(loads[0]) if loads else None
+    if first in function.body and isinstance(first, ast.Assign) and isinstance(first.targets[0], ast.Tuple):
+        targets = first.targets[0].elts
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return None if any(isinstance(target, ast.Starred) for target in targets) else len(targets)
+    return None
+
+
+def _only_first(model: Any, function: Any, name: str) -> Optional[int]:
+    """1 where all that is done with the first parameter is `self.embed(x[0])`, or `x = x[0]` comes before all: the rest is not read."""
+    index, parameters = index_of(function), function.args.args
+    if not isinstance(model, nn.Module) or len(parameters) < 2 or parameters[1].arg != name:
+        return None
+    loads = index.loads.get(name, ())
+    for statement in function.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement) == "%s = %s[0]" % (name, name):
+            return 1
+        if any(node in loads for node in ast.walk(statement)):
+            break
+    for node in loads:
+        taken = index.parents.get(node)
+        call = index.parents.get(taken) if isinstance(taken, ast.Subscript) and _number(taken.slice) == 0 else None
+        layer = call.func if isinstance(call, ast.Call) and taken in call.args else None
+        if not isinstance(layer, ast.Attribute) or not isinstance(getattr(model, layer.attr, None), nn.Module):
+            return None
+    return 1 if loads else None
 
 
 def _items(model: Any, index: Index, name: str) -> Optional[Container]:

@@ -9,6 +9,8 @@ import inspect
 import re
 from typing import Any, Dict, Optional, Set, Tuple
 
+import torch
+
 from .callees import callee, keys_of, parameters_of
 from .sources import dotted, function_node, function_of, index_of, initialiser, is_table, is_torch, look_up, methods, number_in
 from .uses import (
@@ -18,8 +20,10 @@ from .uses import (
     LIST_METHODS,
     MODULE_METHODS,
     NUMBERS_OF,
+    SAME_SHAPE,
     SIZES_OF,
     TENSOR_METHODS,
+    TENSORS_OF,
     TEXT_METHODS,
     Uses,
 )
@@ -197,12 +201,38 @@ class _Function:
             uses.add("module", 3)
         elif (method and name in TENSOR_METHODS) or name in ("shape", "dtype", "device", "size", "ndim"):
             uses.add("tensor")
+            uses.rank = max(uses.rank, self._dims_read(node, around))
+            if name == "device":  # Of settings too.
+                uses.part(name)
+            if method and name in SAME_SHAPE and around is not None:
+                self._made_tensor(around, uses)
+        elif method and name == "astype" and around is not None:
+            self._made_tensor(around, uses)
         elif method and name == "copy" and around is not None:
             self.node_used(around, uses)
         elif not (name.startswith("__") and name.endswith("__")):
             uses.add("object")
             uses.optional.discard(name)
             self.node_used(node, uses.part(name))
+
+    def _dims_read(self, node: ast.Attribute, around: Optional[ast.AST]) -> int:
+        """How many dims `x.shape[1]`, `x.size(1)` or `rows, width = x.shape` say that a tensor has; 0 where they say nothing."""
+        place: Optional[int] = None
+        if node.attr == "shape" and isinstance(around, ast.Subscript) and around.value is node:
+            place = number_in(around.slice)
+        elif node.attr == "size" and isinstance(around, ast.Call) and around.func is node and around.args:
+            place = number_in(around.args[0])
+        elif node.attr == "shape" and isinstance(around, ast.Assign) and isinstance(around.targets[0], ast.Tuple):
+            return len(around.targets[0].elts)
+        return 0 if place is None else place + 1 if place >= 0 else -place
+
+    def _made_tensor(self, made: ast.AST, uses: Uses) -> None:
+        """A tensor of the same numbers: its rank is that of what it is made of."""
+        behind = Uses()
+        self.node_used(made, behind)
+        if behind.kinds.get("tensor") and behind.rank:
+            uses.add("tensor")
+            uses.rank = max(uses.rank, behind.rank)
 
     def _subscript(self, node: ast.Subscript, used: ast.AST, uses: Uses) -> None:
         if node.value is not used:
@@ -301,6 +331,15 @@ class _Function:
                 if name == "getattr":
                     self.node_used(call, uses.part(key.value))
             return
+        if name == "from_pretrained" and (position == 0 or keyword == "embeddings") and _is_embedding(function, self.function):
+            uses.add("tensor")
+            uses.rank = 2
+            return
+        if name in TENSORS_OF and position == 0 and len(call.args) == 1:
+            if name == "from_numpy":
+                uses.add("tensor")
+                uses.is_array = True
+            self._made_tensor(call, uses)
         builtin = isinstance(function, ast.Name) or dotted(getattr(function, "value", function)) in ("torch", "np", "numpy", "math", "copy")
         if builtin and position is not None and self._builtin(call, name, position, uses):
             return
@@ -396,3 +435,9 @@ class _Function:
             uses.add(kind)
         building = self.building or getattr(target, "__name__", "") == "__init__"
         self.follower.parameter(target, keyword, uses, cls, owner, self.depth + 1, building)
+
+
+def _is_embedding(function: ast.AST, where: Any) -> bool:
+    """Whether it is a method of torch's embeddings: `nn.Embedding.from_pretrained`."""
+    owner = look_up(function.value, where) if isinstance(function, ast.Attribute) else None
+    return isinstance(owner, type) and issubclass(owner, (torch.nn.Embedding, torch.nn.EmbeddingBag))

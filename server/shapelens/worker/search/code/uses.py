@@ -17,6 +17,9 @@ TENSOR_METHODS = {
     "dim", "view", "unsqueeze", "clone", "detach", "float", "long", "t", "flatten", "reshape", "permute", "transpose", "numel", "item",
     "contiguous",
 }  # fmt: skip
+# What makes a tensor of a table of numbers, and methods that leave the shape of one alone.
+TENSORS_OF = {"tensor", "as_tensor", "from_numpy", "FloatTensor", "Tensor", "asarray", "array", "Parameter"}
+SAME_SHAPE = {"float", "double", "half", "detach", "clone", "contiguous", "to", "cpu", "cuda", "type", "astype", "requires_grad_", "copy"}
 COPIES = {"deepcopy", "copy", "list", "tuple", "reversed", "sorted", "set", "ListConfig", "cast", "default", "to_container"}
 SIZES_OF = {"zeros", "ones", "empty", "rand", "randn", "full", "arange", "range", "eye", "linspace", "tril", "triu", "xrange", "Size"}
 NUMBERS_OF = {"sqrt", "log", "log2", "log10", "exp", "abs", "pow", "ceil", "floor", "round", "divmod", "cos", "sin"}
@@ -41,6 +44,8 @@ class Uses:
     calls: List[Tuple[int, Tuple[str, ...]]] = field(default_factory=list)  # (positional arguments, keywords) of calls of it
     guarded: Set[str] = field(default_factory=set)  # types that the code asks whether it is of
     types: List[type] = field(default_factory=list)  # those of them that are known
+    rank: int = 0  # of a tensor: how many dims the code reads or needs; 0 where that is not known
+    is_array: bool = False  # numpy's, as `torch.from_numpy` wants
 
     def add(self, kind: str, weight: int = 1) -> None:
         """One more use as a value of this kind."""
@@ -59,6 +64,8 @@ class Uses:
     def kind(self) -> str:
         """The kind that most speaks for; "" where nothing does."""
         kinds = self.kinds
+        if self.rank and kinds.get("tensor"):
+            return "tensor"
         for strong in ("dict", "class", "object", "text"):
             if kinds.get(strong):
                 return strong

@@ -147,7 +147,7 @@ def _of_message(message: str, name: str) -> Iterator[Demand]:
             yield Demand("missing", text=name, need=0)
     if "NoneType" in message:
         yield Demand("missing", need=3)
-    if name == "TypeError" and _NUMBER.search(message):
+    if (name == "TypeError" and _NUMBER.search(message)) or "cannot be called on meta tensors" in message:
         yield Demand("number")
     if re.search(
         r"object is not iterable|must be tuple|must be a (tuple|list)|is not subscriptable|expected .*(tuple|list) of Tensors", message
