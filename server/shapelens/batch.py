@@ -293,7 +293,7 @@ class Batch:
             allow=settings.allow,
             search=search,
             program=program,
-            known=[protocol.ExampleRequest(each.target, each.expression) for each in known if each.error is None],
+            known=[protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in known if each.error is None],
             profile=profile,
         )
         finished = await self.worker.submit(run, keep, on_profile)

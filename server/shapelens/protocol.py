@@ -98,6 +98,7 @@ class ExampleRequest:
 
     target: str
     expression: str
+    found: bool = False  # nobody gave it
 
 
 @dataclass

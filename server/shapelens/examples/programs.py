@@ -14,6 +14,8 @@ _LIBRARIES = re.compile(
 _DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
 # A function, or a method of a module that is called after its example; the worker has the whole list (worker/program/steps.py).
 _CALLED = re.compile(r"^def |def \w*(?:step|loss\w*|sample|generate|reconstruct|inference|encode|decode|predict)\(", re.MULTILINE)
+# A condition that may choose between branches by a setting, of which one only runs with another (worker/program/other_settings.py).
+_CHOOSES = re.compile(r"^ +(?:el)?if .*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|^ +(?:el)?if .*[=!]= ?[\"']", re.MULTILINE)
 
 
 def is_program(module: Module) -> bool:
@@ -21,4 +23,4 @@ def is_program(module: Module) -> bool:
     if _LIBRARIES.search(module.text) is None:
         return False
     does_something = any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
-    return does_something or _CALLED.search(module.text) is not None
+    return does_something or _CALLED.search(module.text) is not None or _CHOOSES.search(module.text) is not None

@@ -79,7 +79,7 @@ class Runner:
         repeatable = self._to_send(document, results, None)
         own = results.analysis.own
         ran = [*(own.examples if own is not None else []), *document.importer_traces.functions_called(results.analysis.module)]
-        known = [protocol.ExampleRequest(each.target, each.expression) for each in ran if each.error is None]
+        known = [protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in ran if each.error is None]
         run = replace(repeatable.run, examples=[], known=known, program=PROGRAM_SECONDS, background=True, findings_first=False)
         await self._send(document, results, replace(repeatable, run=run), on_behalf_of=document)
 

@@ -1,6 +1,7 @@
 """The stage of a run in which the document is followed as a program: what it saw becomes one more example of the trace.
 
-Steps of its classes that the program does not come to are called after that (steps.py), each as an example of its own.
+Steps of its classes that the program does not come to are called after that (steps.py), each as an example of its own, and classes are
+built with other settings (other_settings.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .class_examples import class_examples
 from .earlier_classes import call_earlier_classes
 from .functions import FunctionCalls, functions_shown
 from .optimizers import Optimizers
+from .other_settings import show_other_settings
 from .program import Program
 from .steps import call_steps
 from .unknown_inputs import UnknownInputs
@@ -67,6 +69,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     call_earlier_classes(runner, program, LEAST_SECONDS)
     shown = functions_shown(runner, set(found.sites))
     call_steps(runner, set(example.reached or ()), max(run.program - clock(), LEAST_SECONDS))
+    show_other_settings(runner, max(run.program - clock(), LEAST_SECONDS))
     left = max(run.program - clock(), LEAST_SECONDS)
     known = {request.target: request.expression for request in run.known}
     FunctionCalls(runner, program, examples, known, left).call(shown)

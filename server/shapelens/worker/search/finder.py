@@ -330,6 +330,26 @@ class Finder:
         for way in self._ways(name, cls):
             yield from self._built(way.plan, cls)
 
+    def built_so(self, name: str, cls: type, model: str, arguments: str) -> Optional[str]:
+        """The example of a class that is built by this text, called with these arguments, or with others that are found; None for none.
+
+        Tensors keep their ranks, as the class is called alike whatever its settings are.
+        """
+        expression = "%s(%s)" % (model, arguments)
+        trial = self.runner.whole(expression)
+        if trial.error is None:
+            return expression
+        other = runs_with_other_sizes(self.runner, expression, trial, keeps_constructor=True) if is_mismatch(trial) else None
+        if other is not None:
+            return other
+        search = self._by_evidence(name, cls, [WayToBuild(BuildPlan(model), None)], MOST_TRIES_AFTER_EDIT)
+        while True:
+            try:
+                next(search)
+            except StopIteration as end:
+                found: FoundExample = end.value
+                return None if found.doubtful else found.expression
+
     def _built(self, plan: BuildPlan, cls: type) -> Iterator[Tuple[BuildPlan, Any]]:
         """The model that a construction gives; where it cannot be built, those of constructions that mend what failed."""
         left, seen = [plan], {plan.text()}

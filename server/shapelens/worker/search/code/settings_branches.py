@@ -1,0 +1,126 @@
+"""The branches of a class that settings choose between: which value of which setting leads into each, as its text tells.
+
+A setting is an argument of the constructor or an attribute of an object with settings: `mode`, `self.mode`, `configs.mode`, `opt["mode"]`.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
+
+from .sources import methods
+
+COMPUTES = (ast.Call, ast.BinOp, ast.Subscript)
+
+
+class OtherThan(NamedTuple):
+    """A value that is none of these."""
+
+    values: Tuple[Any, ...]
+
+
+class Branch(NamedTuple):
+    """What runs with one value of a setting."""
+
+    name: str  # of the setting
+    value: Any  # or OtherThan
+    lines: FrozenSet[int]  # of its statements that compute something
+
+
+_Values = List[Tuple[str, Any]]  # (the name of a setting, a value of it)
+
+
+def branches_by_settings(cls: type, file: str) -> List[Branch]:
+    """The branches in a class's methods that stand in `file`, in the order of the text; inner ones after those around them."""
+    found: List[Branch] = []
+    own = [node for function, node in methods(cls) if function.__code__.co_filename == file]
+    aliases = dict(alias for node in own if node.name == "__init__" for alias in _aliases(node))
+    for node in own:
+        for statement in ast.walk(node):
+            if not isinstance(statement, ast.If):
+                continue
+            true, false = _values(statement.test)
+            for block, values in ((statement.body, true), (statement.orelse, false)):
+                lines = _lines(block)
+                if lines:
+                    found += [Branch(aliases.get(name, name), value, lines) for name, value in values]
+    return found
+
+
+def literals_of(branches: List[Branch], name: str) -> List[Any]:
+    """The values that the text compares a setting with."""
+    values: List[Any] = []
+    for branch in branches:
+        if branch.name == name:
+            values += branch.value.values if isinstance(branch.value, OtherThan) else (branch.value,)
+    return list(dict.fromkeys(values))
+
+
+def _aliases(init: Any) -> Iterator[Tuple[str, str]]:
+    """(attribute, the setting that it holds) for `self.kind = configs.mode`."""
+    for node in ast.walk(init):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], (ast.Attribute, ast.Name)):
+            name, held = _name(node.targets[0]), _name(node.value)
+            if name is not None and held is not None and name != held:
+                yield name, held
+
+
+def _name(node: ast.AST) -> Optional[str]:
+    """The name of the setting that an expression reads; None where it is something else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("lower", "upper") and not node.args:
+        return _name(node.func.value)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        return node.slice.value
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _values(test: ast.expr) -> Tuple[_Values, _Values]:
+    """The values with which a condition is true, and those with which it is false, as far as one setting alone makes it so."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        true, false = _values(test.operand)
+        return false, true
+    if isinstance(test, ast.BoolOp):
+        parts = [_values(part) for part in test.values]
+        one = [value for true, false in parts for value in (true if isinstance(test.op, ast.Or) else false)]
+        every = [value for true, false in parts for value in (false if isinstance(test.op, ast.Or) else true)]
+        if len({name for name, _ in every}) == 1 and all(isinstance(value, OtherThan) for _, value in every):
+            every = [(every[0][0], OtherThan(tuple(each for _, value in every for each in value.values)))]
+        elif len(every) > 1:
+            every = []
+        return (one, every) if isinstance(test.op, ast.Or) else (every, one)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _compared(test.left, test.ops[0], test.comparators[0])
+    name = _name(test) if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    return ([], []) if name is None else ([(name, True)], [(name, False)])
+
+
+def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Tuple[_Values, _Values]:
+    if isinstance(left, ast.Constant):
+        left, right = right, left
+    name = _name(left)
+    parts = right.elts if isinstance(right, (ast.Tuple, ast.List, ast.Set)) else [right]
+    values = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, (str, int))]
+    if name is None or len(values) != len(parts) or not values:
+        return [], []
+    if isinstance(operator, (ast.Gt, ast.LtE)) and type(values[0]) is int:
+        true, false = [(name, values[0] + 1)], [(name, values[0])]
+        return (true, false) if isinstance(operator, ast.Gt) else (false, true)
+    if isinstance(operator, (ast.Eq, ast.In)):
+        return [(name, value) for value in values], [(name, OtherThan(tuple(values)))]
+    if isinstance(operator, (ast.NotEq, ast.NotIn)):
+        return [(name, OtherThan(tuple(values)))], [(name, value) for value in values]
+    return [], []
+
+
+def _lines(block: List[ast.stmt]) -> FrozenSet[int]:
+    """The lines of the statements in a block that compute something."""
+    found: Dict[int, None] = {}
+    for statement in block:
+        for node in ast.walk(statement):
+            if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)) or node.value is None:
+                continue
+            if any(isinstance(part, COMPUTES) for part in ast.walk(node.value)):
+                found.update(dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
+    return frozenset(found)
