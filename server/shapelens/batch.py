@@ -271,7 +271,7 @@ class Batch:
     ) -> tuple[protocol.Trace, protocol.Finished]:
         await self.start()
         # The time that libraries take to load is not the model's, and must not count against its deadline.
-        self.worker.preload(third_party(module.imports, str(project_root(Path(file))), file))
+        self.worker.preload(third_party(module.imports, str(project_root(Path(file))), file), settings.allow)
         newest = protocol.Trace(file)
 
         def keep(traced: protocol.Traced) -> None:

@@ -164,9 +164,10 @@ class Cancel:
 
 @dataclass
 class Preload:
-    """Import these modules ahead of the next run, so that its child has them already."""
+    """Import these modules ahead of the next run, so that its child has them already. allow: as in `Run`."""
 
     modules: List[str]
+    allow: List[str] = field(default_factory=list)
 
 
 @dataclass

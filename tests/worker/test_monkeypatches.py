@@ -154,7 +154,7 @@ async def test_a_package_that_patches_is_seen_by_those_who_import_it(
     workspace.mkdir()
     runs = Runs(fork=fork)
     if preloaded:
-        runs.worker.preload(["narrower"])
+        runs.worker.preload(["narrower"], [])
     importing = "import narrower\n" + HEAD + NET
     try:
         for turn in range(3):

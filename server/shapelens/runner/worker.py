@@ -101,6 +101,7 @@ class Worker:
         self._pump: asyncio.Task[None] | None = None
         self._watches: set[asyncio.Task[None]] = set()
         self._preloaded: list[str] = []
+        self._allow: list[str] = []  # as the newest run's
         self._stopping = False
 
     @property
@@ -160,12 +161,15 @@ class Worker:
             if self._process is not None:
                 self._process.send(protocol.Cancel(run_id))
 
-    def preload(self, modules: list[str]) -> None:
-        """Have the worker import these modules ahead of the next run. Remembered for workers that are started later."""
+    def preload(self, modules: list[str], allow: list[str]) -> None:
+        """Have the worker import these modules ahead of the next run, within what the user allows. Remembered for workers that are
+        started later.
+        """
         new = [name for name in modules if name not in self._preloaded]
         self._preloaded += new
+        self._allow = allow
         if new and self._process is not None:
-            self._process.send(protocol.Preload(new))
+            self._process.send(protocol.Preload(new, allow))
 
     async def restart(self) -> protocol.Hello | StartFailure:
         """End the process if there is one, forget earlier failures, and start anew. A run under way ends as "cancelled"."""
@@ -221,7 +225,7 @@ class Worker:
         self._failure = None
         self._process = outcome
         if self._preloaded:
-            outcome.send(protocol.Preload(self._preloaded))
+            outcome.send(protocol.Preload(self._preloaded, self._allow))
         self._watch(self._until_ready(outcome))
         self._watch(self._until_ended(outcome))
         return outcome

@@ -90,13 +90,14 @@ class Runner:
             return None
         request = protocol.ExampleRequest(class_name, expression)
         run = protocol.Run(next(self._run_ids), document.path, document.module.text, root, [request], named=False)
+        run.allow = self._workspace.configuration.of(document).allow
         run.overlays = {other.path: other.text for other in self._documents.values() if other is not document and not other.saved}
         return await try_run(run, worker)
 
     def _to_send(self, document: Document, results: RunResults, search: protocol.Search | None) -> RepeatableRun:
         worker, root = self._workspace.only_worker(document), self._workspace.root(document)
         analysis = results.analysis
-        worker.preload(third_party(analysis.module.imports, root, document.path))
+        worker.preload(third_party(analysis.module.imports, root, document.path), analysis.settings.allow)
         again = analysis.kept.again if analysis.kept is not None else None
         others = {self._documents[uri].path: (self._documents[uri], module) for uri, (_, module) in results.others.items()}
         run = protocol.Run(

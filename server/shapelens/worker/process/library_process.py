@@ -1,11 +1,12 @@
 """A process that has imported the libraries that the user's files import, and forks zygotes and children from there.
 
 A library is user code too: one may end its process at import, crash or never come back. The process that holds the server's pipes imports
-none of them, and waits for none that the newest text does not import.
+none of them, and waits for none that the newest text does not import. The process that imports them is held to what a run may do.
 """
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import importlib
 import importlib.util
@@ -14,13 +15,16 @@ import socket
 import sys
 import traceback
 from functools import partial
+from importlib.machinery import ModuleSpec
 from typing import Any, Callable, List, Optional, Sequence, Set
 
 from ...protocol import HEADER, Run, decode, encode
 from ..loading.compile_cache import PREPARED
 from ..meta import op_cache
+from ..sandbox import import_boundary, system_calls
 from ..sandbox.monkeypatches import package_has_patched_others
 from ..sandbox.originals import gc, os, signal, time
+from ..shims import file_access
 from .event_loop import READ_SIZE, EventLoop, Timer, kill
 from .forks import Begin, Forks
 from .framing import Splitter
@@ -29,6 +33,7 @@ from .messages import Ended, Fork, Forked, Import, ImportEnded, OpCacheAdditions
 SECONDS = 20.0  # for one library; one that takes longer is left to the run
 GRACE = 2.0  # seconds after which a process is killed that does not keep to this
 ANSWER_SECONDS = 2.0  # in which a process that has nothing else to do forks
+COMPILING_NICENESS = 10
 MOST_DESCRIPTORS = 8  # in one message
 
 
@@ -48,9 +53,17 @@ class Libraries:
         self._coming: Optional[LibraryProcess] = None  # that still imports
         self._wanted: List[str] = []
         self._refused: Set[str] = set()  # libraries that ended a process, or took too long
+        self._allow: List[str] = []  # what the user allows
+        self._uncompiled: List[str] = []
 
-    def load(self, modules: List[str]) -> None:
-        """Import what is installed and not yet loaded."""
+    def load(self, modules: List[str], allow: List[str]) -> None:
+        """Import what is installed and not yet loaded; all of it anew where the user allows something else than before."""
+        if allow != self._allow:
+            modules = [*self._loaded(), *self._to_come(), *modules]
+            self._allow, self._wanted = allow, []
+            self._refused.clear()
+        if not modules:
+            return
         known = {*self._loaded(), *self._to_come(), *self._refused, *sys.modules}
         self._wanted += [name for name in modules if name not in known and is_library(name)]
         self._start()
@@ -65,7 +78,8 @@ class Libraries:
 
     def fork(self, order: Fork, numbers: List[int]) -> int:
         """Fork from the process that has loaded most: the id of a new one, whose own these descriptors are from now on."""
-        pid = self._ready[-1].fork(order, numbers) if self._ready else None
+        newest = self._newest()
+        pid = newest.fork(order, numbers) if newest is not None else None
         return self._here.fork(order, numbers) if pid is None else pid
 
     def learn(self, additions: str) -> None:
@@ -80,29 +94,45 @@ class Libraries:
             process.send(Prepare([file]))
         return PREPARED.prepare(file)
 
+    def compile(self) -> None:
+        """Have a process of its own compile files of libraries for later imports, as Python does where it may write beside them."""
+        if self._uncompiled:
+            files, self._uncompiled = self._uncompiled, []
+            self._here.fork(Fork("compiler", files=files), [])
+
     def end(self) -> None:
         """End all of them."""
         for process in [*self._ready, *([self._coming] if self._coming is not None else [])]:
             process.kill()
 
+    def _newest(self) -> Optional[LibraryProcess]:
+        """The one that has loaded most; none that is held to other bounds than those of now."""
+        return self._ready[-1] if self._ready and self._ready[-1].allow == self._allow else None
+
     def _loaded(self) -> List[str]:
-        return self._ready[-1].loaded if self._ready else []
+        newest = self._newest()
+        return newest.loaded if newest is not None else []
 
     def _to_come(self) -> List[str]:
-        return self._wanted + (self._coming.wanted if self._coming is not None else [])
+        coming = self._coming if self._coming is not None and self._coming.allow == self._allow else None
+        return self._wanted + (coming.wanted if coming is not None else [])
 
     def _start(self) -> None:
         if self._coming is None and self._wanted:
             modules, self._wanted = self._wanted, []
-            self._coming = LibraryProcess(self._loop, self, self._loaded(), modules, self._notify)
+            self._coming = LibraryProcess(self._loop, self, self._loaded(), modules, self._allow, self._notify)
 
     def _notify(self, process: LibraryProcess) -> None:
         """A process has imported all that it was to import, or it has gone, or what it forked has."""
+        self._uncompiled += process.uncompiled
+        process.uncompiled = []
         if process.has_ended:
             self._ready = [each for each in self._ready if each is not process]
         if process is self._coming and (process.has_ended or not process.wanted):
             self._coming = None
-            if process.has_ended:  # The first one that it has not said to be done with is what it died of.
+            if process.allow != self._allow:
+                process.kill()
+            elif process.has_ended:  # The first one that it has not said to be done with is what it died of.
                 self._refused.update(process.wanted[:1])
                 self._wanted = process.imported + process.wanted[1:] + self._wanted
             else:
@@ -116,9 +146,13 @@ class Libraries:
 class LibraryProcess:
     """A process that has imported libraries, or still does so: `wanted` are those to come. notify: called when something has changed."""
 
-    def __init__(self, loop: EventLoop, forks: Any, loaded: List[str], wanted: List[str], notify: Callable[[LibraryProcess], None]) -> None:
+    def __init__(
+        self, loop: EventLoop, forks: Any, loaded: List[str], wanted: List[str], allow: List[str], notify: Callable[[LibraryProcess], None]
+    ) -> None:
         self.wanted = list(wanted)
+        self.allow = allow
         self.imported: List[str] = []  # of these
+        self.uncompiled: List[str] = []  # files, as of the last import
         self.living: Set[int] = set()  # what it has forked
         self.has_ended = False
         self._before = loaded
@@ -130,7 +164,7 @@ class LibraryProcess:
         loop.own(self._socket.fileno())
         self._pid = forks.fork(Fork("libraries"), [theirs.detach()])
         loop.watch(self._socket.fileno(), self._read)
-        self.send(Import(wanted))
+        self.send(Import(wanted, allow))
         self._set_limit()
 
     @property
@@ -202,6 +236,7 @@ class LibraryProcess:
             self._loop.ended(message.pid, message.status)
             self._notify(self)
         elif isinstance(message, ImportEnded):
+            self.uncompiled = message.uncompiled
             self.wanted.remove(message.module)
             self.imported.append(message.module)
             self._set_limit()
@@ -230,6 +265,7 @@ def _imports(text: str, name: str) -> bool:
 def serve(number: int, begin: Begin) -> None:
     """Import and fork as the main process says. Ends the process with it."""
     try:
+        system_calls.end_with_parent(signal.SIGKILL)
         connection = socket.socket(fileno=number)
         loop = EventLoop()
         own = _LibraryServer(loop, connection, begin)
@@ -260,11 +296,15 @@ class _LibraryServer:
 
     def _handle(self, message: Any) -> None:
         if isinstance(message, Import):
+            import_boundary.confine(message.allow)
             for name in message.modules:
-                import_library(name)
+                with file_access.no_file_changed():
+                    import_boundary.foreign_code_begins()
+                    import_library(name)
+                    import_boundary.foreign_code_ended()
                 if package_has_patched_others():
                     os._exit(0)  # It is for those who import it. The main process takes it for a library that ends its process.
-                self._send(ImportEnded(name))
+                self._send(ImportEnded(name, _uncompiled()))
             gc.freeze()
         elif isinstance(message, OpCacheAdditions):
             op_cache.learn(message.additions)
@@ -314,5 +354,29 @@ def is_library(name: str) -> bool:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return False
-    origin = getattr(spec, "origin", None) or ""
-    return "site-packages" in origin or "dist-packages" in origin or name in getattr(sys, "stdlib_module_names", ())
+    return is_installed(getattr(spec, "origin", None) or "") or name in getattr(sys, "stdlib_module_names", ())
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file is one of an installed package."""
+    return "site-packages" in file or "dist-packages" in file
+
+
+def compile_files(files: List[str]) -> None:
+    """Compile files of installed packages; nothing of them is executed. Ends the process."""
+    try:
+        system_calls.end_with_parent(signal.SIGKILL)
+        os.nice(COMPILING_NICENESS)
+        for file in filter(is_installed, files):
+            compileall.compile_file(file, quiet=2)
+    finally:
+        os._exit(0)
+
+
+def _uncompiled() -> List[str]:
+    """Files of packages that this process has had to compile."""
+    if sys.dont_write_bytecode:
+        return []
+    specs = [getattr(module, "__spec__", None) for module in list(sys.modules.values())]
+    found = [(spec.origin, spec.cached) for spec in specs if isinstance(spec, ModuleSpec) and spec.cached and spec.origin]
+    return [file for file, cached in found if file.endswith(".py") and is_installed(file) and not os.path.exists(cached)]

@@ -35,6 +35,8 @@ def begin_fork(order: Fork, numbers: List[int]) -> None:
         zygote.serve(order.run, numbers, awaited=order.awaited)
     elif order.role == "libraries":
         library_process.serve(numbers[0], begin_fork)
+    elif order.role == "compiler":
+        library_process.compile_files(order.files)
     else:
         child.serve(numbers, None, None)
 
@@ -87,8 +89,9 @@ class MainProcess:
 
     def _handle(self, message: Any) -> None:
         if isinstance(message, Preload):
-            self._libraries.load(message.modules)
+            self._libraries.load(message.modules, message.allow)
         elif isinstance(message, Run):
+            self._libraries.load([], message.allow)
             idle = not self._queue and not self._children.is_at_work()
             if not (message.background and idle and self._zygotes.lend_background(message)):
                 self._queue.append(message)
@@ -149,6 +152,7 @@ class MainProcess:
             self._is_outdated = True
             if not self._zygotes.is_at_work():
                 self.rested()
+        self._loop.when_idle(QUIET_SECONDS, self._work_ahead)
         self.changed()
 
     # --- what the other processes say ---
@@ -168,7 +172,7 @@ class MainProcess:
             self._libraries.learn(message.additions)
         elif isinstance(message, Imported):
             self._imported += message.files
-            self._loop.when_idle(QUIET_SECONDS, self._prepare_a_file)
+            self._loop.when_idle(QUIET_SECONDS, self._work_ahead)
         elif isinstance(message, Rehearsal):
             self._rehearsal = message.run
             if not self._zygotes.is_there_for(message.run.root):
@@ -214,10 +218,14 @@ class MainProcess:
 
     # --- ahead of the next zygote ---
 
-    def _prepare_a_file(self) -> bool:
-        if not self._zygotes.is_at_work() and not self._children.is_at_work():
+    def _work_ahead(self) -> bool:
+        if self._zygotes.is_at_work() or self._children.is_at_work():
+            return True
+        if self._imported:
             self._libraries.prepare(self._imported.pop())
-        return bool(self._imported)
+            return True
+        self._libraries.compile()
+        return False
 
 
 def _what_hangs(stack: List[RunningStatement]) -> str:

@@ -67,16 +67,18 @@ class RunBegun:
 
 @dataclass
 class Import:
-    """Import these libraries."""
+    """Import these libraries. allow: what the user allows, as in `Run`."""
 
     modules: List[str]
+    allow: List[str]
 
 
 @dataclass
 class ImportEnded:
-    """The import of a library has ended, well or not."""
+    """The import of a library has ended, well or not. uncompiled: its files that Python would have compiled, which it may not here."""
 
     module: str
+    uncompiled: List[str] = field(default_factory=list)
 
 
 @dataclass
@@ -88,14 +90,15 @@ class Prepare:
 
 @dataclass
 class Fork:
-    """Fork a process that is a "child" or a "zygote"; the descriptors that it gets come with the message.
+    """Fork a process that is a "child", a "zygote", "libraries" or a "compiler"; the descriptors that it gets come with the message.
 
-    run: what a zygote loads, or what a child rehearses. awaited: the zygote's run is still to be done.
+    run: what a zygote loads, or what a child rehearses. awaited: the zygote's run is still to be done. files: to be compiled.
     """
 
     role: str
     run: Optional[Run] = None
     awaited: bool = False
+    files: List[str] = field(default_factory=list)
 
 
 @dataclass

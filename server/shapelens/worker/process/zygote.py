@@ -14,7 +14,7 @@ from ..loading.compile_cache import PREPARED
 from ..loading.load_progress import LoadProgress, shared
 from ..meta import op_cache
 from ..reload.loaded_project import LoadedProject
-from ..sandbox import kernel_boundary, system_calls
+from ..sandbox import import_boundary, kernel_boundary, system_calls
 from ..sandbox.allowed_acts import allow
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.descriptors import OWN, Reserve
@@ -53,6 +53,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
         allow(run.allow)
         forbid()
         trust()
+        import_boundary.redirect_caches()
         kernel_boundary.confine_to(folder_of_worker())
         system_calls.refuse(forks=True)
         forbid()

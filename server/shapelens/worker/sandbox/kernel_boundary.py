@@ -50,6 +50,11 @@ def version() -> int:
     return max(0, int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_FOR_VERSION))))
 
 
+def was_confined() -> bool:
+    """Whether this process is held to a folder, or was forked from one that is."""
+    return _BoundaryState.held is not None
+
+
 def confine_to(folder: str) -> bool:
     """Let the kernel hold this process to `folder`, and to what is allowed, from now on, once and for all; whether it does."""
     if _BoundaryState.held == os.getpid():

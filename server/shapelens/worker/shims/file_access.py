@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
 import linecache
 import os
@@ -10,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from types import FrameType
-from typing import Any, Callable, List
+from typing import Any, Callable, Iterator, List
 
 from ..loading.missing_packages import guarded_lines
 from ..unknown import unknown_sizes
@@ -68,7 +69,7 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(file, mode, *args, **kwargs)
         except FileNotFoundError as error:
             next_to_script = _next_to_script(file)
-            if any(letter in mode for letter in "wax+"):
+            if _is_for_writing(mode):
                 raise
             if next_to_script is not None:
                 return original(next_to_script, mode, *args, **kwargs)
@@ -81,12 +82,33 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
             made_up.append(str(file))
             return io.StringIO(_text())
         except PermissionError:
-            if not any(letter in mode for letter in "wax+"):
+            if not _is_for_writing(mode):
                 raise
-            number, _ = tempfile.mkstemp()
-            return original(number, mode.replace("x", "w"), *args, **kwargs)
+            return _elsewhere(original, mode, *args, **kwargs)
 
     return opened
+
+
+def _writing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(file, mode, *args, **kwargs)
+        except PermissionError:
+            if not _is_for_writing(mode):
+                raise
+            return _elsewhere(original, mode, *args, **kwargs)
+
+    return opened
+
+
+def _is_for_writing(mode: str) -> bool:
+    return any(letter in mode for letter in "wax+")
+
+
+def _elsewhere(original: Callable[..., Any], mode: str, *args: Any, **kwargs: Any) -> Any:
+    """A scratch file, open like one that may not be written."""
+    number, _ = tempfile.mkstemp()
+    return original(number, mode.replace("x", "w"), *args, **kwargs)
 
 
 def _next_to_script(file: Any) -> Any:
@@ -128,7 +150,26 @@ def _temporary_places() -> List[Replacement]:
 
 def replacements() -> List[Replacement]:
     """What takes the place of Python's functions for the time of a run."""
-    out: List[Replacement] = [(builtins, "open", _opening(builtins.open)), (io, "open", _opening(io.open)), *_temporary_places()]
+    return [(builtins, "open", _opening(builtins.open)), (io, "open", _opening(io.open)), *_temporary_places(), *_changes()]
+
+
+@contextlib.contextmanager
+def no_file_changed() -> Iterator[None]:
+    """While a library is imported, what it is not to write goes to a scratch file, and what it would change stays as it is."""
+    own = [(builtins, "open", _writing(builtins.open)), (io, "open", _writing(io.open)), *_changes()]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in own]
+    for owner, name, replacement in own:
+        setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        for (owner, name, original), (_, _, replacement) in zip(before, own):
+            if getattr(owner, name, None) is replacement:  # Else it is the library's, which has patched it.
+                setattr(owner, name, original)
+
+
+def _changes() -> List[Replacement]:
+    out: List[Replacement] = []
     for owner, names in (
         (os, "mkdir makedirs remove unlink rmdir rename replace symlink link chmod utime"),
         (shutil, "rmtree move copyfile copy copy2 copytree"),
