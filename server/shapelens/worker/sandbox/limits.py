@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 from typing import Any, Iterator
 
@@ -10,6 +11,7 @@ from .originals import signal, time
 
 MOST_WAITING = 3  # times the seconds that something may take of the machine's time, where other processes get most of that
 _AGAIN = 0.01  # seconds after which a limit that was reached amid something whole is looked at again
+_UNHEARD = 0.5  # seconds after which TooLong is raised once more in what goes on nevertheless
 _TICK = 0.05  # seconds between looks at an import that takes long
 GRACE = 1.0  # seconds that a run has to end by itself after its deadline
 
@@ -96,6 +98,9 @@ def within(seconds: float) -> Iterator[Limit]:
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - start), 0.001))
 
 
+_WITHIN = inspect.unwrap(within).__code__
+
+
 def half_of_what_is_left(most: float) -> float:
     """`most` seconds, or half of those that are left to whatever is under way, if that is less."""
     left = signal.getitimer(signal.ITIMER_REAL)[0] if hasattr(signal, "setitimer") else 0.0
@@ -108,6 +113,7 @@ class Limit:
     def __init__(self, seconds: float, left: float, outermost: Any) -> None:
         self.importing = 0.0
         self._outermost = outermost  # the frame that set the limit
+        self._raised = False  # which a library may have taken for an error of its own, or Python, in a callback, for one of no consequence
         self._seconds = seconds
         self._end = time.perf_counter() + left if left else float("inf")  # of the whole
         self._waits = False  # for an import to end
@@ -132,8 +138,18 @@ class Limit:
             signal.setitimer(signal.ITIMER_REAL, self._seconds)
         elif worked < 0.9 * self._seconds and now - self._wall < MOST_WAITING * self._seconds:
             signal.setitimer(signal.ITIMER_REAL, self._seconds - worked)
-        else:
+        elif not (self._raised and self._is_over(frame)):
+            self._raised = True
+            signal.setitimer(signal.ITIMER_REAL, _UNHEARD)
             raise TooLong()
+
+    def _is_over(self, frame: Any) -> bool:
+        """Whether `within` is left already: the limit was heard of, and its end is under way."""
+        while frame is not None and frame is not self._outermost:
+            if frame.f_code is _WITHIN:
+                return True
+            frame = frame.f_back
+        return frame is None
 
     def _imports(self, frame: Any) -> bool:
         """Whether an import is under way that began within the limit."""

@@ -79,6 +79,9 @@ class _StandInMetaclass(type):
         called.append(cls)
         return 0.5
 
+    def __format__(cls, form: str) -> str:
+        return cls.__name__
+
     def __contains__(cls, item: Any) -> bool:
         return False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
+import weakref
 from types import ModuleType
 from typing import Any, Dict, List, Optional
 
@@ -50,17 +51,19 @@ class _Trainer:
     def fit(self, model: Any, train_dataloaders: Any = None, val_dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> None:
         """A training step, then a validation step."""
         train_dataloaders = kwargs.get("train_dataloader", train_dataloaders)  # As it was called before 1.6.
-        if hasattr(train_dataloaders, "setup"):
+        if hasattr(train_dataloaders, "setup") and not is_absent(train_dataloaders):
             train_dataloaders, datamodule = None, train_dataloaders
         self._run(model, _FIT, [train_dataloaders, val_dataloaders], datamodule, "fit")
 
     def validate(self, model: Any = None, dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> Any:
-        """A validation step."""
-        return self._run(model, _VALIDATE, [dataloaders], datamodule, "validate")
+        """A validation step: a list of what was logged."""
+        self._run(model, _VALIDATE, [dataloaders], datamodule, "validate")
+        return [absent("what was logged", "definition")]
 
     def test(self, model: Any = None, dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> Any:
-        """A test step."""
-        return self._run(model, _TEST, [kwargs.get("test_dataloaders", dataloaders)], datamodule, "test")
+        """A test step: a list of what was logged."""
+        self._run(model, _TEST, [kwargs.get("test_dataloaders", dataloaders)], datamodule, "test")
+        return [absent("what was logged", "definition")]
 
     def predict(self, model: Any = None, dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> Any:
         """A prediction step: a list of what it gave."""
@@ -71,6 +74,7 @@ class _Trainer:
         if model is None or is_absent(model):
             return []
         self.model = self.lightning_module = model
+        _trained[_name_of(type(model))] = model
         self.datamodule = datamodule if datamodule is not None else self.datamodule
         model.__dict__["_trainer"] = self
         for owner in (self.datamodule, model):
@@ -147,6 +151,24 @@ def _optimizers_of(module: Any, use_pl_optimizer: bool = True) -> Any:
     return trainer.optimizers[0] if len(trainer.optimizers) == 1 else trainer.optimizers
 
 
+_trained: "weakref.WeakValueDictionary[str, Any]" = weakref.WeakValueDictionary()  # by class: the model that a trainer was given last
+
+
+def _name_of(cls: type) -> str:
+    return "%s.%s" % (cls.__module__, cls.__qualname__)
+
+
+def _from_checkpoint(cls: Any, checkpoint_path: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """`load_from_checkpoint`: the model that was trained, or one of the arguments that are given besides."""
+    known = _trained.get(_name_of(cls))
+    if known is not None:
+        return known
+    taken = inspect.signature(cls.__init__).parameters.values()
+    needed = [each.name for each in taken if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD][1:]
+    given = {name: value for name, value in kwargs.items() if name not in ("map_location", "hparams_file", "strict", "weights_only")}
+    return cls(**given) if all(name in given for name in needed) else absent("a checkpoint of %s" % cls.__name__, "definition")
+
+
 def _backward(module: Any, loss: Any, *args: Any, **kwargs: Any) -> None:
     loss.backward()
 
@@ -161,6 +183,7 @@ def modules(module: ModuleType) -> List[Replacement]:
     return [
         *[(owner, name, nothing) for name in _TELLING.split() if hasattr(owner, name)],
         (owner, "trainer", property(_trainer_of, _attach)),
+        (owner, "load_from_checkpoint", classmethod(_from_checkpoint)),
         (owner, "optimizers", _optimizers_of),
         (owner, "lr_schedulers", _schedulers_of),
         (owner, "manual_backward", _backward),
