@@ -107,7 +107,13 @@ class Editor:
 
     async def start(self, *options: str, initialization_options: Any = None, env: dict[str, str] | None = None) -> types.InitializeResult:
         """Start the server and shake hands."""
-        await self.client.start_io(*COMMAND, *options, env={**os.environ, **(env or {})}, cwd=self.root)
+        return await self.start_with([*COMMAND, *options], initialization_options=initialization_options, env=env)
+
+    async def start_with(
+        self, command: list[str], *, initialization_options: Any = None, env: dict[str, str] | None = None
+    ) -> types.InitializeResult:
+        """Start the server by a command of one's own."""
+        await self.client.start_io(*command, env={**os.environ, **(env or {})}, cwd=self.root)
         return await self._greet(initialization_options)
 
     async def connect(self, port: int, initialization_options: Any) -> types.InitializeResult:

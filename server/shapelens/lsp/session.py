@@ -39,6 +39,7 @@ from shapelens.source.positions import Position, Span
 
 logger = logging.getLogger(__name__)
 
+TRY_AGAIN = "Try again"
 WARM_UP_AFTER = 0.5  # seconds after the client's greeting: what it asks for first is not to wait for it
 
 
@@ -50,6 +51,7 @@ class Session:
         self._consent = Consent(client.ask, self._interpreter_changed)
         self.workspace = Workspace(self.documents, workers, self._consent, interpreter_option)
         self._client = client
+        self._restarting: asyncio.Task[None] | None = None  # as the user has answered
         self._cached_runs = CachedRuns(store)
         self._pipeline = Pipeline(self.documents, self.workspace, client, self._cached_runs)
         self._schedule = Schedule(
@@ -377,9 +379,15 @@ class Session:
             logger.error("%s %s%s", state.message, state.action, f"\n{state.detail}" if state.detail else "")
             self._client.progress(None)
             self._client.status("no-torch" if state.name == "no-torch" else "error", state.message, state.action)
+            if state.has_given_up:
+                self._client.ask(f"ShapeLens: {state.message}", [TRY_AGAIN], self._answered_to_failure)
         elif state.name != "running":
             self._client.progress(None)
             self._client.status("idle", "", worker.interpreter)
+
+    def _answered_to_failure(self, answer: str | None) -> None:
+        if answer == TRY_AGAIN:
+            self._restarting = asyncio.create_task(self.restart())
 
     async def restart(self) -> None:
         """End all workers, start them anew and run every document again."""

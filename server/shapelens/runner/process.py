@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from shapelens.runner import interpreter as interpreters
 from shapelens.runner.secrets import without_secrets
 from shapelens.runner.worker_state import StartFailure, no_torch
 
+_ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 WORKER = Path(protocol.__file__).parent / "worker" / "__main__.py"
 HANDSHAKE_SECONDS = 60.0
 OLDEST_PYTHON = (3, 9)
@@ -254,8 +256,20 @@ async def _why_it_ended(process: Process) -> StartFailure:
         return _failed(process, f"{process.interpreter} is not a working Python interpreter.")
     if process.problem:
         return _failed(process, f"The worker under {process.interpreter} does not keep to the protocol: {process.problem}.")
-    last = next((": " + line.strip() for line in reversed(process.last_words) if line.strip()), "")
-    return _failed(process, f"The worker under {process.interpreter} ended at once (exit code {process.returncode}){last}.")
+    return _failed(
+        process, f"The worker under {process.interpreter} ended at once (exit code {process.returncode}){_reason(process.last_words)}."
+    )
+
+
+def _reason(last_words: Iterable[str]) -> str:
+    """What a process has said last of why it ended, behind a colon."""
+    said = [line.strip() for line in last_words if line.strip()]
+    if any("No module named 'encodings'" in line for line in said):  # Python says where it looked before it says so.
+        home = next((line.partition("=")[2].strip() for line in said if line.startswith("PYTHONHOME = '")), "")
+        if home:
+            return f": PYTHONHOME is {home}, where there is no Python"
+    errors = [line for line in said if _ERROR.match(line)]
+    return "".join(f": {line.rstrip('.')}" for line in (errors or said)[-1:])
 
 
 def _failed(process: Process, message: str) -> StartFailure:

@@ -12,7 +12,7 @@ from typing import Any
 
 from shapelens import protocol
 from shapelens.runner import process as processes
-from shapelens.runner.worker_state import StartFailure, WorkerState
+from shapelens.runner.worker_state import StartFailure, WorkerState, ends_again_and_again
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +25,7 @@ LOADING_SECONDS = 120.0
 # A worker that could not be started is not started again for this long, unless `restart` asks for it.
 FAILURE_SECONDS = 3.0
 LONGEST_BACK_OFF = 30.0
+MOST_CRASHES = 5  # in a row, after which nothing is started until the user wants it, or an edit comes after LONGEST_BACK_OFF
 # Outcomes that code of the document is to blame for.
 ENDED_BY_CODE = ("deadline", "memory", "exit", "crash")
 
@@ -94,6 +95,7 @@ class Worker:
         self._failure: StartFailure | None = None
         self._failed_at = 0.0
         self._crashes = 0  # in a row
+        self._has_given_up = False  # and said so
         self._starting: asyncio.Task[processes.Process | StartFailure] | None = None
         self._running: _Job | None = None
         self._waiting: _Job | None = None
@@ -177,7 +179,7 @@ class Worker:
             if job is not None:
                 self.cancel(job.run.run_id)
         await self._end_process()
-        self._failure, self._crashes, self._preloaded = None, 0, []
+        self._failure, self._crashes, self._has_given_up, self._preloaded = None, 0, False, []
         return await self.start()
 
     async def stop(self) -> None:
@@ -204,7 +206,8 @@ class Worker:
         """The living process, or a new one. Callers that come while one is being started share it."""
         if self._process is not None and not self._process.ended.is_set():
             return self._process
-        if self._failure is not None and time.monotonic() - self._failed_at < FAILURE_SECONDS:
+        patience = LONGEST_BACK_OFF if self._has_given_up else FAILURE_SECONDS
+        if self._failure is not None and time.monotonic() - self._failed_at < patience:
             return self._failure
         if self._starting is None or self._starting.done():
             self._starting = asyncio.create_task(self._spawn())
@@ -261,8 +264,15 @@ class Worker:
         else:
             self._crashes += 1
             logger.warning("the worker %d has gone: %s", process.pid, _how_it_ended(process))
-        # The next run should not have to wait for torch, so a new one is started now.
-        await self._started()
+        if self._crashes < MOST_CRASHES:
+            await self._started()  # The next run should not have to wait for torch, so a new one is started now.
+        else:
+            self._give_up_starting(process)
+
+    def _give_up_starting(self, process: processes.Process) -> None:
+        self._failure, self._failed_at = ends_again_and_again(self.interpreter, MOST_CRASHES, _how_it_ended(process)), time.monotonic()
+        self._enter(replace(self._failure.state, has_given_up=not self._has_given_up))
+        self._has_given_up = True
 
     def _receive(self, message: object) -> None:
         job = self._running
@@ -342,7 +352,7 @@ class Worker:
         if job.loads and not job.ended.is_set():
             await _first(job.ended, process.ended, job.cancelled, timeout=protocol.LONGEST_LOAD + limit)
         if job.ended.is_set():
-            self._crashes = 0
+            self._crashes, self._has_given_up = 0, False
         elif job.cancelled.is_set():
             job.finish("cancelled")  # The next run need not wait until the process has done with this one.
             if not process.ended.is_set():
