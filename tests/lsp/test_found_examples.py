@@ -246,3 +246,29 @@ async def test_a_file_of_functions_shows_what_they_are_called_with_and_one_click
     assert await editor.execute(write.command, *(write.arguments or [])) is None
     assert "# shapelens: accuracy(f32[B:2, 64], i64[B])\ndef accuracy(" in editor.texts[uri]
     await lenses_when(editor, uri, "from the directive")
+
+
+TASKS = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, configs):
+        super().__init__()
+        self.task = configs.task
+        self.body = nn.Linear(12, 24)
+
+    def forward(self, x):
+        x = self.body(x)
+        if self.task == "regression":
+            return x.mean(-1)
+        if self.task == "classification":
+            return torch.stack([x, x], 1)
+"""
+
+
+async def test_what_only_another_setting_leads_into_is_shown_after_the_rest(editor: Editor) -> None:
+    uri = editor.open("found/tasks.py", TASKS)
+    hints = await editor.hints_when(uri, lambda hints: "→ [B, 2, 24]" in hints.values())
+    assert "→ [B]" in hints.values() and await editor.diagnostics(uri) == []

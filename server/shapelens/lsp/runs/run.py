@@ -77,7 +77,8 @@ class Runner:
     async def run_program(self, document: Document, results: ProgramRun) -> None:
         """Follow an open document as a program, beside the process that is ready for its next run."""
         repeatable = self._to_send(document, results, None)
-        own = results.analysis.own
+        newest = document.analysis if document.analysis is not None else results.analysis
+        own = newest.own if newest.version == results.analysis.version else None  # `results.analysis` is of before its examples ran.
         ran = [*(own.examples if own is not None else []), *document.importer_traces.functions_called(results.analysis.module)]
         known = [protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in ran if each.error is None]
         run = replace(repeatable.run, examples=[], known=known, program=PROGRAM_SECONDS, background=True, findings_first=False)

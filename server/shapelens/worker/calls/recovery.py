@@ -13,7 +13,7 @@ import torch
 
 from ...protocol import Mismatch
 from ..meta import expected_shapes, op_cache
-from ..meta.mode import FailedTorchCall, MetaMode, NotRecovered, made, needs_data
+from ..meta.mode import OTHER_RANKS, FailedTorchCall, MetaMode, NotRecovered, is_unimplemented, made, needs_data
 from ..sandbox.exceptions import traceback_of
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
@@ -171,7 +171,7 @@ class Recovery:
     def _report(self, found: Mismatch) -> None:
         if found.code == "definition":  # Of something that failed there, which has been said.
             return
-        if found.exception == "NotImplementedError":
+        if found.exception == "NotImplementedError" and OTHER_RANKS.search(found.message) is None:
             found.code = "data-dependent"
         kind = found.code, str(found.span)
         self.met[kind] = self.met.get(kind, 0) + 1
@@ -209,7 +209,7 @@ def _is_given_nothing(args: Args) -> bool:
 
 def is_unable(error: Exception) -> bool:
     """Whether an operation failed only as there are no data."""
-    return isinstance(error, NotImplementedError) or needs_data(error)
+    return is_unimplemented(error) or needs_data(error)
 
 
 def is_vague(tensor: Tensor) -> bool:

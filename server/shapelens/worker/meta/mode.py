@@ -55,6 +55,7 @@ TAKES_UNKNOWN = OF_VALUES | STEPPED  # whose rules see unknown numbers as they a
 SPECIAL: Dict[Any, Callable[..., Any]] = {}
 
 # What the meta device says where real data would be needed: no mistake of the user.
+OTHER_RANKS = re.compile(r"\b\dD\b.*\b(input|padding)")  # "Got 5D input, but bilinear mode needs 4D input"
 NEEDS_DATA = re.compile(
     r"on meta tensors|meta tensor; no data|with Meta tensors|register_meta function|data-independent|data-dependent|device meta"
     r"|Cannot copy out of meta|aten::\S+ .* 'Meta' backend|incompatible tensor type"
@@ -69,6 +70,11 @@ def needs_data(error: BaseException) -> bool:
     """Whether an exception says that real data would be needed, or is of several sizes that only data has."""
     text = message_of(error)
     return NEEDS_DATA.search(text) is not None or (unknown_sizes.state.met and OVERFLOWS.search(text) is not None)
+
+
+def is_unimplemented(error: BaseException) -> bool:
+    """Whether an exception says that there is no such operation, rather than that torch has it for other ranks: a wrong input."""
+    return isinstance(error, NotImplementedError) and OTHER_RANKS.search(message_of(error)) is None
 
 
 class NotRecovered(Exception):

@@ -80,6 +80,7 @@ _NUMBER = re.compile(r"must be (int|a number|real number)|expected one of:.*\(Nu
 _RANKS: List[Tuple["re.Pattern[str]", int]] = [  # the group that says the needed rank; 0: it is the pattern's own business
     (re.compile(r"Expected \d+D \(unbatched\) or (\d+)D \(batched\) input"), 1),
     (re.compile(r"[Ee]xpected (\d+)D input"), 1),
+    (re.compile(r"needs (\d+)D input"), 1),
     (re.compile(r"[Ee]xpected \d+D or (\d+)D"), 1),
     (re.compile(r"is not equal to len\(dims\) = (\d+)"), 1),
     (re.compile(r"input must have (\d+) dimensions"), 1),
@@ -165,7 +166,7 @@ def _of_message(message: str, name: str) -> Iterator[Demand]:
 def _rank_got(message: str) -> int:
     match = (
         re.search(r"input of size: \[([^\]]*)\]", message)
-        or re.search(r"got (\d+)D input", message)
+        or re.search(r"[gG]ot (\d+)D input", message)
         or re.search(r"\(got (\d+)", message)
         or re.search(r"input\.dim\(\) = (\d+)", message)
         or re.search(r"got (\d+)", message)

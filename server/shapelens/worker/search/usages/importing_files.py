@@ -24,7 +24,7 @@ def usages_elsewhere(text: str, file: str, classes: Sequence[str], document: ast
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    known = known_names(tree, ModuleNames(document), document_file)
+    known = known_names(tree, ModuleNames(document), document_file, file)
     if not set(known.values()) & set(classes) and not any(name in document_functions(document) for name in known.values()):
         return []
     found = usages(tree, classes, file, known, document)

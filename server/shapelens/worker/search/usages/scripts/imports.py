@@ -11,10 +11,11 @@ from .module_names import ModuleNames
 MOST_PARENTS = 6  # folders above the document that may be packages of it
 
 
-def known_names(tree: ast.Module, document: ModuleNames, file: str) -> Dict[str, str]:
-    """The document's names by what the file with this tree calls them: {"N": "Net", "net.Net": "Net"}. file: the document's path.
+def known_names(tree: ast.Module, document: ModuleNames, file: str, importer: str) -> Dict[str, str]:
+    """The document's names by what the file with this tree calls them: {"N": "Net", "net.Net": "Net"}.
 
-    A package hands on what its modules define, so that a class which is imported from a folder above the document counts too.
+    file, importer: the paths of the document and of the file with this tree. A package hands on what its modules define, so that a class
+    which is imported from a folder above the document counts too.
     """
     parts = os.path.splitext(os.path.abspath(file))[0].split(os.sep)
     if parts[-1] == "__init__":
@@ -24,13 +25,29 @@ def known_names(tree: ast.Module, document: ModuleNames, file: str) -> Dict[str,
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
+                if _means_another(alias.name.split("."), 0, importer, file):
+                    continue
                 if _is_module(alias.name.split("."), parts):
                     _all(alias.asname or alias.name, public, found)
                 elif _is_package(alias.name.split("."), parts):
                     _all(alias.asname or alias.name, list(document.classes), found)
-        elif isinstance(node, ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and not _means_another((node.module or "").split("."), node.level, importer, file):
             _from(node, parts, document, public, found)
     return found
+
+
+def _means_another(name: Sequence[str], level: int, importer: str, file: str) -> bool:
+    """Whether a module or package of this name lies beside the file that imports it, and is not the document nor around it.
+
+    Python looks beside a script first: `from models import Net` means its own `models.py`, whatever others the project has.
+    """
+    folder = os.path.dirname(os.path.abspath(importer))
+    for _ in range(level - 1):
+        folder = os.path.dirname(folder)
+    path, document = os.path.join(folder, *name), os.path.abspath(file)
+    if not level and not os.path.isfile(path + ".py") and not os.path.isdir(path):
+        return False
+    return path + ".py" != document and not document.startswith(os.path.join(path, ""))
 
 
 def _from(node: ast.ImportFrom, parts: Sequence[str], document: ModuleNames, public: List[str], found: Dict[str, str]) -> None:
