@@ -114,3 +114,37 @@ def test_pytest_makes_a_test_of_each_class(tmp_path: Path) -> None:
     assert "plain.py::shapes" not in said.replace("test_plain.py", "")
     without = subprocess.run([*command[:-2], "."], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", env=environment)
     assert without.returncode == 0 and "1 passed" in without.stdout
+
+
+WRITES = """import pathlib
+from torch import nn
+
+class Net(nn.Module):  # shapelens: Net()(f32[B:2, 3])
+    def forward(self, x):
+        pathlib.Path({!r}).joinpath("made").touch()
+        return x
+"""
+
+
+def test_what_is_allowed_is_done_and_nothing_else(tmp_path: Path) -> None:
+    folder = tmp_path / "allowed"
+    folder.mkdir()
+    file = tmp_path / "net.py"
+    file.write_text(WRITES.format(str(folder)))
+    shapelens.trace(file)
+    assert not list(folder.iterdir())
+    shapelens.trace(file, allow=[str(folder)])
+    assert [path.name for path in folder.iterdir()] == ["made"]
+    with pytest.raises(shapelens.TracingError, match="is not a folder"):
+        shapelens.trace(file, allow=["everything"])
+    (folder / "made").unlink()
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "shapelens.pytest_plugin", "-p", "no:cacheprovider", "--shapelens", "net.py"]
+
+    def run(*options: str) -> tuple[int, bool]:
+        code = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, env=environment).returncode
+        return code, (folder / "made").exists()
+
+    assert run("--shapelens-allow", "nowhere") == (4, False)
+    assert run() == (0, False)
+    assert run("--shapelens-allow", "allowed") == (0, True)

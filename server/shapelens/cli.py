@@ -96,12 +96,11 @@ Interpreter = Annotated[
 
 def _allowed(given: list[str] | None) -> list[str]:
     """What the user allows. On a command line a relative path starts at the working directory."""
-    from shapelens.examples.settings import ACTS, allowed_acts
+    from shapelens.examples.settings import acts_from_here
 
-    allowed, wrong = allowed_acts([each if each in ACTS else str(Path(each).expanduser().absolute()) for each in given or []])
-    missing = next((each for each in allowed if each not in ACTS and not Path(each).is_dir()), None)
-    if wrong or missing is not None:
-        raise typer.BadParameter(wrong[0] if wrong else f"{missing} is not a folder")
+    allowed, wrong = acts_from_here(given or [])
+    if wrong:
+        raise typer.BadParameter(wrong[0])
     return allowed
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _RUNNER = pytest.StashKey["_Runner"]()
+_ALLOWED = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,6 +27,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("shapelens", "shapes of tensors")
     group.addoption("--shapelens", action="store_true", help="Run each module class of the collected files on its example; errors fail.")
     group.addoption("--shapelens-interpreter", metavar="PYTHON", help="The Python that has your torch. Default: the one that runs pytest.")
+    group.addoption(
+        "--shapelens-allow",
+        metavar="ACT",
+        action="append",
+        default=[],
+        help="Let your code use the network or start processes, or write below a folder: network, processes, a path; may be repeated.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What the user allows, before anything is collected."""
+    if config.getoption("--shapelens"):
+        from shapelens.examples.settings import acts_from_here
+
+        config.stash[_ALLOWED], wrong = acts_from_here(config.getoption("--shapelens-allow"))
+        if wrong:
+            raise pytest.UsageError(wrong[0])
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -70,8 +88,10 @@ class ShapeLensFile(pytest.File):
         from shapelens.batch import read
 
         if self._analysed is None:
-            runner = self.config.stash.setdefault(_RUNNER, _Runner(self.config.getoption("--shapelens-interpreter")))
-            self._analysed = runner.analyse(self.path, read(self.path))
+            stash, option = self.config.stash, self.config.getoption
+            if _RUNNER not in stash:
+                stash[_RUNNER] = _Runner(option("--shapelens-interpreter"), stash[_ALLOWED])
+            self._analysed = stash[_RUNNER].analyse(self.path, read(self.path))
         return self._analysed
 
 
@@ -126,11 +146,11 @@ def _class_of(scope: str, classes: list[str]) -> str:
 class _Runner:
     """Analyses files on a loop of its own thread; one worker for all of them that have the same interpreter."""
 
-    def __init__(self, python: str | None) -> None:
+    def __init__(self, python: str | None, allow: list[str]) -> None:
         from shapelens.project_scope import ProjectScope
 
         self._python = python
-        self._scope = ProjectScope()
+        self._scope = ProjectScope(allow=allow)
         self._batch: Batch | None = None
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="shapelens", daemon=True).start()

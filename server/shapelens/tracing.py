@@ -9,12 +9,14 @@ import asyncio
 import inspect
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shapelens.batch import Analysed, Batch, Unavailable, Unreadable, read
 from shapelens.examples.expression import check
+from shapelens.examples.settings import acts_from_here
 from shapelens.project_scope import ProjectScope
 from shapelens.report.document import document
 
@@ -95,12 +97,13 @@ class Trace:
         return bool(self.examples) and not any(finding.severity == "error" for finding in self.findings)
 
 
-def trace(model: object, example: str | list[str] | None = None, *, interpreter: str | None = None) -> Trace:
+def trace(model: object, example: str | list[str] | None = None, *, interpreter: str | None = None, allow: Sequence[str] = ()) -> Trace:
     """The shapes and findings of a model.
 
     model: a class, or an object of one, whose source is in a file; a path, also with a class behind it (`"net.py::Net"`); or source text
     (anything with a line end). example: the expression that builds and calls it, as in `# shapelens:` comments; without one it is found.
-    interpreter: the Python that has torch; without one, that of the running program.
+    interpreter: the Python that has torch; without one, that of the running program. allow: what the model's code may do besides:
+    "network", "processes", or the path of a folder that it writes below.
     Raises TracingError.
     """
     path, text, only = _source(model)
@@ -108,8 +111,11 @@ def trace(model: object, example: str | list[str] | None = None, *, interpreter:
     for expression in examples:
         if problem := check(expression):
             raise TracingError(f"the example {expression!r} cannot be read: {problem}")
+    allowed, wrong = acts_from_here(allow)
+    if wrong:
+        raise TracingError(wrong[0])
     try:
-        analysed = _outside_of_any_loop(path, text, examples, only, interpreter or sys.executable)
+        analysed = _outside_of_any_loop(path, text, examples, only, interpreter or sys.executable, allowed)
     except Unreadable as error:
         raise TracingError(str(error)) from None
     except Unavailable as error:
@@ -137,13 +143,13 @@ def _source(model: object) -> tuple[Path, str, str | None]:
         raise TracingError(f"the source of {model!r} is in no file: pass its text") from None
 
 
-def _outside_of_any_loop(path: Path, text: str, examples: list[str], only: str | None, python: str) -> Analysed:
+def _outside_of_any_loop(path: Path, text: str, examples: list[str], only: str | None, python: str, allow: list[str]) -> Analysed:
     """Analyse a text in a thread of its own: the caller's may have an event loop that runs, as in a notebook."""
     result: list[Analysed] = []
     errors: list[BaseException] = []
 
     async def analyse() -> Analysed:
-        scope = ProjectScope()
+        scope = ProjectScope(allow=allow)
         async with Batch(python, root=scope.project_root(path.absolute()), scope=scope) as batch:
             return await batch.analyse(path, text, examples=examples, only=only)
 

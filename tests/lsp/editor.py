@@ -41,6 +41,7 @@ class Editor:
         self.registered: list[str] = []
         self.log: list[str] = []
         self.refreshes = 0
+        self.folders = [root]  # of the workspace; set before `start`
         self.asks_for_hints_again = True  # when the server says that there are others; set before `start`
         self.heard = asyncio.Event()
         self._listen()
@@ -126,7 +127,7 @@ class Editor:
             types.InitializeParams(
                 capabilities=self._capabilities(),
                 root_uri=self.root.as_uri(),
-                workspace_folders=[types.WorkspaceFolder(self.root.as_uri(), self.root.name)],
+                workspace_folders=[types.WorkspaceFolder(folder.as_uri(), folder.name) for folder in self.folders],
                 initialization_options=initialization_options,
             )
         )

@@ -28,6 +28,9 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
         command('shapelens.restart', () => server.restartAfresh()),
         command('shapelens.showLog', () => log.show()),
         command('shapelens.doctor', () => doctor.show()),
+        command('shapelens.clearCaches', async () => {
+            void vscode.window.showInformationMessage(`ShapeLens: ${await server.execute<string>('shapelens.emptyCache')}.`);
+        }),
         command('shapelens.selectInterpreter', selectInterpreter),
         command('shapelens.setExample', (...given: string[]) => setExample(server, given)),
         command('shapelens.chooseExample', (...given: string[]) => chooseExample(server, given)),

@@ -126,3 +126,9 @@ class Store:
             with contextlib.suppress(OSError):
                 Path(path).unlink()
                 size -= stat.st_size
+
+
+def removal(size: int, store: Store | None) -> str:
+    """What to tell a user whose cache was emptied."""
+    where = f" from {store.folder}" if store is not None else ""
+    return f"{size / 1e6:.1f} MB removed{where}"

@@ -255,6 +255,12 @@ def allowed_acts(given: Iterable[str]) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(allowed)), wrong
 
 
+def acts_from_here(given: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The same of what a command line or a program says: a relative path starts at the working directory, and is to be a folder."""
+    allowed, wrong = allowed_acts([each if each in ACTS else str(Path(each).expanduser().absolute()) for each in given])
+    return allowed, wrong + [f"allow: {each} is not a folder" for each in allowed if each not in ACTS and not Path(each).is_dir()]
+
+
 # Values in messages: any depth and length may stand in a file.
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80

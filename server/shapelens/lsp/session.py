@@ -14,7 +14,7 @@ from shapelens.analysis.display.hovers import Hover, hover
 from shapelens.analysis.display.lenses import Lens, found_for, lenses
 from shapelens.analysis.findings.codes import is_note
 from shapelens.cache.inputs import ReadState
-from shapelens.cache.store import Store
+from shapelens.cache.store import Store, removal
 from shapelens.examples import expression as expressions
 from shapelens.lsp.documents.annotated_text import annotated
 from shapelens.lsp.documents.document import Change, Document
@@ -52,6 +52,7 @@ class Session:
         self.workspace = Workspace(self.documents, workers, self._consent, interpreter_option)
         self._client = client
         self._restarting: asyncio.Task[None] | None = None  # as the user has answered
+        self._store = store
         self._cached_runs = CachedRuns(store)
         self._pipeline = Pipeline(self.documents, self.workspace, client, self._cached_runs)
         self._schedule = Schedule(
@@ -394,6 +395,13 @@ class Session:
         await self.workspace.workers.restart()
         self._pipeline.found.forget()
         self.run_all()
+
+    async def clear_caches(self) -> str:
+        """Forget what was kept of earlier runs, on disk and here, and run every document again. Says what was removed."""
+        await self._cached_runs.written()
+        size = await asyncio.to_thread(self._store.clear) if self._store is not None else 0
+        await self.restart()
+        return removal(size, self._store)
 
     async def stop(self) -> None:
         """The client says goodbye: no run and no process is left when this returns."""

@@ -37,6 +37,11 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         """[]: end the workers, start them anew, run every document again."""
         await session.restart()
 
+    @command("shapelens.emptyCache")
+    async def empty_cache(*arguments: Any) -> str:
+        """[]: forget what was kept of earlier runs, run every document again; what was removed, in words."""
+        return await session.clear_caches()
+
     @command("shapelens.checkExample")
     def check_example(*arguments: Any) -> str | None:
         """[uri, class, expression]: what is wrong with the expression, or null."""
