@@ -132,7 +132,7 @@ def _if_allowed(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_a_file(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel's filter passes over changes of attributes, and says that all went well even of a file that is not there (`Path.touch`)."""
+    """The kernel's filter passes over changes of attributes: it says that all went well of a file that is not there, too (`Path.touch`)."""
 
     def changed(path: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(path, (str, bytes, os.PathLike)) and kwargs.get("dir_fd") is None:
