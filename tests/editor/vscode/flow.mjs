@@ -12,14 +12,14 @@ const FLOW_DEADLINE = 180_000; // ms
 /**
  * Starts VS Code with the extension for the flows of a file and hands back what defines them:
  * `flow(title, {open, files, settings}, steps)`, where steps gets {vscode, workspace, codeServer}.
- * @param {{trust?: "granted" | "asked"}} options see CodeServer.start
+ * @param {{trust?: "granted" | "asked", machine?: object}} options see CodeServer.start
  */
-export function flows({ trust = "granted" } = {}) {
+export function flows({ trust = "granted", machine = { "shapelens.interpreter": pythonWithTorch() } } = {}) {
   let codeServer;
   let browser;
 
   before(async () => {
-    codeServer = await CodeServer.start({ vsix: vsix(), trust, machine: { "shapelens.interpreter": pythonWithTorch() } });
+    codeServer = await CodeServer.start({ vsix: vsix(), trust, machine });
     browser = await openBrowser();
   });
 

@@ -30,7 +30,7 @@ export class Workspace {
 
   write(name, text) {
     mkdirSync(dirname(this.path(name)), { recursive: true });
-    writeFileSync(this.path(name), text);
+    writeFileSync(this.path(name), text, { mode: text.startsWith("#!") ? 0o755 : 0o644 });
   }
 
   /** Writes the workspace's settings. VS Code sees the change and follows it. */
