@@ -24,6 +24,7 @@ const PLANTED = {
   "shapelens.py": MODULE,
   "shapelens/__init__.py": MODULE,
 };
+// A trusted workspace may choose the interpreter (the setting is machine-overridable); a restricted one may not.
 const SETTINGS = { "shapelens.interpreter": "${workspaceFolder}/by_setting/python", "shapelens.allow": ["processes", "network"] };
 
 /** The folders of the workspace in which something ran. */
@@ -31,7 +32,7 @@ function whatRan(workspace) {
   return [".", ".venv/bin", "by_project", "by_setting", "shapelens"].filter((folder) => existsSync(workspace.path(`${folder}/ran`)));
 }
 
-flow("what is planted in a restricted workspace does not run, nor once it is trusted", { files: PLANTED, settings: SETTINGS }, async ({ vscode, workspace, codeServer }) => {
+flow("what is planted in a restricted workspace does not run, nor once it is trusted", { files: PLANTED }, async ({ vscode, workspace, codeServer }) => {
   await vscode.status("waits until the workspace is trusted");
   assert.deepEqual(shapelensProcesses(codeServer.pid), []);
   assert.deepEqual(whatRan(workspace), []);
@@ -39,6 +40,12 @@ flow("what is planted in a restricted workspace does not run, nor once it is tru
   await vscode.grantTrust();
 
   await vscode.lineWith("nn.Conv2d(3, 6, 5)", "→ [B, 6, 28, 28]");
+  assert.deepEqual(whatRan(workspace), []);
+});
+
+flow("settings of a restricted workspace start nothing", { files: PLANTED, settings: SETTINGS }, async ({ vscode, workspace, codeServer }) => {
+  await vscode.status("waits until the workspace is trusted");
+  assert.deepEqual(shapelensProcesses(codeServer.pid), []);
   assert.deepEqual(whatRan(workspace), []);
 });
 
