@@ -35,7 +35,10 @@ _STEERS = re.compile(
     r"|filepath|fname|name|title|save_\w+|output_dir|ckpt|checkpoint|meter|metrics?|early_stopp\w+|timer|history|print_\w+|env|ax|fig|plot"
     r"|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target))?"
 )
-_LOADER = re.compile(r"(.*_)?(loaders?|dataloaders?|data_loaders?|iterator|iter|dl|batches|dataset|data_iter|generator|ds|set)")
+_LOADER = re.compile(
+    r"(.*_)?(loaders?|dataloaders?|data_loaders?|iterator|iter|dl|batches|dataset|data_iter|generator|ds|set)"
+    r"|.*loaders?_(local|train|val|valid|test|eval|src|tgt|source|target|[a-z0-9])"
+)
 _LOSS = re.compile(r"(.*_)?(criterion|criterions|loss|loss_fn|loss_func|loss_function|objective|criteria|lossfn)(_\w+)?")
 _MODEL = re.compile(
     r"(.*_)?(model|net|network|module|encoder|decoder|generator|discriminator|critic|backbone|classifier|student|teacher|policy|actor|agent|vae"
@@ -120,6 +123,8 @@ class FunctionArguments:
         text = self._text_of(name)
         if text is not None:
             return [Form(json.dumps(text)), UNKNOWN]
+        if self._is_only_written(name):
+            return [Form("1"), UNKNOWN]
         if annotation and _is_no_tensor(annotation):
             return [UNKNOWN]
         if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
@@ -213,6 +218,12 @@ class FunctionArguments:
             elif isinstance(parent, ast.Call) and node in parent.args and dotted(parent.func) in _OF_PATHS:
                 found = _A_TEXT
         return found
+
+    def _is_only_written(self, name: str) -> bool:
+        """Whether a parameter is used for nothing but to be written into a text, as a step or an epoch is."""
+        index = index_of(self._node) if self._node is not None else None
+        loads = index.loads.get(name, ()) if index is not None else ()
+        return bool(loads) and all(_is_written(node, index.parents) for node in loads)  # type: ignore[union-attr]
 
     # --- loaders ---
 
@@ -332,6 +343,19 @@ def _is_of_tensors(name: str) -> bool:
 
 def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _is_written(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether an expression is a part of a text: of an f-string, of what `%` and `format` fill in, of what is printed."""
+    parent = parents.get(node)
+    if isinstance(parent, ast.Tuple):
+        node, parent = parent, parents.get(parent)
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mod):
+        return parent.right is node and bool(_texts(parent.left))
+    if isinstance(parent, ast.Call):
+        of_text = isinstance(parent.func, ast.Attribute) and parent.func.attr == "format" and bool(_texts(parent.func.value))
+        return node in parent.args and (of_text or dotted(parent.func) in ("print", "str"))
+    return isinstance(parent, ast.FormattedValue)
 
 
 def _texts(node: ast.expr) -> List[str]:
