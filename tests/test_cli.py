@@ -54,6 +54,31 @@ class Encoder(nn.Module):
         return {"pooled": pooled, "mask": mask, "state": (h, c)}
 """
 
+ENDLESS_BACKWARD = """
+import torch
+from torch import nn
+
+
+class Endless(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        while True:
+            pass
+
+
+# shapelens: Net()(f32[B:4, 8])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return Endless.apply(self.fc(x))
+"""
 HEAD = """\
 class Head(nn.Module):
     def __init__(self):
@@ -182,6 +207,18 @@ def test_summary_prints_the_tree_with_memory_and_marks_what_fails() -> None:
     assert "✗ fc1 gets 400 features" in wrong.stdout
     assert re.search(r"fc3 \(Linear\) +\[B, 10\]", wrong.stdout)
     assert "Training step  not known" in wrong.stdout
+
+
+def test_summary_says_why_a_training_step_is_not_known(tmp_path: Path) -> None:
+    """A backward that never ends costs the rest of the table nothing."""
+    (tmp_path / "pyproject.toml").write_text("[tool.shapelens]\ndeadline = 0.5\n")
+    file = tmp_path / "endless.py"
+    file.write_text(ENDLESS_BACKWARD)
+    found = run("summary", f"{file}::Net", "--memory", "1GB")
+    assert found.returncode == 2
+    assert re.search(r"fc \(Linear\) +\[B, 3\] +27", found.stdout)
+    assert "Training step  not known: the run took longer than its deadline of 3 s" in found.stdout
+    assert found.stderr.endswith("its training step cannot be run: the run took longer than its deadline of 3 s\n")
 
 
 def test_show_prints_a_model_as_a_picture() -> None:

@@ -24,6 +24,7 @@ from shapelens.examples.importing_files import ENOUGH, ImportingFiles
 from shapelens.examples.programs import is_program
 from shapelens.examples.settings import Settings
 from shapelens.notebooks import SUFFIX, script_as_python
+from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
 from shapelens.regular_files import read_regular
 from shapelens.repair import search
@@ -210,7 +211,8 @@ class Batch:
             _, finished = await self._run(file, module, examples, analysed.settings, overlays, profile=request, on_profile=found.append)
             if not found:
                 return protocol.ModelProfile(error=finished.detail or finished.outcome)
-        return found[-1] if found else protocol.ModelProfile(error=f"{file} cannot be read")
+            return found[-1].cut_short(finished.detail or finished.outcome)
+        return protocol.ModelProfile(error=f"{file} cannot be read")
 
     def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_importers: bool, program: float) -> search.Attempt:
         file, settings = analysed.path, analysed.settings
@@ -288,7 +290,7 @@ class Batch:
             observe=list(overlays or {}),
             named=named,
             brief=brief,
-            deadline=settings.deadline,
+            deadline=settings.deadline * (1 if profile is None else PROFILE_EVALUATIONS),
             memory_limit=settings.memory_limit,
             allow=settings.allow,
             search=search,

@@ -6,10 +6,12 @@ applied to tensors; steps are numbered in the order in which they began, and tho
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional
 
 from .traces import FileSpan, Mismatch, Value
+
+PROFILE_EVALUATIONS = 6  # of its example that a profile takes at most, named dims and backward counted; each has the deadline of a run
 
 
 @dataclass
@@ -93,3 +95,7 @@ class ModelProfile:
     error: Optional[str] = None  # why the example did not run to its end
     is_complete: bool = True  # False: the training step is still to come, in a profile that takes this one's place
     seconds: float = 0.0  # of computing
+
+    def cut_short(self, reason: str) -> "ModelProfile":
+        """What there is of a profile whose run ended before the training step was over; it says why."""
+        return self if self.is_complete else replace(self, is_complete=True, training=MemoryProfile(error=reason))

@@ -50,7 +50,8 @@ class Profiled:
         if dim not in sizes:
             raise RefusedRequest(f"the example has no dim named {dim} (it has {', '.join(sizes) or 'none'})")
         if view.training is None or view.training.error:
-            raise RefusedRequest("its training step cannot be run")
+            reason = f": {view.training.error}" if view.training is not None else ""
+            raise RefusedRequest(f"its training step cannot be run{reason}")
 
         async def peak_at(size: int) -> int | None:
             memory = (await self.again({**sizes, dim: size})).training

@@ -20,7 +20,7 @@ from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
-from shapelens.profiles import MemoryProfile
+from shapelens.profiles import PROFILE_EVALUATIONS, MemoryProfile
 from shapelens.report.model_document import ModelView
 from shapelens.runner import Worker
 from shapelens.source.autocast import autocast_of
@@ -283,7 +283,7 @@ class ModelViews:
             self._workspace.root(document),
             [protocol.ExampleRequest(example.target, example.expression)],
             overlays={each.path: each.text for each in self._documents.values() if each.path != file and not each.saved},
-            deadline=2 * analysis.settings.deadline,
+            deadline=PROFILE_EVALUATIONS * analysis.settings.deadline,
             memory_limit=analysis.settings.memory_limit,
             allow=analysis.settings.allow,
             background=True,
@@ -301,7 +301,8 @@ class ModelViews:
         finished = await worker.submit(run, lambda traced: None, profiled)
         self._under_way = None
         self._interrupted = self._interrupted or finished.outcome == "cancelled"
-        return found[-1] if found else protocol.ModelProfile(error=finished.detail or finished.outcome)
+        reason = finished.detail or finished.outcome
+        return found[-1].cut_short(reason) if found else protocol.ModelProfile(error=reason)
 
     def _optimizer(self, options: ModelOptions, analysis: Analysis, shown: Shown) -> tuple[str, str]:
         if options.optimizer in OPTIMIZERS:
