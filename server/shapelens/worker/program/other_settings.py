@@ -22,11 +22,12 @@ from ..search.candidates.configs import looks_like_config
 from ..search.code.settings_branches import Branch, OtherThan, branches_by_settings, literals_of
 from ..search.evidence import BuildPlan
 from ..search.finder import Finder
-from ..search.trials.trial import TrialRunner
+from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
 from .class_examples import class_of
 
 MOST = 8  # other settings of one class
+MOST_TENSORS = 8  # that are tried for parameters which the example of the class leaves out
 MOST_SECONDS = 1.2  # for one of them
 
 
@@ -53,46 +54,51 @@ class _Settings:
 
     def show(self) -> None:
         """Evaluate the class with the settings that lead into branches of which nothing was seen."""
-        branches = branches_by_settings(self._cls, self._runner.run.file)
-        call = _call(self._request.expression) if branches else None
+        call = _call(self._request.expression)
         if call is None:
             return
         trials = TrialRunner(self._runner, self._runner.names, MOST_SECONDS)
-        if trials.whole(self._request.expression).error is not None or trials.seen is None:
+        trial = trials.whole(self._request.expression)
+        if trial.error is not None or trials.seen is None:
             return
         self._seen |= self._lines_of(trials.seen)
         tried: Set[str] = set()
-        for branch in branches:
-            if len(tried) >= MOST or self._left() <= 0:
-                return
-            if branch.lines & self._seen:
-                continue
-            for model in self._models(ast.unparse(call.func), branch, branches):
-                if model not in tried and not branch.lines & self._seen and len(tried) < MOST:
-                    tried.add(model)
-                    self._show(model, _arguments(call))
+        for owner in [self._cls, *sorted(trial.classes - {self._cls}, key=lambda cls: cls.__name__)]:
+            branches = branches_by_settings(owner, self._runner.run.file)
+            for branch in branches:
+                if branch.lines & self._seen:
+                    continue
+                for model in self._models(ast.unparse(call.func), owner, branch, branches):
+                    if len(tried) >= MOST or self._left() <= 0:
+                        return
+                    if model not in tried and not branch.lines & self._seen:
+                        tried.add(model)
+                        self._show(model, _arguments(call))
 
-    def _models(self, model: str, branch: Branch, branches: List[Branch]) -> List[str]:
-        """The text that builds the model with the setting of a branch; [] where that setting cannot be changed."""
+    def _models(self, model: str, owner: type, branch: Branch, branches: List[Branch]) -> List[str]:
+        """The text that builds the model with the setting of a branch of `owner`; [] where that setting cannot be changed."""
+        if branch.name == "training":
+            return [model + (".train()" if branch.value is True else ".eval()")]
         draft = Draft(BuildPlan(model))
         values: Iterable[Any] = [branch.value]
         if isinstance(branch.value, OtherThan):
             values = [value for value in literals_of(branches, branch.name) if value not in branch.value.values]
-        argument = self._argument(draft, branch.name)
+        argument = self._argument(draft, owner, branch.name)
         if argument is None:
             return []
         return [argument.changed(repr(value)).text() for value in values if self._may_be(argument, value)][:2]
 
-    def _argument(self, draft: Draft, name: str) -> Optional[EditableArgument]:
-        """Where a setting is said in the text that builds the model, or could be."""
+    def _argument(self, draft: Draft, owner: type, name: str) -> Optional[EditableArgument]:
+        """Where a setting of `owner` is said in the text that builds the model, or could be."""
+        calls, parameters = draft.calls(owner.__name__), _parameters(owner)
+        if calls and name in parameters:
+            place = parameters.index(name)
+            return EditableArgument(draft, calls[0], name, place if place < len(calls[0].args) else None)
+        if owner is not self._cls and name in parameters:
+            return None  # What builds it says what it is.
         given = draft.named(name)
         if given:
             return given[0]
-        if isinstance(draft.tree, ast.Call):
-            parameters = _parameters(self._cls)
-            if name in parameters:
-                place = parameters.index(name)
-                return EditableArgument(draft, draft.tree, name, place if place < len(draft.tree.args) else None)
         for argument in draft.arguments():
             value = argument.value
             if isinstance(value, ast.Call) and looks_like_config(argument.name):
@@ -119,11 +125,32 @@ class _Settings:
             with within(seconds):
                 trials = TrialRunner(self._runner, self._runner.names, seconds)
                 finder = Finder(trials, self._runner.names, run.file, run.text, Search(), lambda path: "")
-                found = finder.built_so(self._request.target, self._cls, model, arguments)
+                found = self._with_optional_tensors(trials, model, arguments)
+                found = found or finder.built_so(self._request.target, self._cls, model, arguments)
                 if found is None or not self._is_called_alike(trials, found, arguments):
                     return
             with within(seconds):
                 self._record(found)
+
+    def _with_optional_tensors(self, trials: TrialRunner, model: str, arguments: str) -> Optional[str]:
+        """The example of the class, as it is built so, with a tensor for a parameter that `forward` has besides; None where none runs.
+
+        A tensor has the shape of one that the example gives: a mask is most often that of the input.
+        """
+        call = _call("%s(%s)" % (model, arguments))
+        if call is None or trials.whole(ast.unparse(call)).error is None:
+            return None if call is None else "%s(%s)" % (model, arguments)
+        parameters = parameters_of(getattr(self._cls, "forward", None))[1:]
+        given = {keyword.arg for keyword in call.keywords} | {each.name for each in parameters[: len(call.args)]}
+        tensors = dict.fromkeys(found.group() for found in re.finditer(r"\b[a-z]+\d+\[[^\[\]]*\]", arguments))
+        tried = 0
+        for parameter in parameters:
+            for tensor in tensors if parameter.default is None and parameter.name not in given else ():
+                expression = "%s(%s, %s=%s)" % (model, arguments, parameter.name, tensor)
+                tried += 1
+                if tried <= MOST_TENSORS and not trials.is_over and trials.whole(expression).error is None:
+                    return expression
+        return None
 
     def _is_called_alike(self, trials: TrialRunner, found: str, arguments: str) -> bool:
         """Whether an example gives what the one of the class gives, or something of the same ranks with which that one runs too."""

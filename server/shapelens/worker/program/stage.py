@@ -28,6 +28,7 @@ from .steps import call_steps
 from .unknown_inputs import UnknownInputs
 
 MOST_SECONDS_TO_LOOK_AGAIN = 0.3  # that the program has taken
+MOST_SECONDS_FOR_SETTINGS = 4.0  # for classes with other settings
 LEAST_SECONDS = 1.0  # for steps, and for functions, however long the program has taken
 
 
@@ -69,7 +70,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     call_earlier_classes(runner, program, LEAST_SECONDS)
     shown = functions_shown(runner, set(found.sites))
     call_steps(runner, set(example.reached or ()), max(run.program - clock(), LEAST_SECONDS))
-    show_other_settings(runner, max(run.program - clock(), LEAST_SECONDS))
+    show_other_settings(runner, min(max(run.program - clock(), LEAST_SECONDS), MOST_SECONDS_FOR_SETTINGS))
     left = max(run.program - clock(), LEAST_SECONDS)
     known = {request.target: request.expression for request in run.known}
     FunctionCalls(runner, program, examples, known, left).call(shown)
