@@ -43,7 +43,8 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     example = ExampleRun("", "", evidence=PROGRAM)
     trace.examples.append(example)
     examples = class_examples(runner)
-    evaluation.watch_anew().of_unknown = UnknownInputs(runner, {each.target: each for each in examples}, run.program / 3).call
+    unknown_inputs = UnknownInputs(runner, {each.target: each for each in examples}, run.program / 3)
+    evaluation.watch_anew().of_unknown = unknown_inputs.call
     runner.recorder.reached = set()
     runner.recorder.unknown.clear()
     evaluation.start(len(trace.examples) - 1)
@@ -69,7 +70,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     tell()
     call_earlier_classes(runner, program, LEAST_SECONDS)
     shown = functions_shown(runner, set(found.sites))
-    call_steps(runner, set(example.reached or ()), max(run.program - clock(), LEAST_SECONDS))
+    call_steps(runner, program, unknown_inputs, set(example.reached or ()), max(run.program - clock(), LEAST_SECONDS))
     show_other_settings(runner, min(max(run.program - clock(), LEAST_SECONDS), MOST_SECONDS_FOR_SETTINGS))
     left = max(run.program - clock(), LEAST_SECONDS)
     known = {request.target: request.expression for request in run.known}

@@ -2,7 +2,8 @@
 
 A step is given what the example of its class gives to `forward`, in the forms that its text takes out of a batch, with targets. Of the
 ways to call it the first counts in which nothing is wrong, perhaps with other sizes; where there is none, and where a class has no
-`forward`, its arguments are searched for as those of a `forward` are. Where nothing fits, nothing is shown and nothing is said.
+`forward`, its arguments are searched for as those of a `forward` are. Where nothing fits, a step is followed with a batch that nobody
+knows, each statement by itself, and nothing that goes wrong in it is said.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from ..search.trials.doubtful_examples import is_mismatch, runs_with_other_sizes
 from ..search.trials.trial import Trial, TrialRunner
 from .batch_parts import Part, batch_parts
 from .class_examples import ClassExample, class_of, taken_apart, targets_of, with_names_once
+from .program import Program, gradients_assumed
+from .unknown_inputs import UnknownInputs
 
 STEPS = (
     *("training_step", "validation_step", "test_step", "predict_step", "shared_step", "compute_loss", "loss_function", "loss"),
@@ -51,9 +54,12 @@ _SIDES = ("P", "H", "W")  # roles of the dims of pictures
 _TENSOR = re.compile(r"(\w+)\[([^\[\]()]+)\]")
 
 
-def call_steps(runner: ExampleRunner, reached: Set[str], seconds: float) -> None:
-    """Call the steps that are not among the functions which were `reached`, for so many seconds, and add what they saw to the trace."""
-    steps = _StepCalls(runner, SHARE * seconds)
+def call_steps(runner: ExampleRunner, program: Program, inputs: UnknownInputs, reached: Set[str], seconds: float) -> None:
+    """Call the steps that are not among the functions which were `reached`, for so many seconds, and add what they saw to the trace.
+
+    inputs: what modules are given by a step whose batch nobody knows.
+    """
+    steps = _StepCalls(runner, program, inputs, SHARE * seconds)
     known = {request.target: request for request in runner.run.known}
     for target in [*known, *[name for name in _module_classes(runner) if name not in known]]:
         cls = class_of(runner, target)
@@ -87,8 +93,10 @@ def _module_classes(runner: ExampleRunner) -> List[str]:
 class _StepCalls:
     """The calls of steps, within so many seconds."""
 
-    def __init__(self, runner: ExampleRunner, seconds: float) -> None:
+    def __init__(self, runner: ExampleRunner, program: Program, inputs: UnknownInputs, seconds: float) -> None:
         self._runner = runner
+        self._program = program
+        self._inputs = inputs
         self._clock, self._seconds = WorkClock(), seconds
 
     @property
@@ -117,12 +125,37 @@ class _StepCalls:
         with contextlib.suppress(TooLong, MemoryError):
             with within(seconds):
                 trials = TrialRunner(self._runner, self._runner.names, seconds)
-                expressions = _Step(trials, cls, name, model, given).expressions()
+                step = _Step(trials, cls, name, model, given)
+                expressions = step.expressions()
             reached: Set[str] = set()
+            of_unknown = step.of_unknown() if not expressions else None
+            if of_unknown is not None:
+                return self._show_unknown("%s.%s" % (target, name), of_unknown)
             for expression in expressions:
                 reached |= self._show("%s.%s" % (target, name), with_names_once(expression))
             return reached
         return set()
+
+    def _show_unknown(self, target: str, expression: str) -> Set[str]:
+        """Follow a step with a batch that nobody knows, each statement by itself; what goes wrong under that is not said."""
+        runner, trace = self._runner, self._runner.trace
+        example = ExampleRun(target, expression, evidence="inferred", doubtful=True)
+        names, runner.names = runner.names, self._program.names
+        before = len(trace.mismatches)
+        try:
+            with within(MOST_SECONDS), gradients_assumed():
+                runner.evaluation.watch_anew().of_unknown = self._inputs.call
+                found = runner.evaluate(example)
+        finally:
+            runner.names = names
+            runner.evaluation.watch_anew()
+            del trace.mismatches[before:]
+        example.error = None
+        if found is not None:
+            found.calls.mismatches.clear()
+            found.remarks.clear()
+            runner.record(found)
+        return set(example.reached or ())
 
     def _show(self, target: str, expression: str) -> Set[str]:
         """Evaluate the example of a step, with names for its dims, and add it to the trace."""
@@ -178,6 +211,13 @@ class _Step:
         if searched is None or second is None:
             return [] if searched is None else [searched]
         return [searched, second] if self._fits(second) else []  # What only one of two optimizers can be given is no batch.
+
+    def of_unknown(self) -> Optional[str]:
+        """The call with a batch that nobody knows; None for a step that takes none."""
+        wanted = [each.name for each in self._wanted()]
+        if not set(wanted) & set(BATCHES):
+            return None
+        return "%s(%s)" % (self._bound, ", ".join([_fixed(name) or "unknown" for name in wanted]))
 
     def _fits(self, expression: str) -> bool:
         trial = self._trials.whole(expression)

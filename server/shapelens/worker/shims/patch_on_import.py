@@ -49,6 +49,7 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "torchmetrics.functional": metrics.functions,
     "torchvision.transforms.functional": pictures.functional,
     "torchvision.transforms.v2.functional": pictures.functional,
+    "torchvision.utils": pictures.grids,
     "torchvision.datasets": vision.torchvision,
     **lightning.IN_MODULE,
     **plots.IN_MODULE,

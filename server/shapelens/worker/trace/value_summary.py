@@ -173,7 +173,7 @@ def _key(value: Any, depth: int) -> Key:
         keys = tuple([_key(item, depth + 1) for _, item in parts])
         if any(map(_holds_tensor, keys)):
             return ("mapping", cls.__name__, tuple([_text(name) for name, _ in parts]), keys)
-    return ("other", cls.__name__)
+    return ("other", "?" if cls in unknown_sizes.STAND_INS else cls.__name__)
 
 
 def number_key(value: Any) -> Optional[Key]:

@@ -6,6 +6,7 @@ that came furthest in the text is gone on from first, and less and less the more
 
 from __future__ import annotations
 
+import ast
 import heapq
 import inspect
 import itertools
@@ -17,6 +18,7 @@ import torch
 
 from ...sandbox.limits import TooLong
 from ..code.container_contents import Container, container_of
+from ..code.sources import function_node
 from ..evidence import BuildPlan, InputShape
 from ..text.shape_words import is_batch
 from ..trials.demands import demands
@@ -399,9 +401,26 @@ def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:
 
 
 def _called_with(model: Any) -> List[inspect.Parameter]:
+    """The parameters of `forward`; those of the module that it hands all of its keywords on to, where it has no others."""
     forward = getattr(model, "forward", None)
     found = parameters_of(forward) if forward is not None else parameters_of(model)
-    return [each for each in found if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [each for each in found if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    inner = _given_all_keywords(model, found[0].name) if found and not named else None
+    keywords = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    taken = [each for each in _called_with(inner) if each.kind in keywords] if inner is not None else named
+    return [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in taken] if inner is not None else named
+
+
+def _given_all_keywords(model: Any, name: str) -> Optional[torch.nn.Module]:
+    """The module in an attribute of a model that `forward` calls with its `**name`; None where there is none."""
+    function = function_node(model.forward) if isinstance(model, torch.nn.Module) else None
+    for node in ast.walk(function) if function is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "self":
+            inner = getattr(model, node.func.attr, None)
+            hands_on = any(each.arg is None and isinstance(each.value, ast.Name) and each.value.id == name for each in node.keywords)
+            if hands_on and isinstance(inner, torch.nn.Module) and inner is not model:
+                return inner
+    return None
 
 
 def _is_side(role: str, form: Form) -> bool:

@@ -118,6 +118,22 @@ def functional(module: ModuleType) -> List[Replacement]:
     return [(module, name, changed(module.__dict__[name])) for name in names if name in module.__dict__]
 
 
+def grids(module: ModuleType) -> List[Replacement]:
+    """The replacement of `torchvision.utils.make_grid`, which goes through the pictures: as many as nobody knows take no time."""
+    original = module.make_grid
+
+    def make_grid(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            if not isinstance(tensor, torch.Tensor) or tensor.dim() != 4 or not unknown_sizes.any_unknown(tensor.shape):
+                pictures = None
+            else:
+                size = unknown_sizes.size()
+                pictures = torch.empty((3 if tensor.shape[1] == 1 else tensor.shape[1], size, size), dtype=tensor.dtype, device=META)
+        return original(tensor, *args, **kwargs) if pictures is None else pictures
+
+    return [(module, "make_grid", make_grid)]
+
+
 def pil(module: ModuleType) -> List[Replacement]:
     """The replacements in `PIL.Image`."""
     original = module.open
