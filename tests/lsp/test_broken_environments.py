@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -16,7 +18,8 @@ import pytest
 import pytest_asyncio
 
 from interpreters import TORCH_PYTHON
-from lsp.editor import COMMAND, Editor
+from lsp.editor import COMMAND, PATIENCE, Editor
+from time_limits import timeout
 
 HINT = "→ [B, 10]"
 FAILED = ("Traceback", "ShapeLens failed", "internal error")
@@ -154,3 +157,37 @@ async def test_files_of_the_future(alone: Editor, tmp_path: Path, recipe: str, b
     workspace.write_text(broken)  # With a time before that of the text that was shown.
     alone.set_text(uri, broken)
     assert [each.code for each in await alone.diagnostics(uri)] == ["linear-in-features"]
+
+
+async def test_processes_are_killed_at_each_step(alone: Editor, recipe: str, broken: str) -> None:
+    """The worker as it starts, what it forks first, and what does a run: each as soon as it is there."""
+    slow = recipe.replace("    def forward(self, x):\n", "    def forward(self, x):\n        threading.Event().wait(2)\n", 1)
+    slow = slow.replace("import torch\n", "import threading\nimport torch\n", 1)
+    assert slow.count("threading") == 2
+    await alone.start("--interpreter", TORCH_PYTHON, env={"SHAPELENS_CACHE_DIR": ""})
+    uri = alone.open("net.py", slow)
+
+    async def family(least: int) -> list[psutil.Process]:
+        """The worker and its processes, oldest first, once there are so many."""
+        async with timeout(PATIENCE):
+            while True:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    found = [psutil.Process(pid) for pid in alone.workers()]
+                    found += [child for worker in found for child in worker.children(recursive=True)]
+                    if len(found) >= least:
+                        return sorted(found, key=lambda process: process.create_time())
+                await asyncio.sleep(0.01)
+
+    (await family(1))[0].kill()
+    for number in range(30):  # A process that could not be started is started anew for an edit that comes some seconds later.
+        alone.set_text(uri, slow + "\n" * number)
+        with contextlib.suppress(TimeoutError):
+            async with timeout(1):
+                await family(2)
+                break
+    for least in (2, 3):
+        (await family(least))[-1].kill()
+        alone.set_text(uri, slow + "\n" * (40 + least))
+    alone.set_text(uri, recipe)
+    await shows(alone, uri)
+    await an_edit_works(alone, uri, recipe, broken)
