@@ -228,8 +228,11 @@ def _gathered(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     args, kwargs = together(func, args, kwargs)
     result = func(*args, **kwargs)
     parts = args[0] if args else kwargs.get("tensors")
-    if unknown_sizes.state.cut and isinstance(parts, list) and (len(parts) == unknown_sizes.few() or unknown_sizes.is_partial(parts)):
-        dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+    if not isinstance(parts, list):
+        return result
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+    is_cut = unknown_sizes.state.cut and (len(parts) == unknown_sizes.few() or unknown_sizes.is_partial(parts))
+    if is_cut or unknown_sizes.counts_text(result.shape[dim]):
         shape = list(result.shape)
         shape[dim] = unknown_sizes.size()
         return made(shape, result.dtype, result.requires_grad)
@@ -239,7 +242,7 @@ def _gathered(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 def _from_list(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """tensor(data) and as_tensor(data): as many rows as a list has, which is unknown of one that a loop cut short has gathered"""
     parts = args[0] if args else kwargs.get("data")
-    if isinstance(parts, list) and parts and unknown_sizes.is_partial(parts):
+    if isinstance(parts, list) and parts and (unknown_sizes.is_partial(parts) or unknown_sizes.counts_text(len(parts))):
         row = func([parts[0]], *args[1:], **{name: value for name, value in kwargs.items() if name != "data"})
         return made([unknown_sizes.size(), *row.shape[1:]], row.dtype, row.requires_grad)
     return constants.known(func, args, kwargs)

@@ -12,7 +12,7 @@ import inspect
 import itertools
 import re
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Set
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
 
 from ...protocol import ExampleRun, Trace
 from ..evaluation.example_runner import ExampleRunner
@@ -23,6 +23,7 @@ from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
 from ..search.trials.doubtful_examples import is_mismatch
 from ..search.trials.trial import TrialRunner
+from ..trace.recorder import Seen
 from .class_examples import ClassExample, with_names_once
 from .function_arguments import FunctionArguments, form_of
 from .program import Program, gradients_assumed
@@ -97,7 +98,8 @@ class FunctionCalls:
                 with within(min(left, MOST_SECONDS)):
                     expression = self._found(node, function, min(left, MOST_SECONDS))
                 if expression is not None:
-                    shown |= self._show(node.name, expression)
+                    found = self._show(node.name, expression)
+                    shown |= found if found is not None else self._show(node.name, _of_unknown(node)) or set()
 
     def _shows_little(self, node: Definition) -> bool:
         """Whether most of the values that a function computes are not known: the program gave it what nobody knows."""
@@ -147,8 +149,11 @@ class FunctionCalls:
         shapes = input_shapes(node, self._lines, None, self._tree)
         return {name: _with_batch(shape) for name, shape in shapes.items()} if len(shapes) > 1 else shapes
 
-    def _show(self, name: str, expression: str) -> Set[str]:
-        """Evaluate the example of a function, with names for its dims, and add it to the trace; the functions that showed a tensor."""
+    def _show(self, name: str, expression: str) -> Optional[Set[str]]:
+        """Evaluate the example of a function, with names for its dims, and add it to the trace; the functions that showed a tensor.
+
+        None where it leads to empty tensors: what it is given is of no use to the function.
+        """
         runner = self._runner
         example = ExampleRun(name, expression, evidence="inferred")
         names, runner.names = runner.names, self._program.names
@@ -160,6 +165,10 @@ class FunctionCalls:
                 example.error = None
                 if found is None:
                     return set()
+                if _has_empty_tensors(found.sites.values()):
+                    runner.trace.examples.pop()
+                    runner.trace.mismatches = [kept for kept in runner.trace.mismatches if kept.example != found.example]
+                    return None
                 before = {seen.span for seen in runner.trace.observations}
                 runner.record(found)
                 runner.name_dims([found])
@@ -179,6 +188,18 @@ class FunctionCalls:
             line = self._lines[layer.span.line - 1] if layer.span is not None and layer.span.line <= len(self._lines) else ""
             if layer.path == "" and layer.class_name + "(" not in line:
                 layers[number] = replace(layer, span=None)
+
+
+def _of_unknown(node: Definition) -> str:
+    """The call of a function with arguments of which nothing is known."""
+    required = len(node.args.posonlyargs + node.args.args) - len(node.args.defaults)
+    named = [part.arg for part, default in zip(node.args.kwonlyargs, node.args.kw_defaults) if default is None]
+    return "%s(%s)" % (node.name, ", ".join(["unknown"] * required + [name + "=unknown" for name in named]))
+
+
+def _has_empty_tensors(seen: Iterable[Seen]) -> bool:
+    """Whether a tensor without an element was seen."""
+    return any(key[0] == "tensor" and 0 in key[1] for values in seen for key in values.counts)
 
 
 def _given(trace: Trace, file: str) -> Dict[str, Dict[str, Form]]:

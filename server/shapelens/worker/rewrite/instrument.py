@@ -19,7 +19,7 @@ import copy
 from typing import Any, List, Set
 
 from .expressions import ExpressionRewriter
-from .scopes import FUNCTIONS, ScopeSurvey, arguments_of, is_pure, is_size, pattern_captures, targets_in
+from .scopes import FUNCTIONS, ScopeSurvey, arguments_of, is_pure, is_size, pattern_captures, targets_in, without_files
 from .sites import ASSUMED, BOUND, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, WINDOW, Place, Site, place_of
 
 __all__ = [
@@ -151,7 +151,8 @@ class Rewriter(ExpressionRewriter):
             node.value = self.visit(node.value)
             out.extend([node, *reports])
         elif isinstance(node, ast.Assert):
-            # What an assertion says of data cannot be known: it is taken to hold.
+            # What an assertion says of data, or of a file of another machine, cannot be known: it is taken to hold.
+            node.test = without_files(node.test)
             node.test = self._call(ASSUMED, [self.visit(node.test)], place_of(node.test))
             out.append(node)
         elif isinstance(node, ast.Return):

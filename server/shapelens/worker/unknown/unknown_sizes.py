@@ -107,6 +107,13 @@ def is_unknown(number: Any) -> bool:
     return False
 
 
+def counts_text(number: int) -> bool:
+    """Whether a list of so many items was gathered from a text that is made up: of its letters, of its lines, of some words of each."""
+    return state.text and (
+        number in OF_TEXT or (number >= COUNT - A_FEW_MORE and -A_FEW_MORE <= (number + COUNT // 2) % COUNT - COUNT // 2 <= A_FEW_MORE)
+    )
+
+
 def any_unknown(numbers: Iterable[Any]) -> bool:
     """Whether one of these numbers, or of the lists of numbers among them, is unknown."""
     if not state.met:
