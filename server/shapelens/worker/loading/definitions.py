@@ -221,15 +221,18 @@ class Definitions:
         name = getattr(error, "name", None)
         return isinstance(error, NameError) and any(name in bound_names(node) for node in self._body)
 
-    def _lacks_what_training_gathers(self, failed: ast.stmt) -> bool:
-        """Whether a statement reads what a loop above it fills while it trains: such a loop does not run for that."""
+    def _lacks_what_a_loop_gathers(self, failed: ast.stmt, error: BaseException) -> bool:
+        """Whether a statement reads what a loop above it fills: one that trains does not run for that, and others may be left early."""
         loops = [node for node in self._body if node.lineno < failed.lineno and _trains(node)]
         filled = {name for loop in loops for part in ast.walk(loop) for name in _filled_by(part)}
+        if isinstance(error, KeyError):
+            others = [node for node in self._body if node.lineno < failed.lineno and isinstance(node, (ast.For, ast.While))]
+            filled |= {name for loop in others for part in ast.walk(loop) for name in _stored_into(part)}
         return any(isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in filled for part in ast.walk(failed))
 
     def _failed(self, node: ast.stmt, error: BaseException) -> None:
         cause = cause_of(error)
-        if not self._comes_too_early(error) and not self._lacks_what_training_gathers(node):
+        if not self._comes_too_early(error) and not self._lacks_what_a_loop_gathers(node, error):
             self._on_failure(node, error)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             if not isinstance(error, SyntaxError):
@@ -390,6 +393,12 @@ def _filled_by(node: ast.AST) -> Iterator[str]:
     """The name of what a call puts something into: `losses.append(loss)`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FILLS:
         yield from _owner(node.func)
+
+
+def _stored_into(node: ast.AST) -> Iterator[str]:
+    """The name of what an item is stored into: `models[width] = model`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        yield from _owner(node)
 
 
 def _owner(node: Optional[ast.AST]) -> Iterator[str]:

@@ -59,7 +59,8 @@ class Flow:
         frame = sys._getframe(1)
         if _is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
             raise error
-        self._on_failure(error, frame, line)
+        if not (isinstance(error, KeyError) and error.args and unknown_sizes.is_missing_key(error.args[0])):
+            self._on_failure(error, frame, line)
         return absent("what failed", "definition")
 
     def steps(self, iterable: Any, line: int, pattern: Pattern) -> Iterator[Any]:
@@ -144,11 +145,11 @@ class _Loop:
         self._steps = training.steps
         self._start = time.perf_counter()
         self._shapes = _shapes(frame)
-        self._lengths = {id(value): len(value) for value in _lists(frame)}
+        self._lengths = {id(value): len(value) for value in _containers(frame)}
 
     def gathered(self) -> List[Any]:
-        """The lists that have grown since the loop began."""
-        return [value for value in _lists(self.frame) if len(value) > self._lengths.get(id(value), 0)]
+        """The lists and dicts that have grown since the loop began."""
+        return [value for value in _containers(self.frame) if len(value) > self._lengths.get(id(value), 0)]
 
     def goes_on(self, count: int) -> bool:
         """Whether it takes another turn after this many."""
@@ -164,8 +165,8 @@ def _shapes(frame: FrameType) -> Dict[str, Any]:
         return {name: key_of(value) for name, value in list(frame.f_locals.items()) if isinstance(value, torch.Tensor)}
 
 
-def _lists(frame: FrameType) -> List[Any]:
-    return [value for value in list(frame.f_locals.values()) if type(value) is list]
+def _containers(frame: FrameType) -> List[Any]:
+    return [value for value in list(frame.f_locals.values()) if type(value) in (list, dict)]
 
 
 def _is_unknown(iterable: Any) -> bool:

@@ -41,7 +41,7 @@ class UnknownsOfExample:
         self.other_path = False
         self.cut = False  # whether a loop over an unknown number of things ended early: what it gathered is of unknown length
         self.ended_early = 0  # how many iterators have ended before their last item, as all of their items are alike
-        self.partial: Dict[int, Any] = {}  # by id: lists of which a loop that was cut short has gathered only a part
+        self.partial: Dict[int, Any] = {}  # by id: lists and dicts of which a loop that was cut short has gathered only a part
         self.turns: Dict[Tuple[int, int], int] = {}  # of `while` loops since then, by line and frame
         self.in_library = False  # whether a library's module runs on sizes that nobody knows
         self.silent = 0  # mismatches of which nothing was said for that reason
@@ -165,15 +165,27 @@ def turn(line: int) -> bool:
     return False
 
 
-def cut_short(lists: Iterable[Any]) -> None:
-    """A loop ended before its last turn: these lists hold a part of what it would have gathered."""
+def cut_short(containers: Iterable[Any]) -> None:
+    """A loop ended before its last turn: these lists and dicts hold a part of what it would have gathered."""
     state.met = state.cut = True
-    state.partial.update((id(gathered), gathered) for gathered in lists)
+    state.partial.update((id(gathered), gathered) for gathered in containers)
 
 
 def is_partial(gathered: Any) -> bool:
     """Whether a list holds only a part of what a loop would have gathered, so that its length is unknown."""
     return id(gathered) in state.partial
+
+
+def is_missing_key(key: Any) -> bool:
+    """Whether a dict may lack a key only because a loop that would have added it was cut short."""
+    try:
+        return any(type(gathered) is dict and key not in gathered and _is_like(key, gathered) for gathered in state.partial.values())
+    except TypeError:  # It has no hash.
+        return False
+
+
+def _is_like(key: Any, gathered: Dict[Any, Any]) -> bool:
+    return any(type(other) is type(key) for other in gathered)
 
 
 FEW = 5

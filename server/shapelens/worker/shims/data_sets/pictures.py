@@ -15,7 +15,7 @@ import torch
 from ...meta.mode import META
 from ...unknown import data_arrays, unknown_sizes
 from ...unknown.data_arrays import CHANNELS, OTHER_HEIGHT, OTHER_WIDTH, PICTURE_HEIGHT, PICTURE_WIDTH
-from ...unknown.stand_ins import is_absent
+from ...unknown.stand_ins import absent, is_absent
 from ..compilers import Replacement
 from .absences import say
 
@@ -159,8 +159,10 @@ def numpy(module: Any) -> List[Replacement]:
 
     def changed(original: Any) -> Any:
         def convert(value: Any, *args: Any, **kwargs: Any) -> Any:
-            made = original(value, *args, **kwargs)
             kind = type(value)
+            if (kind is list or kind is tuple) and any(map(is_absent, value[: data_arrays.MOST_LOOKED_AT])):
+                return absent("an array of what is not known", "missing-file")
+            made = original(value, *args, **kwargs)
             if data_arrays.is_data(value) or kind.__module__.startswith("PIL.") or is_of_unknown_size(value):
                 made = made.view(data_arrays.array_class())
                 if getattr(value, "__dict__", {}).get(CHANNELS) and made.ndim == 3:
