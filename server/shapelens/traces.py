@@ -28,6 +28,7 @@ class Value:
 
     kind       fields that are set
     tensor     shape, dtype, device, stride, requires_grad; named once the probes have run
+    array      of numpy: shape, dtype; named once the probes have run
     sequence   items (tuple or list; type_name says which); keys: the names of a named tuple's fields
     mapping    keys and items, side by side: a dict, a dataclass, or the tensors among an object's attributes
     scalar     text (an int, float, bool or None written out); type_name "size" where it is an int that follows from shapes, with its

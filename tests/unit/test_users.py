@@ -42,13 +42,23 @@ def found(text: str, file: str = "/work/train.py", document: str = "/work/models
     ],
 )
 def test_ways_to_import_a_class(importing: str, called: str):
-    assert found(f"import torch\n{importing}\nmodel = {called}(5)\ny = model(torch.rand(2, 5))") == [
+    file = "/work/models/train.py" if importing.startswith(("from .net", "from . ")) else "/work/scripts/train.py"
+    file = file if importing.startswith("from .") else "/work/train.py"
+    assert found(f"import torch\n{importing}\nmodel = {called}(5)\ny = model(torch.rand(2, 5))", file) == [
         ("Net(5)", "f32[B:2, 5]", "train.py:4")
     ]
 
 
 @pytest.mark.parametrize(
-    "importing", ["from other.net import Net", "from models.nets import Net", "from torchvision import Net", "import other"]
+    "importing",
+    [
+        "from other.net import Net",
+        "from models.nets import Net",
+        "from torchvision import Net",
+        "import other",
+        "from .net import Net",  # /work/net.py
+        "from ..models.net import Net",  # /models/net.py
+    ],
 )
 def test_another_class_of_the_same_name(importing: str):
     assert found(f"import torch\n{importing}\nmodel = Net(5)\ny = model(torch.rand(2, 5))") == []

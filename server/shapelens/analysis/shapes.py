@@ -23,6 +23,7 @@ SHORT_DTYPES = {
     "complex128": "c128",
 }
 DEFAULT_DTYPES = {"", "float32", "int64"}  # what torch makes of floats and of ints when nobody says otherwise
+DEFAULT_DTYPES_OF_ARRAYS = {"", "float64", "int64"}  # what numpy does
 MOST_ITEMS = 6  # of a tuple, list or dict; the rest becomes an ellipsis
 
 
@@ -39,15 +40,22 @@ def sizes_text(shape: Sequence[int | None]) -> str:
 
 
 def shape_text(value: Value, dims: str = "names") -> str:
-    """A value's shape as it stands in a hint: `[B, 6, 28, 28]`, `bool[B, T]`, `([B, T], [B])`, `{q: [B, T]}`.
+    """A value's shape as it stands in a hint: `[B, 6, 28, 28]`, `bool[B, T]`, `([B, T], [B])`, `{q: [B, T]}`, `ndarray [64, 784]`.
 
-    The dtype is written only where it is not the default of its kind (float32, int64). A list of more than two tensors of one shape is
-    `[B, 4] ×12`. The items of a named tuple carry their names: `(values: [B, 5], indices: [B, 5])`. A number that follows from a shape
-    is its formula, `H/4`; any other value without tensors is its text or its type's name.
+    The dtype is written only where it is not the default of its kind (float32, int64; of numpy's arrays float64, int64). A list of more
+    than two tensors of one shape is `[B, 4] ×12`. The items of a named tuple carry their names: `(values: [B, 5], indices: [B, 5])`. A
+    number that follows from a shape is its formula, `H/4`; any other value without tensors is its text or its type's name.
     """
     if value.kind == "tensor":
         prefix = "" if value.dtype in DEFAULT_DTYPES else SHORT_DTYPES.get(value.dtype, value.dtype)
         return prefix + dims_text(value, dims)
+    if value.kind == "array":
+        prefix = (
+            ""
+            if value.dtype in DEFAULT_DTYPES_OF_ARRAYS
+            else SHORT_DTYPES.get(value.dtype, "f32" if value.dtype == "float32" else value.dtype)
+        )
+        return f"ndarray {prefix}{dims_text(value, dims)}"
     if value.kind == "sequence":
         return _sequence_text(value, dims)
     if value.kind == "scalar":
@@ -72,8 +80,8 @@ def _capped(texts: list[str]) -> list[str]:
 
 
 def has_tensor(value: Value) -> bool:
-    """Whether the value is a tensor or holds one, at any depth."""
-    return value.kind == "tensor" or any(has_tensor(item) for item in value.items or [])
+    """Whether the value is a tensor or an array of numpy, or holds one, at any depth."""
+    return value.kind in ("tensor", "array") or any(has_tensor(item) for item in value.items or [])
 
 
 def is_size(value: Value) -> bool:

@@ -100,7 +100,7 @@ def _shapes(values: Iterable[Value]) -> dict[str, Any]:
     for value in held:
         tensors = [tensor.shape for tensor in _tensors(value)]
         named = shape_text(value, "names")
-        distinct.setdefault(named + repr(tensors), [tensors[0] if value.kind == "tensor" else tensors, named])
+        distinct.setdefault(named + repr(tensors), [tensors if value.items is not None else tensors[0], named])
     return {
         "shapes": [shapes for shapes, _ in distinct.values()],
         "named": [named for _, named in distinct.values()],
@@ -109,8 +109,8 @@ def _shapes(values: Iterable[Value]) -> dict[str, Any]:
 
 
 def _tensors(value: Value) -> Iterator[Value]:
-    """The tensors in a value from left to right, however deeply they are nested."""
-    if value.kind == "tensor":
+    """The tensors and arrays in a value from left to right, however deeply they are nested."""
+    if value.kind in ("tensor", "array"):
         yield value
     for item in value.items or []:
         yield from _tensors(item)

@@ -170,7 +170,7 @@ def _tooltip(seen: _Named, dims: str) -> str:
 
 def _row(value: Value, dims: str) -> str:
     details = [code(shape_text(value, dims))]
-    if value.kind == "tensor":
+    if value.kind in ("tensor", "array"):
         if dims == "names" and value.named is not None and shape_text(value, "numbers") != shape_text(value, dims):
             details.append(code(shape_text(value, "numbers")))
         details += [value.dtype] + ([value.device] if value.device not in ("", "meta", "cpu") else [])

@@ -75,4 +75,8 @@ def _common(first: Any, second: Any) -> Any:
             return first
         shape = tuple([size if size == other else None for size, other in zip(first[1], second[1])])
         return first if shape == first[1] else ("tensor", shape, first[2], None) + first[4:]
+    if first[:1] == ("array",) and second[:1] == ("array",):
+        if len(first[1]) != len(second[1]):
+            return first
+        return ("array", tuple([size if size == other else None for size, other in zip(first[1], second[1])]), first[2])
     return tuple([_common(part, other) for part, other in zip(first, second)])

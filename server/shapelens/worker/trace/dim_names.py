@@ -102,8 +102,8 @@ def _scaled(text: str, scale: Fraction) -> str:
 def name_key(keys: Sequence[Key], sizes: Sequence[Sizes]) -> Optional[Any]:
     """The names of a value's dims, in the structure of its key; None where the probes don't agree on that structure.
 
-    keys[i] is the key in the run with sizes[i]. A tensor gives a tuple of strings, a sequence or mapping a tuple of its parts' names, a
-    whole number that follows from the sizes its formula.
+    keys[i] is the key in the run with sizes[i]. A tensor or array gives a tuple of strings, a sequence or mapping a tuple of its parts'
+    names, a whole number that follows from the sizes its formula.
     """
     first = keys[0]
     if any((key is None) != (first is None) for key in keys):
@@ -112,7 +112,7 @@ def name_key(keys: Sequence[Key], sizes: Sequence[Sizes]) -> Optional[Any]:
         return None
     if any(key[0] != first[0] for key in keys):
         return None
-    if first[0] == "tensor":
+    if first[0] in ("tensor", "array"):
         shapes = [key[1] for key in keys]
         if len({len(shape) for shape in shapes}) > 1:
             return None

@@ -2,6 +2,7 @@
 
 A key is a tuple that starts with the kind of value:
     ("tensor", shape, dtype, stride, requires_grad, stand_in)   ("sequence", type name, names of fields or None, (key, ...))
+    ("array", shape, dtype), of numpy
     ("mapping", type name, (name, ...), (key, ...))             ("layer", index)
     ("scalar", type name, value or None if it depends on data)  ("other", type name), in a sequence or mapping
 
@@ -19,7 +20,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from ...protocol import Value
-from ..unknown import unknown_sizes
+from ..unknown import data_arrays, unknown_sizes
 
 Key = Tuple[Any, ...]
 
@@ -53,7 +54,7 @@ _plainly = torch._C.DisableTorchFunction
 
 # --- kinds of types ---
 
-KINDS: Dict[type, str] = {}  # "tensor", "layer", "sequence", "mapping", "object", or "" for what holds nothing; by type
+KINDS: Dict[type, str] = {}  # "tensor", "array", "layer", "sequence", "mapping", "object", or "" for what holds nothing; by type
 
 
 def kind_of(cls: type) -> str:
@@ -71,6 +72,8 @@ def _classified(cls: type) -> str:
     for base, kind in _BASES:
         if any(known is base for known in bases):
             return kind
+    if any((base.__module__, base.__name__) == ("numpy", "ndarray") for base in bases):  # Numpy need not be there.
+        return "array"
     package = type.__getattribute__(cls, "__module__")
     return "object" if isinstance(package, str) and package.partition(".")[0] not in _WITHOUT_PARTS else ""
 
@@ -123,16 +126,27 @@ def _tensor_key(tensor: Tensor) -> Optional[Key]:
     return ("tensor", shape, dtype_name(tensor.dtype), stride, tensor.requires_grad, stand_in)
 
 
+def _array_key(array: Any) -> Optional[Key]:
+    """The key of an array of numbers; None for a single number, and for texts and objects."""
+    base: Any = next(base for base in type(array).__mro__[::-1] if base.__name__ == "ndarray")
+    shape, dtype = base.shape.__get__(array), base.dtype.__get__(array)
+    if not shape or dtype.kind not in "biufc":
+        return None
+    return ("array", data_arrays.known_shape(array, shape), str(dtype))
+
+
 def dtype_name(dtype: torch.dtype) -> str:
     """`float32`"""
     return _DTYPES.get(dtype) or _DTYPES.setdefault(dtype, str(dtype)[6:])
 
 
 def key_of(value: Any) -> Optional[Key]:
-    """The key of a value that is a layer or holds tensors; None for anything else."""
+    """The key of a value that is a layer, or holds tensors or arrays; None for anything else."""
     kind = kind_of(type(value))
     if kind == "tensor":
         return tensor_key(value)
+    if kind == "array":
+        return _array_key(value)
     if kind != "layer" and not (kind and _leads_to_tensor(value, kind, 0)):
         return None
     key = _key(value, 0)
@@ -140,11 +154,11 @@ def key_of(value: Any) -> Optional[Key]:
 
 
 def _leads_to_tensor(value: Any, kind: str, depth: int) -> bool:
-    """Whether a value holds a tensor as deep as keys go: most lists and dicts hold none, and need no key."""
+    """Whether a value holds a tensor or an array as deep as keys go: most lists and dicts hold none, and need no key."""
     items = _items(value) if kind == "sequence" else [item for _, item in _parts(value, kind) or ()]
     for item in items:
         inner = kind_of(type(item))
-        if inner == "tensor":
+        if inner in ("tensor", "array"):
             return True
         if inner and inner != "layer" and depth + 1 < DEEPEST and _leads_to_tensor(item, inner, depth + 1):
             return True
@@ -158,6 +172,8 @@ def _key(value: Any, depth: int) -> Key:
     kind = kind_of(cls)
     if kind == "tensor":
         return tensor_key(value) or ("other", "?")
+    if kind == "array":
+        return _array_key(value) or ("other", cls.__name__)
     if kind == "layer":
         index = value.__dict__.get(LAYER)
         return ("other", cls.__name__) if index is None else ("layer", index)
@@ -250,7 +266,7 @@ def _text(name: Any) -> str:
 
 
 def _holds_tensor(key: Key) -> bool:
-    return key[0] == "tensor" or (key[0] in ("sequence", "mapping") and any(map(_holds_tensor, key[-1])))
+    return key[0] in ("tensor", "array") or (key[0] in ("sequence", "mapping") and any(map(_holds_tensor, key[-1])))
 
 
 def _layer(key: Key, named: Any, size: bool) -> Value:
@@ -271,6 +287,10 @@ def _tensor(key: Key, named: Any, size: bool) -> Value:
     )
 
 
+def _array(key: Key, named: Any, size: bool) -> Value:
+    return Value("array", type_name="ndarray", shape=list(key[1]), dtype=key[2], named=None if named is None else list(named))
+
+
 def _scalar(key: Key, named: Any, size: bool) -> Value:
     follows = key[1] == "int" and (size or (named is not None and named != str(key[2])))
     unsure = key[2] is None and key[1] != "NoneType"
@@ -278,7 +298,7 @@ def _scalar(key: Key, named: Any, size: bool) -> Value:
     return Value("scalar", type_name="size" if follows else key[1], text=text, named=[named] if named not in (None, text) else None)
 
 
-_SIMPLE = {"layer": _layer, "tensor": _tensor, "scalar": _scalar}
+_SIMPLE = {"layer": _layer, "tensor": _tensor, "array": _array, "scalar": _scalar}
 _values: Dict[Any, Value] = {}  # of these
 
 

@@ -6,7 +6,7 @@ A large array takes no memory, whatever is computed from it: all of its elements
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from . import unknown_sizes
 from .conditions import decide
@@ -99,6 +99,18 @@ def shape_of(array: Any) -> Any:
         return unknown_sizes.size(lasting=True) if size in PICTURE_SIZES else size
 
     return tuple([known(size) for size in array.shape])
+
+
+def known_shape(array: Any, shape: Tuple[int, ...]) -> Tuple[Optional[int], ...]:
+    """The shape of any array of numpy's, with None for sizes that nobody knows; `shape` is the one that numpy keeps."""
+    if is_data(array):
+        any_channels = array.__dict__.get(CHANNELS, False)
+        return tuple([None if _is_open(size) or (any_channels and size == 3) else size for size in shape])
+    return tuple([None if unknown_sizes.is_unknown(size) else size for size in shape]) if unknown_sizes.state.met else shape
+
+
+def _is_open(size: int) -> bool:
+    return size in PICTURE_SIZES or unknown_sizes.is_unknown(size)
 
 
 def is_data(value: Any) -> bool:
