@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ HANDSHAKE_SECONDS = 60.0
 OLDEST_PYTHON = (3, 9)
 # A frame larger than this is decoded in a thread, so that the server keeps answering meanwhile.
 LARGE_FRAME = 256 * 1024
+LONGEST_LINE = 1 << 16  # bytes of what a worker says on stderr
 
 
 class _Streams(asyncio.subprocess.SubprocessStreamProtocol):
@@ -127,8 +128,7 @@ class Process:
         self._on_message(message)
 
     async def _read_log(self, stderr: asyncio.StreamReader) -> None:
-        while chunk := await stderr.read(1 << 16):
-            lines = chunk.decode(errors="replace").splitlines()
+        async for lines in lines_of(stderr):
             self.last_words.extend(lines[-40:])
             for line in lines:
                 self._on_log(line)
@@ -245,6 +245,17 @@ async def _handshake(process: Process, seconds: float) -> Process | StartFailure
         await process.stop()
         return no_torch(process.interpreter, hello.python, hello.error)
     return process
+
+
+async def lines_of(stream: asyncio.StreamReader) -> AsyncIterator[list[str]]:
+    """The lines of a stream as they come, several at once where they are there; one that is longer than LONGEST_LINE comes in parts."""
+    begun = b""
+    while chunk := await stream.read(LONGEST_LINE):
+        *ended, begun = (begun + chunk).split(b"\n")
+        if len(begun) > LONGEST_LINE:
+            ended, begun = [*ended, begun], b""
+        yield b"\n".join(ended).decode(errors="replace").splitlines()
+    yield begun.decode(errors="replace").splitlines()
 
 
 async def _why_it_ended(process: Process) -> StartFailure:
