@@ -13,6 +13,7 @@ from shapelens.protocol import Value
 NARROW_SPACE = "\u202f"
 SHORT_DTYPES = {
     "float16": "f16",
+    "float32": "f32",
     "float64": "f64",
     "bfloat16": "bf16",
     "int8": "i8",
@@ -22,8 +23,8 @@ SHORT_DTYPES = {
     "complex64": "c64",
     "complex128": "c128",
 }
-DEFAULT_DTYPES = {"", "float32", "int64"}  # what torch makes of floats and of ints when nobody says otherwise
-DEFAULT_DTYPES_OF_ARRAYS = {"", "float64", "int64"}  # what numpy does
+# What is made of floats and of ints when nobody says otherwise, by torch and by numpy.
+DEFAULT_DTYPES = {"tensor": {"", "float32", "int64"}, "array": {"", "float64", "int64"}}
 MOST_ITEMS = 6  # of a tuple, list or dict; the rest becomes an ellipsis
 
 
@@ -46,16 +47,9 @@ def shape_text(value: Value, dims: str = "names") -> str:
     than two tensors of one shape is `[B, 4] ×12`. The items of a named tuple carry their names: `(values: [B, 5], indices: [B, 5])`. A
     number that follows from a shape is its formula, `H/4`; any other value without tensors is its text or its type's name.
     """
-    if value.kind == "tensor":
-        prefix = "" if value.dtype in DEFAULT_DTYPES else SHORT_DTYPES.get(value.dtype, value.dtype)
-        return prefix + dims_text(value, dims)
-    if value.kind == "array":
-        prefix = (
-            ""
-            if value.dtype in DEFAULT_DTYPES_OF_ARRAYS
-            else SHORT_DTYPES.get(value.dtype, "f32" if value.dtype == "float32" else value.dtype)
-        )
-        return f"ndarray {prefix}{dims_text(value, dims)}"
+    if has_dims(value):
+        dtype = "" if value.dtype in DEFAULT_DTYPES[value.kind] else SHORT_DTYPES.get(value.dtype, value.dtype)
+        return ("ndarray " if value.kind == "array" else "") + dtype + dims_text(value, dims)
     if value.kind == "sequence":
         return _sequence_text(value, dims)
     if value.kind == "scalar":
@@ -79,9 +73,14 @@ def _capped(texts: list[str]) -> list[str]:
     return texts if len(texts) <= MOST_ITEMS else [*texts[: MOST_ITEMS - 1], "…"]
 
 
+def has_dims(value: Value) -> bool:
+    """Whether the value is a tensor or an array of numpy."""
+    return value.kind in DEFAULT_DTYPES
+
+
 def has_tensor(value: Value) -> bool:
     """Whether the value is a tensor or an array of numpy, or holds one, at any depth."""
-    return value.kind in ("tensor", "array") or any(has_tensor(item) for item in value.items or [])
+    return has_dims(value) or any(has_tensor(item) for item in value.items or [])
 
 
 def is_size(value: Value) -> bool:

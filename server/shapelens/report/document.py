@@ -12,7 +12,7 @@ from typing import Any
 from shapelens.analysis.evidence import where_text
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.shapes import has_tensor, shape_text
+from shapelens.analysis.shapes import has_dims, has_tensor, shape_text
 from shapelens.batch import Analysed
 from shapelens.protocol import ExampleRun, LayerSeen, Observation, Trace, Value
 from shapelens.source.positions import Span
@@ -110,7 +110,7 @@ def _shapes(values: Iterable[Value]) -> dict[str, Any]:
 
 def _tensors(value: Value) -> Iterator[Value]:
     """The tensors and arrays in a value from left to right, however deeply they are nested."""
-    if value.kind in ("tensor", "array"):
+    if has_dims(value):
         yield value
     for item in value.items or []:
         yield from _tensors(item)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shapelens.analysis.markdown import code, plain
-from shapelens.analysis.shapes import distinct, has_tensor, is_shown, shape_text
+from shapelens.analysis.shapes import distinct, has_dims, has_tensor, is_shown, shape_text
 from shapelens.examples.settings import Settings
 from shapelens.protocol import LayerSeen, Observation, Trace, Value
 from shapelens.source.module import Module
@@ -170,7 +170,7 @@ def _tooltip(seen: _Named, dims: str) -> str:
 
 def _row(value: Value, dims: str) -> str:
     details = [code(shape_text(value, dims))]
-    if value.kind in ("tensor", "array"):
+    if has_dims(value):
         if dims == "names" and value.named is not None and shape_text(value, "numbers") != shape_text(value, dims):
             details.append(code(shape_text(value, "numbers")))
         details += [value.dtype] + ([value.device] if value.device not in ("", "meta", "cpu") else [])

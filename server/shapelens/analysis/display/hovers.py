@@ -12,7 +12,7 @@ from shapelens.analysis.evidence import evidence_text
 from shapelens.analysis.layer_arguments import parameter_meaning
 from shapelens.analysis.markdown import cell, code, plain
 from shapelens.analysis.places import layer_name
-from shapelens.analysis.shapes import has_tensor, is_size, memory_text, plural, shape_text, sizes_text
+from shapelens.analysis.shapes import has_dims, has_tensor, is_size, memory_text, plural, shape_text, sizes_text
 from shapelens.examples.settings import Settings
 from shapelens.protocol import ExampleRun, LayerSeen, Observation, ParameterSeen, Trace, Value
 from shapelens.source.calls import Expression
@@ -207,7 +207,7 @@ def _tensors_markdown(text: str, observed: Sequence[Observation], dims: str) -> 
     values: list[Value] = [value for seen in observed for value in seen.values]
     count = max(seen.count for seen in observed)
     name = text if len(text) <= LONGEST_DESCRIPTION and "\n" not in text else "expression"
-    differs = len({value.dtype for value in values if value.kind in ("tensor", "array")}) > 1
+    differs = len({value.dtype for value in values if has_dims(value)}) > 1
     rows = list(dict.fromkeys(_value_row(value, dims) + (f" · {value.dtype}" if differs and value.dtype else "") for value in values))
     parts = [code(name) + (f" · ran {count} times" if count > 1 else "")]
     parts.append("  \n".join(rows[:MOST_ROWS] + ([f"… {len(rows) - MOST_ROWS} more"] if len(rows) > MOST_ROWS else [])))
@@ -223,7 +223,7 @@ def _value_row(value: Value, dims: str) -> str:
 
 def _details(values: Iterable[Value]) -> list[str]:
     """dtype, device, requires_grad and layout of the tensors among the values, where all agree."""
-    tensors = [value for value in values if value.kind in ("tensor", "array")]
+    tensors = [value for value in values if has_dims(value)]
     if not tensors:
         return []
     columns = ([value.dtype for value in tensors], [value.device for value in tensors], [_layout(value) for value in tensors])

@@ -70,13 +70,9 @@ def _common(first: Any, second: Any) -> Any:
     """What two keys have in common: a tensor's sizes that differ are None; the first key where they are of different kinds."""
     if first == second or not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) != len(second):
         return first
-    if first[:1] == ("tensor",) and second[:1] == ("tensor",):
+    if first[:1] == second[:1] and first[0] in ("tensor", "array"):
         if len(first[1]) != len(second[1]):
             return first
         shape = tuple([size if size == other else None for size, other in zip(first[1], second[1])])
-        return first if shape == first[1] else ("tensor", shape, first[2], None) + first[4:]
-    if first[:1] == ("array",) and second[:1] == ("array",):
-        if len(first[1]) != len(second[1]):
-            return first
-        return ("array", tuple([size if size == other else None for size, other in zip(first[1], second[1])]), first[2])
+        return first if shape == first[1] else (first[0], shape, first[2]) + (None,) * (len(first) > 3) + first[4:]
     return tuple([_common(part, other) for part, other in zip(first, second)])

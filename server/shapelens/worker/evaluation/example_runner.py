@@ -113,6 +113,12 @@ class ExampleRunner:
         found.turned, found.is_explored, found.turned_alone = branches.turned, is_explored, alone
         return found
 
+    def take_back(self) -> None:
+        """The last example of the trace, of which nothing is recorded yet, as if it had not been evaluated."""
+        self.trace.examples.pop()
+        number = len(self.trace.examples)
+        self.trace.mismatches = [kept for kept in self.trace.mismatches if kept.example != number]
+
     def _follow(
         self, example: ExampleRun, index: int, run_it: Callable[[], None], turned: FrozenSet[Place] = NONE_TURNED
     ) -> Optional[BaseException]:

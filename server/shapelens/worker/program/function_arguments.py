@@ -56,9 +56,7 @@ _INT = re.compile(
     r"|time|bins|batch_idx|padding_idx|ignore_index|block_size)"
 )
 _SURELY_INT = re.compile(r"(max|min|num|n)_\w+|.*_(size|idx|id|step|epoch)")
-_TEXT_METHODS = {"lower", "upper", "split", "startswith", "endswith", "strip", "replace", "encode", "splitlines", "rstrip", "lstrip"}
 _A_TEXT = "a few words of text"
-_OF_PATHS = {"open", "Path", "pathlib.Path", "os.path.join", "os.path.exists", "os.listdir", "os.makedirs", "Image.open", "glob.glob"}
 _AXES = ("dim", "axis", "ignore_index")
 _MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|recall|f1|psnr|entropy|kl|bce|mse|mae|criterion|elbo")
 
@@ -120,11 +118,10 @@ class FunctionArguments:
             return [UNKNOWN]
         if _MODEL.fullmatch(words) and (uses.kinds.get("called") or any(not _is_of_tensors(part) for part in uses.parts)):
             return [UNKNOWN]
-        text = self._text_of(name)
-        if text is not None:
-            return [Form(json.dumps(text)), UNKNOWN]
         if self._is_only_written(name):
             return [Form("1"), UNKNOWN]
+        if uses.kinds.get("text") and not uses.kinds.get("tensor"):
+            return [Form(json.dumps(next((choice for choice in uses.choices if isinstance(choice, str)), _A_TEXT))), UNKNOWN]
         if annotation and _is_no_tensor(annotation):
             return [UNKNOWN]
         if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
@@ -196,28 +193,6 @@ class FunctionArguments:
         uses = Uses()
         Follower().parameter(self._function, name, uses, building=False)
         return uses
-
-    def _text_of(self, name: str) -> Optional[str]:
-        """A text for a parameter that is used as texts are, one that it is compared with if any; None for any other parameter."""
-        index = index_of(self._node) if self._node is not None else None
-        found: Optional[str] = None
-        for node in index.loads.get(name, ()) if index is not None else ():
-            parent = index.parents.get(node) if index is not None else None
-            beyond = index.parents.get(parent) if index is not None and isinstance(parent, ast.Attribute) else None
-            if isinstance(parent, ast.Compare):
-                compared = [text for other in (parent.left, *parent.comparators) for text in _texts(other)]
-                if compared:
-                    return compared[0]
-            elif isinstance(parent, ast.Attribute) and isinstance(beyond, ast.Call) and beyond.func is parent:
-                # `sentence.split()`, and not `logits.split(64)`
-                if parent.attr in _TEXT_METHODS and all(map(_texts, beyond.args)):
-                    found = _A_TEXT
-            elif isinstance(parent, ast.BinOp):
-                if isinstance(parent.op, ast.Add) and (_texts(parent.left) or _texts(parent.right)):
-                    found = _A_TEXT
-            elif isinstance(parent, ast.Call) and node in parent.args and dotted(parent.func) in _OF_PATHS:
-                found = _A_TEXT
-        return found
 
     def _is_only_written(self, name: str) -> bool:
         """Whether a parameter is used for nothing but to be written into a text, as a step or an epoch is."""
@@ -351,20 +326,15 @@ def _is_written(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
     if isinstance(parent, ast.Tuple):
         node, parent = parent, parents.get(parent)
     if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mod):
-        return parent.right is node and bool(_texts(parent.left))
+        return parent.right is node and _is_text(parent.left)
     if isinstance(parent, ast.Call):
-        of_text = isinstance(parent.func, ast.Attribute) and parent.func.attr == "format" and bool(_texts(parent.func.value))
+        of_text = isinstance(parent.func, ast.Attribute) and parent.func.attr == "format" and _is_text(parent.func.value)
         return node in parent.args and (of_text or dotted(parent.func) in ("print", "str"))
     return isinstance(parent, ast.FormattedValue)
 
 
-def _texts(node: ast.expr) -> List[str]:
-    """The text that an expression is, or the texts of a list, as far as its own spelling says."""
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return [text for part in node.elts for text in _texts(part)]
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return [node.value]
-    return [_A_TEXT] if isinstance(node, ast.JoinedStr) else []
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _text(annotation: Any) -> str:

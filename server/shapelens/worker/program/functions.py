@@ -166,8 +166,7 @@ class FunctionCalls:
                 if found is None:
                     return set()
                 if _has_empty_tensors(found.sites.values()):
-                    runner.trace.examples.pop()
-                    runner.trace.mismatches = [kept for kept in runner.trace.mismatches if kept.example != found.example]
+                    runner.take_back()
                     return None
                 before = {seen.span for seen in runner.trace.observations}
                 runner.record(found)

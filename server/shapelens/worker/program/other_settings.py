@@ -170,8 +170,10 @@ class _Settings:
         evaluated: Optional[Evaluated] = runner.evaluate(example)
         runner.evaluation.watch_anew()
         failed = example.error is not None or len(trace.mismatches) > mismatches
-        del trace.mismatches[mismatches:], trace.notes[notes:]
-        if evaluated is not None and not failed:
+        del trace.notes[notes:]
+        if evaluated is None or failed:
+            runner.take_back()
+        else:
             runner.record(evaluated)
             runner.name_dims([evaluated])
             self._seen |= self._lines_of(evaluated.sites)

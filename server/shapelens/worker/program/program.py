@@ -17,12 +17,9 @@ from ..loading.importer import parse
 from ..meta import op_cache
 from ..meta.gradients import training
 from ..rewrite.resilient import MISSING, resilient
-from ..rewrite.sites import ASSUMED, TURN, TURNS
 from ..sandbox.limits import TooLong, within
 from ..trace.recorder import Recorder
-from ..unknown.conditions import assumed
 from ..unknown.stand_ins import absent, is_absent, unknown_value
-from ..unknown.unknown_sizes import turn, turns
 from .flow import Branch, Branches, Flow
 
 MAIN = "__main__"
@@ -109,7 +106,7 @@ class Program:
         loaded = self._loaded.__dict__
         names.update({name: loaded[name] for name in ("__package__", "__spec__", "__path__", "__doc__") if name in loaded})
         names.update({name: value for name, value in loaded.items() if name.startswith("__shapelens_")})
-        names.update({"__file__": self.file, ASSUMED: assumed, TURNS: turns, TURN: turn})
+        names["__file__"] = self.file
         names["__builtins__"] = {**builtins.__dict__, **dict.fromkeys(SILENT, _says_nothing)}
         if UNKNOWN in self._text:
             names[UNKNOWN] = unknown_value()

@@ -193,17 +193,3 @@ def _is_size_call(node: ast.Call, sizes: Set[str]) -> bool:
     elif function.id not in _KEEPS_SIZES:
         return False
     return any(is_size(argument, sizes) for argument in node.args)
-
-
-_ASKS_FOR_FILES = {"exists", "lexists", "isfile", "isdir", "is_file", "is_dir"}
-
-
-def without_files(test: ast.expr) -> ast.expr:
-    """An asserted expression in which each file that is asked for is there: `os.path.exists(path)` is made but not looked at."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        test.values = [without_files(part) for part in test.values]
-    elif isinstance(test, ast.Call):
-        name = test.func.attr if isinstance(test.func, ast.Attribute) else test.func.id if isinstance(test.func, ast.Name) else ""
-        if name in _ASKS_FOR_FILES:
-            return ast.copy_location(ast.BoolOp(ast.Or(), [test, ast.copy_location(ast.Constant(True), test)]), test)
-    return test

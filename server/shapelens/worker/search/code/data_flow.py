@@ -14,6 +14,7 @@ import torch
 from .callees import callee, keys_of, parameters_of
 from .sources import dotted, function_node, function_of, index_of, initialiser, is_table, is_torch, look_up, methods, number_in
 from .uses import (
+    ALSO_OF_OTHERS,
     COPIES,
     DICT_METHODS,
     KINDS_OF_TYPES,
@@ -191,7 +192,7 @@ class _Function:
                 if key.value not in uses.parts:
                     uses.optional.add(key.value)
                 self.node_used(around, uses.part(key.value))
-        elif method and name in TEXT_METHODS:
+        elif method and name in TEXT_METHODS and (name not in ALSO_OF_OTHERS or _is_given_texts(around)):
             uses.add("text")
             if name in ("lower", "upper", "strip") and around is not None:
                 self.node_used(around, uses)
@@ -441,3 +442,8 @@ def _is_embedding(function: ast.AST, where: Any) -> bool:
     """Whether it is a method of torch's embeddings: `nn.Embedding.from_pretrained`."""
     owner = look_up(function.value, where) if isinstance(function, ast.Attribute) else None
     return isinstance(owner, type) and issubclass(owner, (torch.nn.Embedding, torch.nn.EmbeddingBag))
+
+
+def _is_given_texts(call: Any) -> bool:
+    """Whether each argument of a call is a text: `sentence.split(" ")`, and not `logits.split(64)`."""
+    return all(isinstance(argument, ast.Constant) and isinstance(argument.value, str) for argument in call.args)

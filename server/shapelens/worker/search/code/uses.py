@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 # Methods that tell what has them, and functions that tell what they take.
 TEXT_METHODS = {"lower", "upper", "split", "startswith", "endswith", "strip", "replace", "format", "join", "capitalize", "find", "encode"}
+ALSO_OF_OTHERS = {"split", "encode"}  # of them: tensors, tokenizers and models have these too
 DICT_METHODS = {"items", "keys", "values", "get", "pop", "setdefault", "update"}
 LIST_METHODS = {"append", "extend", "insert", "index", "reverse", "sort", "count"}
 MODULE_METHODS = {
