@@ -97,7 +97,7 @@ SETTINGS = (
         "deadline",
         "number",
         10,
-        "The seconds after which a run is stopped, once what it imports is loaded; at most 3600.",
+        "The seconds after which a run is stopped, once what it imports is loaded; at most 3600. The model view has six times as long.",
         most=3600,
     ),
     Setting(
