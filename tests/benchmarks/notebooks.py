@@ -1,6 +1,7 @@
 """Notebooks of other people, opened as an editor opens them: how many of their tensor lines show a shape, and what is wrongly said of them?
 
-    python tests/benchmarks/notebooks.py PROGRAMS --python PYTHON [--every K] [--from N] [--count N] [--only TEXT] [--json OUT] [--verbose]
+    python tests/benchmarks/notebooks.py PROGRAMS --python PYTHON [--every K] [--from N] [--count N] [--only TEXT]
+        [--list FILE] [--json OUT] [--verbose]
 
 `PROGRAMS` holds repositories; every *.ipynb in them that mentions torch and has tensor lines (tensor_lines.py) is opened in a workspace
 of its repository, but for copies of the same code. `PYTHON` has torch and what the notebooks import. A line counts as shown if a hint on
@@ -56,6 +57,7 @@ def main() -> None:
     parser.add_argument("--from", type=int, default=0, dest="first", help="leave out as many")
     parser.add_argument("--count", type=int, default=1 << 30, help="at most so many")
     parser.add_argument("--only", default="", help="notebooks whose path holds this text")
+    parser.add_argument("--list", type=Path, dest="listed", help="a file of notebooks, one a line, relative to PROGRAMS: only those")
     parser.add_argument("--quiet", type=float, default=1.5, help="seconds without a word after which nothing more is expected")
     parser.add_argument("--settle", type=float, default=60.0, help="seconds after which that is not waited for any more")
     parser.add_argument("--json", type=Path, help="write what was found there")
@@ -100,10 +102,11 @@ async def _all(options: argparse.Namespace) -> list[Found]:
 def _chosen(options: argparse.Namespace) -> Iterator[tuple[Path, Path, list[notebooks.Cell], list[TensorLine]]]:
     """Repository, file, cells and tensor lines of each notebook that is to be opened."""
     seen: set[str] = set()
+    listed = set(options.listed.read_text().splitlines()) if options.listed else None
     number = 0
     for repository in sorted(path for path in options.programs.iterdir() if path.is_dir()):
         for path in sorted(repository.rglob("*" + notebooks.SUFFIX)):
-            if LEFT_OUT & set(path.parts):
+            if LEFT_OUT & set(path.parts) or (listed is not None and str(path.relative_to(options.programs)) not in listed):
                 continue
             content = path.read_text(encoding="utf-8", errors="replace")
             read = notebooks.read(content)
