@@ -92,6 +92,8 @@ ANSWERS: Dict[str, Any] = {
     "get_device_name": _says("none"), "get_device_capability": _says((8, 0)), "get_device_properties": _properties,
     "get_arch_list": _says([]), "mem_get_info": _says((1 << 34, 1 << 34)), "memory_summary": _says(""), "memory_stats": _says({}),
     "get_rng_state_all": _says([]), "utilization": _says(0), "is_initialized": _says(False),
+    "current_accelerator": _says(torch.device("cpu")), "current_device_index": _says(0),
+    "device_index": _context,
     "stream": _context, "device": _context, "graph": _context, "current_stream": Stream, "default_stream": Stream,
     "Stream": Stream, "Event": Event, "CUDAGraph": Stream, "make_graphed_callables": unchanged,
     "get_rng_state": lambda *args: torch.zeros(16, dtype=torch.uint8),
