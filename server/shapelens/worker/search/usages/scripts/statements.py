@@ -12,6 +12,7 @@ from .slices import ExpressionEvaluator
 from .values import UNKNOWN, ScriptValue, constant, first_known, is_none
 
 EXPECT_FAILURE = {"raises", "assertRaises", "assertRaisesRegex", "suppress"}
+CHANGE_THEIR_LIST = {"append", "extend", "insert", "remove", "pop", "clear", "add", "update"}
 
 
 class StatementEvaluator(ExpressionEvaluator):
@@ -38,10 +39,13 @@ class StatementEvaluator(ExpressionEvaluator):
 
     def _do_expr(self, node: ast.Expr, scope: ScriptScope) -> None:
         value = self.value(node.value, scope)
-        if value.is_model and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
             changed = node.value.func.value  # `model.eval()`
-            if dotted(changed) and scope.find(dotted(changed)) is not None:
+            before = scope.find(dotted(changed)) if dotted(changed) else None
+            if value.is_model and before is not None:
                 self.assign(changed, value, scope)
+            elif before is not None and isinstance(before.node, ast.List) and node.value.func.attr in CHANGE_THEIR_LIST:
+                self.assign(changed, UNKNOWN, scope)  # How often, a loop tells only when it runs.
 
     def _do_assign(self, node: ast.Assign, scope: ScriptScope) -> None:
         value = self.value(node.value, scope)
