@@ -16,7 +16,7 @@ import torch
 
 from ..calls.exception_handlers import handled_by_user
 from ..meta.gradients import training
-from ..rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, STEPS, Pattern
+from ..rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, NEXT, STEPS, Pattern
 from ..sandbox.exceptions import traceback_of
 from ..sandbox.originals import time
 from ..trace.value_summary import key_of
@@ -45,13 +45,15 @@ class Flow:
         self._on_failure = on_failure
         self.taken: Dict[Branches, Set[bool]] = {}  # which ways conditions on settings and counts went
         self._turned = set(turned)
+        self.gone: Dict[int, AttributeError] = {}  # by line: what was asked of an iterator by a method that it does not have any more
         self._unknown_items = 0  # comprehensions that went through something unknown
         self._loops: Dict[Tuple[int, int], _Loop] = {}  # `while` loops under way, by frame and line
 
     def names(self) -> Dict[str, Any]:
         """The functions by the names that resilient code has for them."""
         names = {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
-        more = {BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed, KEYWORDS: keywords}
+        more = {BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
+        more.update({KEYWORDS: keywords, NEXT: self.next_item})
         return {**names, **more}
 
     def failed(self, error: BaseException, line: int) -> Any:
@@ -109,6 +111,17 @@ class Flow:
             self._turned.discard(branches)
             return not taken
         return value
+
+    def next_item(self, iterator: Any) -> Any:
+        """What `iterator.next()` gives; the next item of an iterator that has lost this method."""
+        try:
+            ask = iterator.next
+        except AttributeError as error:
+            if not hasattr(iterator, "__next__"):
+                raise
+            self.gone[sys._getframe(1).f_lineno] = error
+            return next(iterator)
+        return ask()
 
     def not_taken(self) -> Dict[Branches, Branch]:
         """The branches that no turn has taken, by their conditions."""

@@ -36,6 +36,7 @@ class Program:
     def __init__(self, file: str, text: str, loaded: ModuleType, recorder: Recorder) -> None:
         self.file = file
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
+        self.gone: Dict[int, AttributeError] = {}  # by line: methods that are gone, and that the program has got on without
         self.names: Dict[str, Any] = {}  # of the program, once it was followed
         self.earlier: List[type] = []  # module classes that the program has held under a name that another class has now
         self.not_taken: Dict[Branches, Branch] = {}  # the branches that the program did not come to, by their conditions
@@ -49,7 +50,7 @@ class Program:
         flow = Flow(self._missing, self._failed)
         with self._as_main() as self.names:
             finished = self._execute_all(flow, seconds, self._failed, self.names, self._keep_earlier)
-        self.not_taken = flow.not_taken()
+        self.not_taken, self.gone = flow.not_taken(), flow.gone
         return finished
 
     def look_again(self, seconds: float, turned: Iterable[Branches]) -> None:

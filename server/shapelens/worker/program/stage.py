@@ -10,8 +10,9 @@ import sys
 import time
 from typing import Callable
 
-from ...protocol import ExampleRun
+from ...protocol import ExampleRun, Mismatch
 from ...traces import PROGRAM
+from ..calls.mismatches import one_line
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..meta.gradients import training
@@ -57,6 +58,10 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     if not finished:
         example.error, example.error_kind = "followed for %g s" % run.program, "deadline"
     trace.mismatches += evaluation.calls.mismatches
+    number = trace.examples.index(example)
+    for line, error in program.gone.items():  # Else the shapes there would say that nothing is wrong.
+        span = evaluation.frames.line(run.file, line)
+        trace.mismatches.append(Mismatch("exception", one_line(error), "AttributeError", span, [span], number))
     found = runner.seen_so_far()
     found.remarks = evaluation.remarks.found
     # Nothing failed, and nothing was missing, that could have left an optimizer without its parameters.

@@ -34,6 +34,7 @@ MARK = "__shapelens_mark__"  # () -> how many comprehensions went through someth
 KEYWORDS = "__shapelens_keywords__"  # (mapping) -> what `**mapping` gives a call
 LISTED = "__shapelens_listed__"  # (mark, list) -> the list, of unknown length if it was made of something unknown
 BRANCH = "__shapelens_branch__"  # (the lines of its two branches, value) -> which of them is taken
+NEXT = "__shapelens_next__"  # (iterator) -> its next item, for the `iterator.next()` that loaders of older torch had
 GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn
 
 _ERROR = "__shapelens_error__"
@@ -78,6 +79,7 @@ class ResilientRewriter(Rewriter):
         unrewritten = _targets(node)
         pattern = _pattern(node.target) if isinstance(node, ast.For) else 1
         branches = _branches(node) if isinstance(node, ast.If) and _is_setting(node.test, self.sizes) else None
+        moves = isinstance(node, ast.If) and _only_moves(node, branches is not None)
         group: List[ast.stmt] = []
         tensor = computes_tensors(node.value) if isinstance(node, _VALUED) and node.value is not None else False
         first, place = len(self.sites), place_of(node)
@@ -89,7 +91,9 @@ class ResilientRewriter(Rewriter):
         if self._fragile or isinstance(node, _BARE):
             out.extend(group)
             return
-        if isinstance(node, ast.If) and branches is not None:
+        if isinstance(node, ast.If) and moves:
+            node.test = ast.BoolOp(ast.Or(), [node.test, ast.Constant(True)])
+        elif isinstance(node, ast.If) and branches is not None:
             node.test = ast.Call(ast.Name(BRANCH, ast.Load()), [branches, node.test], [])
         if isinstance(node, ast.For) and not self._endless:
             iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
@@ -113,8 +117,11 @@ class ResilientRewriter(Rewriter):
             out.append(_guarded(node, group, handler))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A call whose `**mapping` may be unknown."""
+        """A call whose `**mapping` may be unknown, or that asks an iterator for its next item by a method that it may lack."""
         if not self._fragile:
+            asked = node.func
+            if isinstance(asked, ast.Attribute) and asked.attr == "next" and not node.args and not node.keywords:
+                node.func, node.args = ast.copy_location(ast.Name(NEXT, ast.Load()), asked), [asked.value]
             for keyword in node.keywords:
                 if keyword.arg is None:
                     keyword.value = ast.copy_location(ast.Call(ast.Name(KEYWORDS, ast.Load()), [keyword.value], []), keyword.value)
@@ -224,6 +231,30 @@ def _is_setting(test: ast.expr, sizes: Set[str]) -> bool:
         if isinstance(part, ast.Name) and part.id == "__name__":
             return False
     return True
+
+
+def _only_moves(node: ast.If, is_setting: bool) -> bool:
+    """Whether an `if` only moves values to an accelerator if there is one: `if train_on_gpu: x = x.cuda()`. Shapes stay as they are."""
+    asks = isinstance(node.test, ast.Call) and isinstance(node.test.func, ast.Attribute) and node.test.func.attr == "is_available"
+    return (is_setting or asks) and not node.orelse and all(_is_move(statement) for statement in node.body)
+
+
+def _is_move(node: ast.stmt) -> bool:
+    if not (isinstance(node, ast.Assign) and len(node.targets) == 1):
+        return False
+    pairs = [(node.targets[0], node.value)]
+    if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+        pairs = list(zip(node.targets[0].elts, node.value.elts))
+    return all(
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr == "cuda"
+        and not value.args
+        and isinstance(target, ast.Name)
+        and isinstance(value.func.value, ast.Name)
+        and value.func.value.id == target.id
+        for target, value in pairs
+    )
 
 
 def _branches(node: ast.If) -> ast.expr:

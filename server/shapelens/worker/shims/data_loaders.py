@@ -15,8 +15,23 @@ MOST_SAMPLES = 32  # that are made for a batch
 MOST_BATCHES = 2  # that a loop over a loader takes
 
 
+class BatchIterator:
+    """What DataLoader.__iter__ gives, without worker processes."""
+
+    def __init__(self, loader: Any) -> None:
+        self._batches = _batches(loader)
+
+    def __iter__(self) -> "BatchIterator":
+        return self
+
+    def __next__(self) -> Any:
+        return self._batches.__next__()
+
+
+BatchIterator.__name__ = BatchIterator.__qualname__ = "_SingleProcessDataLoaderIter"  # for the messages of Python
+
+
 def _batches(loader: Any) -> Iterator[Any]:
-    """DataLoader.__iter__ without worker processes."""
     if not hasattr(loader.dataset, "__getitem__") and not hasattr(loader.dataset, "__iter__"):
         return
     fetcher = dataloader._DatasetKind.create_fetcher(  # type: ignore[no-untyped-call]
@@ -81,7 +96,7 @@ for _kind in unknown_sizes.STAND_INS:
 def replacements() -> List[Replacement]:
     """What takes the place of torch's functions for the time of a run."""
     return [
-        (torch.utils.data.DataLoader, "__iter__", _batches),
+        (torch.utils.data.DataLoader, "__iter__", lambda loader: BatchIterator(loader)),
         (sampler.RandomSampler, "__iter__", _in_order),
         (sampler.WeightedRandomSampler, "__iter__", _in_order),
         (sampler.SubsetRandomSampler, "__iter__", _subset_in_order),
