@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List
 import torch
 
 from .compilers import Replacement, nothing, unchanged
+from .data_sets import absences
 
 
 class Stream:
@@ -92,7 +93,7 @@ ANSWERS: Dict[str, Any] = {
     "get_device_name": _says("none"), "get_device_capability": _says((8, 0)), "get_device_properties": _properties,
     "get_arch_list": _says([]), "mem_get_info": _says((1 << 34, 1 << 34)), "memory_summary": _says(""), "memory_stats": _says({}),
     "get_rng_state_all": _says([]), "utilization": _says(0), "is_initialized": _says(False),
-    "current_accelerator": _says(torch.device("cpu")), "current_device_index": _says(0),
+    "current_device_index": _says(0),
     "device_index": _context,
     "stream": _context, "device": _context, "graph": _context, "current_stream": Stream, "default_stream": Stream,
     "Stream": Stream, "Event": Event, "CUDAGraph": Stream, "make_graphed_callables": unchanged,
@@ -109,6 +110,11 @@ ZERO = (
 )
 
 
+def _current_accelerator(original: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.accelerator.current_accelerator: user code asks for its type, and may not be prepared for None; torch's own code is."""
+    return lambda *args, **kwargs: torch.device("cpu") if absences.is_asked_by_user() else original(*args, **kwargs)
+
+
 def replacements() -> List[Replacement]:
     """What takes the place of torch's functions for the time of a run."""
     out: List[Replacement] = [(torch, "Generator", Generator), (torch, "manual_seed", nothing)]
@@ -121,6 +127,9 @@ def replacements() -> List[Replacement]:
         module = getattr(torch, owner, None)
         if module is not None:
             out += [(module, name, value) for name, value in answers.items() if name in module.__dict__]
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is not None:
+        out.append((accelerator, "current_accelerator", _current_accelerator(accelerator.current_accelerator)))
     nvtx = getattr(torch.cuda, "nvtx", None)
     if nvtx is not None:
         out += [(nvtx, name, value) for name, value in (("range_push", nothing), ("range_pop", nothing), ("mark", nothing))]
