@@ -18,9 +18,9 @@ from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
 from shapelens.analysis.traces.numbering import merged
 from shapelens.analysis.traces.programs import with_program
-from shapelens.analysis.traces.views import constructed, reaches, see_all, seen_from, with_evidence
+from shapelens.analysis.traces.views import constructed, reaches, see_all, seen_from, unsure_classes, with_evidence, without_found
 from shapelens.examples.choose import Choice, choose, without_example
-from shapelens.examples.importing_files import ENOUGH, ImportingFiles
+from shapelens.examples.importing_files import ENOUGH, MOST_SEARCHED, ImportingFiles, made_of
 from shapelens.examples.programs import is_program
 from shapelens.examples.settings import Settings
 from shapelens.notebooks import SUFFIX, script_as_python
@@ -52,6 +52,15 @@ class Unavailable(Exception):
     def __init__(self, message: str, action: str) -> None:
         super().__init__(message)
         self.action = action
+
+
+@dataclass(frozen=True)
+class _Importer:
+    """A file that imports another, with its examples. found: what is known of those that nobody gave."""
+
+    path: str
+    examples: list[protocol.ExampleRequest]
+    found: list[protocol.ExampleRun]
 
 
 @dataclass
@@ -184,6 +193,10 @@ class Batch:
                 analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
         if importers and not examples and choice.examples and not only and not see_all(module, [own]):
             views = await self._seen_from_importers(file, {file: text}, settings)
+        models: list[_Importer] = []
+        if importers and lacking and not choice.examples and only is None:
+            models = await self._models_in_importers(analysed, own, views)
+            own = without_found(own, {name for view in views for name in constructed(view)})
         shown = [own, *views]
         if program:
             followed, _ = await self._run(file, module, [], settings, program=program, known=own.examples)
@@ -195,7 +208,7 @@ class Batch:
             if fixes and all(finding.code == "syntax" for finding in analysed.findings):
                 # What other files' examples show cannot be run by their number.
                 document = search.FileToMend(file, module, settings, 0 if views or program else len(own.examples), found, _parsed)
-                attempts = self._attempts(analysed, own, from_importers=bool(views), program=program)
+                attempts = self._attempts(analysed, own, models if views else None, program=program)
                 found = await search.with_fixes(document, attempts, LIMITS)
             analysed.findings += found
         return analysed
@@ -214,7 +227,8 @@ class Batch:
             return found[-1].cut_short(finished.detail or finished.outcome)
         return protocol.ModelProfile(error=f"{file} cannot be read")
 
-    def _attempts(self, analysed: Analysed, own: protocol.Trace, *, from_importers: bool, program: float) -> search.Attempt:
+    def _attempts(self, analysed: Analysed, own: protocol.Trace, models: list[_Importer] | None, *, program: float) -> search.Attempt:
+        """`models`: the importing files with models that were found; None where no importing file shows anything."""
         file, settings = analysed.path, analysed.settings
 
         async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
@@ -227,7 +241,10 @@ class Batch:
                 if finished.outcome != "ok":
                     return None
                 trace = with_evidence(trace, runs)
-            views = await self._seen_from_importers(file, {file: module.text, **texts}, settings) if from_importers else []
+            views = []
+            if models is not None:
+                views = await self._seen_from_importers(file, {file: module.text, **texts}, settings)
+                views += await self._seen_from(file, {file: module.text, **texts}, settings, models)
             shown = [trace, *views]
             if program:
                 followed, finished = await self._run(file, module, [], settings, texts, program=program, known=own.examples)
@@ -244,16 +261,47 @@ class Batch:
         return [each.path for each in found]
 
     async def _seen_from_importers(self, file: str, texts: Mapping[str, str], settings: Settings) -> list[protocol.Trace]:
-        """What the runs of files that import this one see of it."""
-        views: list[protocol.Trace] = []
+        """What the runs of files that import this one, and have examples, see of it."""
         known = self._importing_files.of(file, str(project_root(Path(file))), settings, {})
+        importers = []
         for importer in [each.path for each in known if each.has_example]:
             module = parse(texts[importer]) if importer in texts else _parsed(importer)
             choice = choose(module, importer, settings) if module is not None and not module.errors else None
-            if module is not None and choice is not None and choice.examples and len(views) < ENOUGH:
-                trace, _ = await self._run(importer, module, choice.requests, settings, texts)
-                views += [seen_from(trace, file)] if reaches(trace, file) else []
+            importers += [_Importer(importer, choice.requests, [])] if choice is not None and choice.examples else []
+        return await self._seen_from(file, texts, settings, importers)
+
+    async def _seen_from(
+        self, file: str, texts: Mapping[str, str], settings: Settings, importers: Sequence[_Importer]
+    ) -> list[protocol.Trace]:
+        views: list[protocol.Trace] = []
+        for importer in importers:
+            module = parse(texts[importer.path]) if importer.path in texts else _parsed(importer.path)
+            if module is not None and len(views) < ENOUGH:
+                trace, _ = await self._run(importer.path, module, importer.examples, settings, texts)
+                views += [seen_from(with_evidence(trace, importer.found), file)] if reaches(trace, file) else []
         return views
+
+    async def _models_in_importers(self, analysed: Analysed, own: protocol.Trace, views: list[protocol.Trace]) -> list[_Importer]:
+        """The files that import this one and have a model that is made of those of its classes which nothing shows. What the models see of
+        the file is added to `views`."""
+        file, settings = analysed.path, analysed.settings
+        parts = unsure_classes(analysed.module, own, {name for view in views for name in constructed(view)})
+        found: list[_Importer] = []
+        importers = self._importers(file, settings, analysed.module) if parts else []
+        for path in importers[:MOST_SEARCHED]:
+            module = _parsed(path)
+            wanted = made_of(module, parts) if module is not None and not module.errors else []
+            if module is not None and wanted:
+                users = [other for other in importers if other != path]
+                search = protocol.Search([], users, wanted, SEARCH_SECONDS)
+                trace, _ = await self._run(path, module, [], settings, {file: analysed.module.text}, search=search)
+                view = seen_from(trace, file)
+                if parts & constructed(view):
+                    requests = [protocol.ExampleRequest(run.target, run.expression) for run in view.examples]
+                    found.append(_Importer(path, requests, view.examples))
+                    views.append(view)
+                    parts -= constructed(view)
+        return found
 
     async def _run(
         self,

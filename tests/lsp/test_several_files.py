@@ -103,3 +103,45 @@ async def test_what_a_closed_file_showed_comes_from_disk(editor: Editor) -> None
     await editor.hints_when(blocks, lambda hints: "T" in str(hints))
     editor.close(model)
     assert (await editor.hints_when(blocks, lambda hints: "T" not in str(hints) and "B" in str(hints)))[6] == "x: [B, 8]"
+
+
+async def test_parts_that_nothing_shows_are_seen_in_a_model_that_is_found_in_a_closed_file(editor: Editor) -> None:
+    parts = """\
+from torch import nn
+class Layer(nn.Module):
+    def __init__(self, attention, size):
+        super().__init__()
+        self.attention = attention
+        self.norm = nn.LayerNorm(size)
+    def forward(self, x, context):
+        mixed, weights = self.attention(x, keys=context)
+        return self.norm(x + mixed), weights
+"""
+    model = """\
+from torch import nn
+from parts7 import Layer
+class Attention(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.query = nn.Linear(size, 24)
+    def forward(self, x, keys):
+        weights = self.query(x) @ keys.transpose(1, 2)
+        return weights @ keys, weights
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(100, 24)
+        self.layer = Layer(Attention(24), 24)
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        return self.layer(x, x)[0]
+"""
+    on_disk(editor, "found/model7.py", model)
+    opened = editor.open("found/parts7.py", parts)
+    hints = await editor.hints_when(opened, lambda hints: 5 in hints)
+    assert hints[5] == "→ [B, T, 24]" and hints[7] == "mixed: [B, T, 24] · weights: [B, T, T]"
+    assert not await editor.diagnostics(opened)
+    (lens,) = await editor.lenses(opened)
+    assert lens.command is not None and lens.command.title.startswith("part of Model in model7.py: Model()(i64[B:2, T:")
+    editor.replace(opened, "self.norm(x + mixed)", "self.norm(x + mixed).mean(1)")
+    assert (await editor.hints_when(opened, lambda hints: "[B, 24]" in hints.get(8, "")))[8] == "→ ([B, 24], [B, T, T])"

@@ -80,6 +80,10 @@ class FoundExamples:
             known.append(Known(name, run.expression, run.evidence, where, chosen=chosen, proven=found.proven, call=call))
         return known
 
+    def has_some(self, path: str) -> bool:
+        """Whether something was found for a class of this file."""
+        return any(file == path for file, _ in self._by_class)
+
     def keep(
         self, path: str, module: Module, trace: Trace, surroundings: object = None, *, whole: bool = True, remember: bool = True
     ) -> Trace:

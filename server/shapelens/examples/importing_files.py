@@ -15,6 +15,7 @@ from pathlib import Path
 from shapelens import notebooks
 from shapelens.examples.settings import Settings
 from shapelens.regular_files import read_regular
+from shapelens.source.module import Module
 
 # Folders that hold other people's code, or none at all.
 SKIPPED_FOLDERS = {"node_modules", "site-packages", "dist-packages", "__pycache__", "venv", "env", "build", "dist", "__pypackages__"}
@@ -25,6 +26,7 @@ LARGEST_NOTEBOOK = 1 << 23  # bytes, most of which are pictures
 MOST_FOUND = 16  # that are worth a look
 MOST_RUN = 6  # that are worth a run
 ENOUGH = 2  # of them that turned out to import the file
+MOST_SEARCHED = 4  # of them in which a model is searched for that the file's classes are parts of
 MOST_STEPS = 4  # from file to file that imports it
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+(?:\([^)]*\)|[^\n#;]*)", re.MULTILINE)
@@ -111,6 +113,13 @@ class ImportingFiles:
             return None
         words = frozenset(word for statement in _IMPORT.findall(text) for word in _WORD.findall(statement))
         return _Scanned(state, words, _DIRECTIVE.search(text) is not None)
+
+
+def made_of(importer: Module, parts: Collection[str]) -> list[str]:
+    """The classes of an importing file whose text names one of these classes of the file that it imports, by qualified name."""
+    lines = importer.text.splitlines()
+    texts = {cls.qualname: "\n".join(lines[cls.first_line - 1 : cls.span.end_line]) for cls in importer.classes}
+    return [name for name, text in texts.items() if not set(_WORD.findall(text)).isdisjoint(parts)]
 
 
 def _names_of(path: str) -> set[str]:

@@ -13,7 +13,7 @@ from shapelens.source.module import Module
 def seen_from(trace: Trace, file: str) -> Trace:
     """A run of another file as this file sees it: what the run saw in it, and the mismatches whose place is here. The examples stay the
     other file's, and say so; those that may be wrong are left out."""
-    trace = without_examples(trace, {number for number, run in enumerate(trace.examples) if run.doubtful})
+    trace = _trusted(trace)
     observations = [seen for seen in trace.observations if seen.span.file == file]
     examples = [replace(example, file=trace.file) for example in trace.examples]
     mismatches = [mismatch for mismatch in trace.mismatches if _lies_in(trace, mismatch, file)]
@@ -30,9 +30,15 @@ def reaches(trace: Trace, file: str) -> bool:
 
 
 def see_all(module: Module, traces: Iterable[Trace]) -> bool:
-    """Whether each module class of a file was constructed in some run. Where there is none, whether anything was."""
-    seen = {layer.class_name for trace in traces for layer in trace.layers}
+    """Whether each module class of a file was constructed by an example that can be trusted. Where there is none, whether anything was."""
+    seen = {name for trace in traces for name in constructed(_trusted(trace))}
     return bool(seen) and all(cls.name in seen for cls in module.classes)
+
+
+def unsure_classes(module: Module, own: Trace | None, seen_elsewhere: Collection[str]) -> set[str]:
+    """The module classes of a file, by name, that no example shows which can be trusted, be it the file's own or another file's."""
+    called = classes_called(_trusted(own)) if own is not None else set()
+    return {cls.name for cls in module.classes} - called - set(seen_elsewhere)
 
 
 def constructed(trace: Trace) -> set[str]:
@@ -59,6 +65,11 @@ def without_found(trace: Trace, classes: Collection[str]) -> Trace:
     """A trace without the examples that were found for these classes, by name. The others are numbered anew."""
     dropped = {number for number, run in enumerate(trace.examples) if run.evidence and run.target.rpartition(".")[2] in classes}
     return without_examples(trace, dropped)
+
+
+def _trusted(trace: Trace) -> Trace:
+    """A trace without the examples that may be wrong."""
+    return without_examples(trace, {number for number, run in enumerate(trace.examples) if run.doubtful})
 
 
 def _lies_in(trace: Trace, mismatch: Mismatch, file: str) -> bool:

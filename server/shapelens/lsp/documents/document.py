@@ -72,7 +72,7 @@ class Document:
         self._seconds_to_findings = 0.0
         # The files that import it.
         self._importers: list[ImportingFile] | None = None
-        self._consulted: set[tuple[Document, int]] = set()
+        self._consulted: set[tuple[Document | str, object]] = set()
 
     # --- the text ---
 
@@ -319,9 +319,9 @@ class Document:
         """A file was opened, closed or saved: which files import this one is looked up again when it next runs."""
         self._importers = None
 
-    def consult(self, importer: Document) -> bool:
-        """An open file that imports this one could be run to see this one from there. Returns False if this version of it was before."""
-        key = importer, importer.version
+    def consult(self, importer: Document | str, state: object) -> bool:
+        """A file that imports this one could be run to see this one from there. Returns False if it was before in this state."""
+        key = importer, state
         known = key in self._consulted
         self._consulted.add(key)
         return not known

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from pygls import uris
 
-from shapelens.analysis.traces.views import classes_called, see_all
+from shapelens.analysis.traces.views import classes_called, see_all, unsure_classes
 from shapelens.examples.found_examples import FoundExamples
-from shapelens.examples.importing_files import ENOUGH
+from shapelens.examples.importing_files import ENOUGH, MOST_SEARCHED
 from shapelens.examples.programs import is_program
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
@@ -138,6 +138,8 @@ class Pipeline:
             await self.run(document)  # More importers were found while the document ran, and may show more of it.
         elif given:
             await self._run_closed_importers(document)
+        else:
+            await self._search_closed_importers(document)
 
     async def _run_own(self, document: Document, analysis: Analysis, search: Search | None) -> OwnRun:
         results = OwnRun(self.presenter, document, analysis, self._chooser.others(document))
@@ -151,13 +153,15 @@ class Pipeline:
         """Run open documents with examples that import this one, unless it is known what they see of it: that says more than a search."""
         for importer in document.importers or []:
             other = next((each for each in self._documents.values() if same_path(each.path, importer.path)), None)
-            if other is None or not importer.has_example or document.importer_traces.of({other.path}) or not document.consult(other):
+            if other is None or not importer.has_example or document.importer_traces.of({other.path}):
+                continue
+            if not document.consult(other, other.version):
                 continue
             await self.run(other)
 
     async def _show_by_importers(self, document: Document, analysis: Analysis) -> bool:
         """Show a document without examples as files that import it use it; whether to go on and search for those that this leaves out."""
-        if not any(importer.has_example for importer in document.importers or []):
+        if not any(importer.has_example for importer in document.importers or []) and not document.importer_traces.runs():
             return True
         shown = document.analysis
         own = moved_trace(shown.own, shown.module.lines, analysis.module.lines) if shown is not None and shown.own is not None else None
@@ -174,17 +178,49 @@ class Pipeline:
         if not document.module.classes or see_all(document.module, [*own, *document.importer_traces.of(open_files)]):
             return True
         reached = 0
-        for path in [importer.path for importer in document.importers or [] if importer.has_example and importer.path not in open_files]:
-            module = self._parsed_files(path)
-            if reached >= ENOUGH or module is None or module.errors or self._documents.get(document.uri) is not document:
-                continue
-            importer = Document(str(uris.from_fs_path(path)), 0, module.text)
-            analysis = self._chooser.choose_given(importer, module)
-            if analysis is not None:
-                results = ImporterRun(self.presenter, analysis, self._chooser.others(importer))
-                await self.runner.run_importer(importer, results, document)
-                self.presenter.seek_fixes(document)
-                if results.cancelled:
+        for each in document.importers or []:
+            may_run = reached < ENOUGH and (each.has_example or self.found.has_some(each.path))
+            importer = self._closed_importer(document, each.path) if may_run else None
+            if importer is not None:
+                analysis = self._chooser.choose_given(importer)
+                search = self._chooser.search_around(importer, ()) if not analysis.examples else None
+                results = await self._run_closed_importer(document, importer, analysis, search)
+                if results is not None and results.cancelled:
                     return False
-                reached += results.reaches(document)
+                reached += results is not None and results.reaches(document)
         return True
+
+    async def _search_closed_importers(self, document: Document) -> None:
+        """Look for models of files that import this one which are made of its classes, as far as no example of its own is found for these:
+        what a part is given is often said where it is used only."""
+        searched = 0
+        for each in document.importers or []:
+            own = document.analysis.own if document.analysis is not None else None
+            parts = unsure_classes(document.module, own, document.importer_traces.classes())
+            importer = self._closed_importer(document, each.path) if parts and searched < MOST_SEARCHED else None
+            search = self._chooser.search_around(importer, parts) if importer is not None else None
+            if importer is not None and search is not None and document.consult(each.path, each.state):
+                results = await self._run_closed_importer(document, importer, self._chooser.choose_given(importer), search)
+                searched += 1
+                if results is None or results.cancelled:
+                    return
+
+    def _closed_importer(self, document: Document, path: str) -> Document | None:
+        """A file that imports a document, as a document that nobody has opened; None where somebody has, or it cannot be run."""
+        module = self._parsed_files(path)
+        if module is None or module.errors or any(same_path(path, other.path) for other in self._documents.values()):
+            return None
+        importer = Document(str(uris.from_fs_path(path)), 0, module.text)
+        importer.found_importers([each for each in document.importers or [] if each.path != path])  # They are nearly the same.
+        return importer
+
+    async def _run_closed_importer(
+        self, document: Document, importer: Document, analysis: Analysis, search: Search | None
+    ) -> ImporterRun | None:
+        """Run a file that is not open for a document that it imports; None where there is nothing to run, or nobody to see it."""
+        if self._documents.get(document.uri) is not document or not (analysis.examples or search):
+            return None
+        results = ImporterRun(self.presenter, importer, analysis, self._chooser.others(importer))
+        await self.runner.run_importer(importer, results, search, document)
+        self.presenter.seek_fixes(document)
+        return results

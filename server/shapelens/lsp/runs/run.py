@@ -70,9 +70,9 @@ class Runner:
             asyncio.get_running_loop().call_later(KEEP_AFTER, results.analysis.kept.prepare)
         await self._send(document, results, run, on_behalf_of=document)
 
-    async def run_importer(self, importer: Document, results: ImporterRun, document: Document) -> None:
-        """Run a file that is not open, for a document that it imports."""
-        await self._send(importer, results, self._to_send(importer, results, None), on_behalf_of=document)
+    async def run_importer(self, importer: Document, results: ImporterRun, search: protocol.Search | None, document: Document) -> None:
+        """Run a file that is not open, for a document that it imports: the examples of `results.analysis`, and those that are found."""
+        await self._send(importer, results, self._to_send(importer, results, search), on_behalf_of=document)
 
     async def run_program(self, document: Document, results: ProgramRun) -> None:
         """Follow an open document as a program, beside the process that is ready for its next run."""

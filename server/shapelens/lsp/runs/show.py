@@ -51,8 +51,8 @@ class Presenter:
     def with_trace(self, document: Document, analysis: Analysis, traced: protocol.Traced) -> Analysis:
         """The analysis with what a run of the document has seen."""
         settings = self._configuration.of(document)
-        whole, more = traced.stage != "partial", traced.stage in protocol.WHAT_IS_WRONG
-        trace = self._found.keep(document.path, analysis.module, traced.trace, document.evidence_around, whole=whole, remember=not more)
+        more = traced.stage in protocol.WHAT_IS_WRONG
+        trace = self.remember_found(document, traced)
         if analysis.kept is not None:
             own = analysis.kept.trace
             assert own is not None
@@ -62,6 +62,12 @@ class Presenter:
         if traced.stage == "partial":  # Nothing is said to be wrong before the run has come to its end.
             return self._merged(document, seen)
         return self.with_importers(document, seen)
+
+    def remember_found(self, document: Document, traced: protocol.Traced) -> protocol.Trace:
+        """Remember the examples that a run of a file has found, with this text. Returns its trace with what was known of them before."""
+        whole, more = traced.stage != "partial", traced.stage in protocol.WHAT_IS_WRONG
+        surroundings = document.evidence_around
+        return self._found.keep(document.path, document.module, traced.trace, surroundings, whole=whole, remember=not more)
 
     def with_importers(self, document: Document, analysis: Analysis) -> Analysis:
         """The analysis with what the runs of importing files saw in the document, and with the findings of all of it."""

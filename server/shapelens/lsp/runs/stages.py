@@ -44,12 +44,18 @@ class RunResults:
 class ImporterRun(RunResults):
     """The run of a file that is not open: what it sees is shown in the open documents that it goes through."""
 
-    _newest: protocol.Trace | None = None
+    def __init__(self, presenter: Presenter, importer: Document, analysis: Analysis, others: Others) -> None:
+        super().__init__(presenter, analysis, others)
+        self._importer = importer
+        self._newest: protocol.Trace | None = None
 
     def take(self, traced: protocol.Traced) -> None:
         """The run has told of a stage."""
         if traced.stage != "partial":
             self._newest = traced.trace
+            if self.run is not None and self.run.run.search is not None:
+                self._presenter.remember_found(self._importer, traced)
+                self.run = self.run.told(traced.trace)
             self._presenter.show_elsewhere(traced.trace, self.others, self.run, hints=traced.stage == "named")
 
     def finish(self, finished: protocol.Finished) -> None:

@@ -183,7 +183,7 @@ def operation(key: Any, func: Callable[..., Any], args: Args, kwargs: Kwargs) ->
 
 
 def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args, Kwargs]:
-    """The arguments with all tensors on the meta device, if any of them is there; as they are otherwise."""
+    """The arguments with all tensors on the meta device, if any of them is there or a number is unknown; as they are otherwise."""
     with _plainly():
         real = meta = unusual = False
         elements = 1  # that an outer product of the constants would have
@@ -196,6 +196,8 @@ def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args
             unusual = unusual or tensor.dtype is not torch.float32
         if unusual and meta:
             eager_checks.dtypes_go_together(func, args, kwargs)
+        if real and not meta:  # What is computed with a number that nobody knows, or holds it, is data.
+            meta = unknown_sizes.any_unknown(args[1:]) or unknown_sizes.any_unknown(kwargs.values())
         if not (real and meta):
             return (args, kwargs) if meta or elements <= MOST_REAL or not _grows(func, args, kwargs) else (to_meta(args), to_meta(kwargs))
         changed = changed_tensor(func, args, kwargs)
@@ -223,7 +225,8 @@ def spread(given: Any, result: Any) -> None:
 
 
 def become_meta(tensor: Tensor) -> None:
-    """Make a real tensor a meta tensor in place, as its values are no longer known."""
+    """Make a real tensor a meta tensor in place, as its values are no longer known; and what it is a view of."""
+    whole = tensor._base
     swap = getattr(torch.utils, "swap_tensors", None)
     replacement = torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
     if tensor.requires_grad and tensor.is_leaf:
@@ -236,6 +239,9 @@ def become_meta(tensor: Tensor) -> None:
         tensor.__dict__.update(attributes)
     except RuntimeError:  # It is referenced in a way that forbids the swap: the operation then fails on the mixed devices.
         pass
+    del replacement  # It is the view now, which holds what it is a view of.
+    if whole is not None and not whole.is_meta:
+        become_meta(whole)
 
 
 def to_meta(value: Any) -> Any:
