@@ -112,6 +112,10 @@ class MetaMode(TorchFunctionMode):
         as_given = args
         if unknown_sizes.state.met and func not in TAKES_UNKNOWN:  # Comparing one of them would be a condition of the user's.
             args = unknown_sizes.as_plain(args)
+            changed = changed_tensor(func, args, kwargs) if args is not as_given else None
+            if changed is not None:
+                with _plainly():  # It is given a number, or at a place, that nobody knows.
+                    become_meta(changed)
         if op_cache.only_fills(func, args, kwargs):
             return args[0]
         if func in GRADIENTS:
@@ -201,7 +205,7 @@ def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args
         if not (real and meta):
             return (args, kwargs) if meta or elements <= MOST_REAL or not _grows(func, args, kwargs) else (to_meta(args), to_meta(kwargs))
         changed = changed_tensor(func, args, kwargs)
-        if changed is not None and not changed.is_meta:
+        if changed is not None:
             become_meta(changed)
         return to_meta(args), to_meta(kwargs)
 
@@ -225,8 +229,10 @@ def spread(given: Any, result: Any) -> None:
 
 
 def become_meta(tensor: Tensor) -> None:
-    """Make a real tensor a meta tensor in place, as its values are no longer known; and what it is a view of."""
-    whole = tensor._base
+    """Make a real tensor a meta tensor in place, as its values are no longer known, and the one that it is a view of."""
+    if tensor.is_meta:
+        return
+    base = tensor._base
     swap = getattr(torch.utils, "swap_tensors", None)
     replacement = torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
     if tensor.requires_grad and tensor.is_leaf:
@@ -239,9 +245,9 @@ def become_meta(tensor: Tensor) -> None:
         tensor.__dict__.update(attributes)
     except RuntimeError:  # It is referenced in a way that forbids the swap: the operation then fails on the mixed devices.
         pass
-    del replacement  # It is the view now, which holds what it is a view of.
-    if whole is not None and not whole.is_meta:
-        become_meta(whole)
+    del replacement  # It holds the view now, and that its base.
+    if base is not None:
+        become_meta(base)
 
 
 def to_meta(value: Any) -> Any:
