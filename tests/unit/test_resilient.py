@@ -25,7 +25,7 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         ERRORS: (Exception, SystemExit),
         FAILED: failed,
         MISSING: lambda name: f"no {name}",
-        STEPS: lambda iterable, line, pattern: iterable if iterable != "unknown" else [],
+        STEPS: lambda iterable, lines, pattern: iterable if iterable != "unknown" else [],
         GOES_ON: lambda line: True,
         BRANCH: lambda branches, value: value,
         ITEMS: lambda iterable, pattern: iterable,

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Tuple
 
 import torch
 
-from ..unknown.data_arrays import is_data
+from ..unknown.data_arrays import holds_data, is_data
 from ..unknown.unknown_sizes import STAND_INS
 from .constants import LARGEST_REAL
 from .mode import META, SPECIAL
@@ -60,9 +60,19 @@ def _from_numpy(array: Any) -> Any:
 _plain_from_numpy = torch.from_numpy
 
 
+def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `torch.Tensor(array)` makes, which no mode sees: data stays data."""
+    if cls is Tensor and len(args) == 1 and not kwargs and (holds_data(args[0]) or type(args[0]) in STAND_INS):
+        return torch.as_tensor(args[0], dtype=torch.get_default_dtype())
+    return _plain_new(cls, *args, **kwargs)
+
+
+_plain_new = Tensor.__new__
+
+
 def replacements() -> List[Tuple[Any, str, Any]]:
     """(owner, name, class) for each legacy constructor."""
-    out: List[Tuple[Any, str, Any]] = [(torch, "from_numpy", _from_numpy)]
+    out: List[Tuple[Any, str, Any]] = [(torch, "from_numpy", _from_numpy), (Tensor, "__new__", staticmethod(_new))]
     for name, dtype in DTYPES.items():
         made = _Legacy(name, (), {"dtype": dtype, "__module__": "torch"})
         out += [(owner, name, made) for owner in (torch, torch.cuda) if name in owner.__dict__]

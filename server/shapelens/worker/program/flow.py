@@ -2,7 +2,8 @@
 
 A loop takes all of its turns as long as that costs little. One that trains (`backward` ran in it) takes one turn, and a second one where
 what it carries along changed its shape in the first; one that takes long ends when its time is up. What such a loop gathers in a list is of
-unknown length, as the loop was cut short.
+unknown length, as the loop was cut short. Before a loop is cut, it takes a turn aside for the branches that it would come to later
+(`if step % 100 == 0`, `if step > warm_up`): the last one, if that is known, in which conditions on counts go the way that none has gone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import linecache
 import sys
 from types import FrameType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import torch
 
@@ -26,6 +27,8 @@ from ..unknown.stand_ins import absent, is_absent
 UNKNOWN_KEYWORD = "what_is_not_known"
 LOOP_SECONDS = 0.25  # that a loop takes, after which it is cut
 MOST_TURNS = 4096
+MOST_TURNS_ASIDE = 3  # of a loop, as a branch may hold branches
+LONGEST_TURN = 0.3  # seconds of a turn, for another one to be taken aside
 Branch = Tuple[int, int, bool]  # its first and last lines, and whether it leaves the block
 Branches = Tuple[Optional[Branch], Optional[Branch]]  # of an `if`: the one where its condition holds, and the other one
 _PLAIN = (bool, int, float, str, type(None))
@@ -35,17 +38,24 @@ ENDS_STATEMENT = (Exception, SystemExit)
 class Flow:
     """The functions that resilient code calls.
 
-    on_failure: is told of each statement that failed; turned: the conditions that go the other way when they come for the first time.
+    on_failure: is told of each statement that failed; turned: the conditions that go the other way when they come for the first time;
+    aside: what goes on in it is no part of what the program does.
     """
 
     def __init__(
-        self, missing: Callable[[str], Any], on_failure: Callable[[BaseException, FrameType, int], None], turned: Iterable[Branches] = ()
+        self,
+        missing: Callable[[str], Any],
+        on_failure: Callable[[BaseException, FrameType, int], None],
+        turned: Iterable[Branches] = (),
+        aside: Optional[Callable[[], ContextManager[None]]] = None,
     ) -> None:
         self._missing = missing
         self._on_failure = on_failure
+        self._aside = aside
+        self._is_aside = False
         self.taken: Dict[Branches, Set[bool]] = {}  # which ways conditions on settings and counts went
-        self._turned = set(turned)
         self.gone: Dict[int, AttributeError] = {}  # by line: what was asked of an iterator by a method that it does not have any more
+        self._turned: Dict[Branches, Optional[bool]] = dict.fromkeys(turned)  # the way that they go; None: not as they would
         self._unknown_items = 0  # comprehensions that went through something unknown
         self._loops: Dict[Tuple[int, int], _Loop] = {}  # `while` loops under way, by frame and line
 
@@ -61,12 +71,15 @@ class Flow:
         frame = sys._getframe(1)
         if _is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
             raise error
-        if not (isinstance(error, KeyError) and error.args and unknown_sizes.is_missing_key(error.args[0])):
+        if not (self._is_aside or (isinstance(error, KeyError) and error.args and unknown_sizes.is_missing_key(error.args[0]))):
             self._on_failure(error, frame, line)
         return absent("what failed", "definition")
 
-    def steps(self, iterable: Any, line: int, pattern: Pattern) -> Iterator[Any]:
-        """The items that a `for` takes, each of the form that its targets have; once with stand-ins where nothing is known of the items."""
+    def steps(self, iterable: Any, lines: Tuple[int, int], pattern: Pattern) -> Iterator[Any]:
+        """The items that a `for` takes, each of the form that its targets have; once with stand-ins where nothing is known of the items.
+
+        lines: the first and the last of the loop.
+        """
         frame = sys._getframe(1)
         count = 0
         loop = _Loop(frame)
@@ -74,19 +87,40 @@ class Flow:
         try:
             items = iter(iterable)
             for item in items:
-                count += 1
+                count = loop.count = count + 1
                 yield _fitted(item, pattern)
                 if not loop.goes_on(count):
+                    last = _fitted(iterable[-1], pattern) if type(iterable) is range else _fitted(next(items, item), pattern)
+                    for _ in self._turns_aside(lines, loop):
+                        yield last
                     unknown_sizes.cut_short(loop.gathered())
                     return
         except ENDS_STATEMENT as error:  # Of the iterable: the body's own end there.
-            self._on_failure(error, frame, line)
+            if not self._is_aside:
+                self._on_failure(error, frame, lines[0])
             iterable = iterable if count else absent("an item", "definition")
         if unknown_sizes.state.ended_early != ended_early:
             unknown_sizes.cut_short(loop.gathered())
         if count == 0 and _is_unknown(iterable):
             yield _fitted(absent("an item", "definition"), pattern)
             unknown_sizes.cut_short(loop.gathered())
+
+    def _turns_aside(self, lines: Tuple[int, int], loop: _Loop) -> Iterator[None]:
+        """The turns that a loop which is cut takes for branches that it has not taken yet, and for those in them."""
+        if self._aside is None or self._is_aside or loop.seconds_of_turn() > LONGEST_TURN:
+            return
+        ways: Dict[Branches, Optional[bool]] = {}
+        for _ in range(MOST_TURNS_ASIDE):
+            others = [branches for branches, other in self.not_taken().items() if not other[2] and _is_within(branches, lines)]
+            if not others:
+                return
+            ways.update((branches, True not in self.taken[branches]) for branches in others)
+            self._turned, self._is_aside = dict(ways), True
+            try:
+                with self._aside():
+                    yield
+            finally:
+                self._turned, self._is_aside = {}, False
 
     def items(self, iterable: Any, pattern: Pattern) -> Any:
         """The items that a comprehension takes; a stand-in of the form that its targets have where nothing is known of the items."""
@@ -106,10 +140,10 @@ class Flow:
         if type(value) not in _PLAIN:
             return value
         taken = bool(value)
-        self.taken.setdefault(branches, set()).add(taken)
         if branches in self._turned:
-            self._turned.discard(branches)
-            return not taken
+            way = self._turned.pop(branches)
+            value = taken = not taken if way is None else way
+        self.taken.setdefault(branches, set()).add(taken)
         return value
 
     def next_item(self, iterator: Any) -> Any:
@@ -160,6 +194,10 @@ class _Loop:
         self._shapes = _shapes(frame)
         self._lengths = {id(value): len(value) for value in _containers(frame)}
 
+    def seconds_of_turn(self) -> float:
+        """How long a turn has taken on average."""
+        return (time.perf_counter() - self._start) / max(self.count, 1)
+
     def gathered(self) -> List[Any]:
         """The lists and dicts that have grown since the loop began."""
         return [value for value in _containers(self.frame) if len(value) > self._lengths.get(id(value), 0)]
@@ -180,6 +218,11 @@ def _shapes(frame: FrameType) -> Dict[str, Any]:
 
 def _containers(frame: FrameType) -> List[Any]:
     return [value for value in list(frame.f_locals.values()) if type(value) in (list, dict)]
+
+
+def _is_within(branches: Branches, lines: Tuple[int, int]) -> bool:
+    """Whether the branches of a condition stand between two lines."""
+    return all(lines[0] <= branch[0] and branch[1] <= lines[1] for branch in branches if branch is not None)
 
 
 def _is_unknown(iterable: Any) -> bool:

@@ -7,7 +7,7 @@ import builtins
 import contextlib
 import sys
 from types import CodeType, FrameType, ModuleType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import torch
 
@@ -45,9 +45,12 @@ class Program:
         self._statements = _compiled(file, text, recorder)
         self._redefined = _defined_again(text)
 
-    def follow(self, seconds: float) -> bool:
-        """Execute the statements for so many seconds at most; whether that was enough. Raises what ends a run."""
-        flow = Flow(self._missing, self._failed)
+    def follow(self, seconds: float, aside: Callable[[], ContextManager[None]]) -> bool:
+        """Execute the statements for so many seconds at most; whether that was enough. Raises what ends a run.
+
+        aside: a context for turns of loops that are none of those which the program begins with.
+        """
+        flow = Flow(self._missing, self._failed, aside=aside)
         with self._as_main() as self.names:
             finished = self._execute_all(flow, seconds, self._failed, self.names, self._keep_earlier)
         self.not_taken, self.gone = flow.not_taken(), flow.gone

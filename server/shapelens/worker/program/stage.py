@@ -6,9 +6,10 @@ built with other settings (other_settings.py).
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from typing import Callable
+from typing import Callable, Iterator
 
 from ...protocol import ExampleRun, Mismatch
 from ...traces import PROGRAM
@@ -19,6 +20,7 @@ from ..meta.gradients import training
 from ..sandbox.limits import WorkClock
 from ..shims import file_access
 from ..trace.recorder import Seen
+from ..unknown import unknown_sizes
 from .class_examples import class_examples
 from .earlier_classes import call_earlier_classes
 from .functions import FunctionCalls, functions_shown
@@ -51,7 +53,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     evaluation.start(len(trace.examples) - 1)
     optimizers = Optimizers(evaluation.frames)
     with optimizers.watched():
-        finished = program.follow(run.program)
+        finished = program.follow(run.program, lambda: _turn_aside(runner))
     evaluation.calls.ended = True
     example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
     example.doubtful = bool(file_access.made_up)
@@ -83,6 +85,23 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     shown_at = {seen.span for seen in trace.observations if seen.kind in ("assign", "return")}
     trace.observations += runner.recorder.unknown_observations(trace.examples.index(example), shown_at)
     tell()
+
+
+@contextlib.contextmanager
+def _turn_aside(runner: ExampleRunner) -> Iterator[None]:
+    """What goes on meanwhile is added where nothing else shows anything, and what is wrong in it is not said: nobody may ever do it so."""
+    evaluation, recorder = runner.evaluation, runner.recorder
+    seen, recorder.seen = recorder.seen, {}
+    mismatches, remarks, state = evaluation.calls.mismatches, evaluation.remarks.found, dict(vars(unknown_sizes.state))
+    before = len(mismatches), len(remarks)
+    try:
+        yield
+    finally:
+        others, recorder.seen = recorder.seen, seen
+        del mismatches[before[0] :], remarks[before[1] :]
+        vars(unknown_sizes.state).update(state)
+        for number, other in others.items():
+            seen.setdefault(number, other)
 
 
 def _add_other_branches(runner: ExampleRunner, program: Program, found: Evaluated) -> None:

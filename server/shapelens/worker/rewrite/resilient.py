@@ -4,7 +4,7 @@
         loss = f(model(x), y)                __shapelens_iterable__ = loader
                                          except __shapelens_errors__ as __shapelens_error__:
                               →              __shapelens_iterable__ = __shapelens_failed__(__shapelens_error__, 1)
-                                         for x, y in __shapelens_steps__(__shapelens_iterable__, 1, 2):
+                                         for x, y in __shapelens_steps__(__shapelens_iterable__, (1, 2), 2):
                                              try:
                                                  loss = f(model(x), y)
                                              except __shapelens_errors__ as __shapelens_error__:
@@ -28,7 +28,7 @@ from .tensor_expressions import computes_tensors
 ERRORS = "__shapelens_errors__"  # the classes of exceptions that end a statement, not the program
 FAILED = "__shapelens_failed__"  # (error, line) -> what takes the place of the value; raises where the code expects the error
 MISSING = "__shapelens_missing__"  # (name) -> what takes the place of a value that was not made
-STEPS = "__shapelens_steps__"  # (iterable, line, pattern) -> the items that a `for` takes
+STEPS = "__shapelens_steps__"  # (iterable, first and last lines of the loop, pattern) -> the items that a `for` takes
 ITEMS = "__shapelens_items__"  # (iterable, pattern) -> the items that a comprehension takes
 MARK = "__shapelens_mark__"  # () -> how many comprehensions went through something unknown until now
 KEYWORDS = "__shapelens_keywords__"  # (mapping) -> what `**mapping` gives a call
@@ -99,7 +99,7 @@ class ResilientRewriter(Rewriter):
             iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
             instead = ast.Assign([ast.Name(_ITERABLE, ast.Store())], _failed(node))
             out.append(_guarded(node, [iterable], [instead]))
-            steps = [ast.Name(_ITERABLE, ast.Load()), ast.Constant(node.lineno), _constant(pattern)]
+            steps = [ast.Name(_ITERABLE, ast.Load()), _lines(node), _constant(pattern)]
             node.iter = ast.Call(ast.Name(STEPS, ast.Load()), steps, [])
             out.append(node)
         elif isinstance(node, ast.While) and not self._endless:
@@ -265,6 +265,10 @@ def _branches(node: ast.If) -> ast.expr:
         told = (body[0].lineno, body[-1].end_lineno, leaves) if body else None
         parts.append(ast.Tuple([ast.Constant(each) for each in told], ast.Load()) if told is not None else ast.Constant(None))
     return ast.Tuple(parts, ast.Load())
+
+
+def _lines(node: ast.stmt) -> ast.expr:
+    return ast.Tuple([ast.Constant(node.lineno), ast.Constant(node.end_lineno)], ast.Load())
 
 
 def _constant(pattern: Pattern) -> ast.expr:

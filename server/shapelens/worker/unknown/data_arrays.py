@@ -273,7 +273,8 @@ def _made() -> Any:
             return like((self,), marked(numpy.ndarray.__getitem__(self.view(numpy.ndarray), plain(index))))
 
         def __setitem__(self, index: Any, value: Any) -> None:
-            if self.flags.writeable and not unknown_sizes.any_unknown((index,) if isinstance(index, int) else ()):
+            is_known = type(value) not in unknown_sizes.STAND_INS
+            if is_known and self.flags.writeable and not unknown_sizes.any_unknown((index,) if isinstance(index, int) else ()):
                 numpy.ndarray.__setitem__(self.view(numpy.ndarray), plain(index), plain(value))
 
         def __iter__(self) -> Any:
@@ -311,7 +312,10 @@ def _made() -> Any:
         def __int__(self) -> int:
             return unknown_sizes.size(lasting=True)
 
-        __index__ = __int__
+        def __index__(self) -> int:
+            if self.ndim:  # So that torch takes an array for data, not for a size.
+                raise TypeError("only integer scalar arrays can be converted to a scalar index")
+            return int(self)
 
         def __float__(self) -> float:
             return 0.5

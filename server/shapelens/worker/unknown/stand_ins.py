@@ -35,7 +35,7 @@ class _StandInMetaclass(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not _is_absent(cls):
             return super().__call__(*args, **kwargs)
-        known = BEHAVIOURS.get(cls.__name__.rpartition(".")[2])
+        known = BEHAVIOURS.get(cls.__name__) or BEHAVIOURS.get(cls.__name__.rpartition(".")[2])
         if known is not None and cls._shapelens_code == "missing-import":
             return known(*args, **kwargs)
         called.append(cls)
@@ -251,5 +251,16 @@ class _Bar:
         return lambda *args, **kwargs: None
 
 
-# By the last part of their name: stand-ins of which it is known what they do.
-BEHAVIOURS: Dict[str, Any] = {"tqdm": _bar, "track": _bar, "trange": lambda *args, **kwargs: _Bar(range(*args))}
+def _settings_by_default(settings: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a class of settings, or a function, is without a command line."""
+    return settings()
+
+
+# By their name, or the last part of it: stand-ins of which it is known what they do.
+BEHAVIOURS: Dict[str, Any] = {
+    "tqdm": _bar,
+    "track": _bar,
+    "trange": lambda *args, **kwargs: _Bar(range(*args)),
+    "tyro.cli": _settings_by_default,
+    "simple_parsing.parse": _settings_by_default,
+}

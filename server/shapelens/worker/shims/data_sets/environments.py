@@ -1,14 +1,15 @@
 """Environments of gym and gymnasium: they step nothing, and give observations of their space; `?` where nothing tells of the space.
 
 An environment that can be made says itself what its spaces are. For one that cannot (a simulator that is not installed, a name that is not
-registered here) the spaces are those of its documentation.
+registered here) the spaces are those of its documentation. Several in one (`gym.vector`) have the spaces of the first.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from types import ModuleType
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ...unknown import data_arrays, unknown_sizes
 from ...unknown.stand_ins import absent
@@ -37,6 +38,21 @@ GAMES = {
     18, "Surround": 5, "Tennis": 18, "TimePilot": 10, "Tutankham": 8, "UpNDown": 6, "Venture": 18, "VideoPinball": 9, "WizardOfWor":
     10, "YarsRevenge": 18, "Zaxxon": 18,
 }  # fmt: skip
+# What the actions of games are called that have all 18 of them; the others have some.
+MEANINGS = (
+    *("NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT", "UPFIRE", "RIGHTFIRE", "LEFTFIRE"),
+    *("DOWNFIRE", "UPRIGHTFIRE", "UPLEFTFIRE", "DOWNRIGHTFIRE", "DOWNLEFTFIRE"),
+)
+# Wrappers that give observations of another shape, by their name of today: it, of the observation's shape and what the wrapper is given.
+SHAPES: Dict[str, Callable[..., Tuple[int, ...]]] = {
+    "ResizeObservation": lambda shape, size: (*((size, size) if isinstance(size, int) else size), *shape[2:]),
+    "GrayscaleObservation": lambda shape, keep_dim=False: (*shape[:2], 1) if keep_dim else shape[:2],
+    "FrameStackObservation": lambda shape, stack_size, **kwargs: (stack_size, *shape),
+    "FlattenObservation": lambda shape: (math.prod(shape),),
+    "AtariPreprocessing": lambda shape, noop_max=30, frame_skip=4, screen_size=84, *args, **kwargs: (screen_size, screen_size),
+}
+# Wrappers of earlier versions, by the names that they have now, and what their arguments were called.
+RENAMED = {"GrayScaleObservation": "GrayscaleObservation", "FrameStack": "FrameStackObservation", "num_stack": "stack_size"}
 _GAME = re.compile(r"(?:ALE/)?([A-Z]\w*?)(-ram|-ramDeterministic|-ramNoFrameskip)?(Deterministic|NoFrameskip)?-v\d+")
 
 
@@ -59,7 +75,77 @@ def gym(module: ModuleType) -> List[Replacement]:
             say("%s cannot be made here (%s): %s" % (name, type(error).__name__, known), "unavailable")
         return _environment(module, str(name), spaces, spec, steps_in_five)
 
-    return [(module, "make", made)]
+    replacements: List[Replacement] = [(module, "make", made)]
+    if hasattr(getattr(module, "vector", None), "VectorEnv"):
+        replacements += _several(module, made, steps_in_five)
+    if hasattr(module, "wrappers"):
+        replacements += _wrappers(module, module.wrappers)
+    return replacements
+
+
+def _several(module: ModuleType, make: Callable[..., Any], steps_in_five: bool) -> List[Replacement]:
+    """The replacements for several environments in one."""
+    vector = module.vector
+
+    def of_functions(functions: Any, *args: Any, **kwargs: Any) -> Any:
+        functions = list(functions)
+        return _vector_environment(module, functions[0](), len(functions), steps_in_five)
+
+    def of_name(name: Any, num_envs: int = 1, *args: Any, **kwargs: Any) -> Any:
+        return _vector_environment(module, make(name), num_envs, steps_in_five)
+
+    found: List[Replacement] = [(vector, name, of_functions) for name in ("SyncVectorEnv", "AsyncVectorEnv") if hasattr(vector, name)]
+    return found + [(owner, name, of_name) for owner, name in ((module, "make_vec"), (vector, "make")) if hasattr(owner, name)]
+
+
+def _wrappers(module: ModuleType, wrappers: ModuleType) -> List[Replacement]:
+    """The replacements in `gymnasium.wrappers`: nothing is filmed, pictures need no library, and names of earlier versions are known."""
+    lookup = getattr(wrappers, "__getattr__", None)
+
+    def of_shape(name: str) -> Any:
+        base: Any = module.ObservationWrapper
+
+        def wrapped(env: Any, *args: Any, **kwargs: Any) -> Any:
+            space = env.observation_space
+            shape = SHAPES[name](tuple(space.shape), *args, **{RENAMED.get(key, key): value for key, value in kwargs.items()})
+            wrapper = base(env)
+            wrapper.observation_space = module.spaces.Box(_lowest(space), _highest(space), shape, space.dtype)
+            wrapper.observation = lambda seen: observed(wrapper.observation_space)
+            return wrapper
+
+        return wrapped
+
+    def recorded(env: Any, *args: Any, **kwargs: Any) -> Any:
+        """A film of an environment, or statistics of several at once."""
+        return env
+
+    def find(name: str) -> Any:
+        if RENAMED.get(name, name) in SHAPES:
+            return of_shape(RENAMED[name])
+        if lookup is None:
+            raise AttributeError(name)
+        return lookup(name)
+
+    statistics = wrappers.RecordEpisodeStatistics
+
+    def with_statistics(env: Any, *args: Any, **kwargs: Any) -> Any:
+        return statistics(env, *args, **kwargs) if isinstance(env, module.Env) else env
+
+    found: List[Replacement] = [(wrappers, name, of_shape(name)) for name in SHAPES]
+    return [
+        *found,
+        (wrappers, "RecordVideo", recorded),
+        (wrappers, "RecordEpisodeStatistics", with_statistics),
+        (wrappers, "__getattr__", find),
+    ]
+
+
+def _lowest(space: Any) -> Any:
+    return space.low.min() if getattr(space, "low", None) is not None else 0
+
+
+def _highest(space: Any) -> Any:
+    return space.high.max() if getattr(space, "high", None) is not None else 255
 
 
 def _version(module: ModuleType) -> Tuple[int, ...]:
@@ -122,10 +208,73 @@ def _environment(module: ModuleType, name: str, spaces: Optional[Tuple[Any, Any]
         def render(self, *args: Any, **kwargs: Any) -> Any:
             return absent("a picture of %s" % name, "unavailable")
 
+        def get_action_meanings(self) -> List[str]:
+            """Of a game, as wrappers ask for it."""
+            return list(MEANINGS[: self.action_space.n])
+
+        @property
+        def ale(self) -> Any:
+            return absent("the emulator of %s" % name, "unavailable")
+
         def close(self) -> None:
             """Nothing to end."""
 
     return Environment()
+
+
+def _vector_environment(module: ModuleType, first: Any, count: int, steps_in_five: bool) -> Any:
+    """Several environments like the first one."""
+    base: Any = module.vector.VectorEnv
+
+    class VectorEnvironment(base):  # type: ignore[misc]
+        """Environments that step nothing, all at once."""
+
+        metadata = getattr(first, "metadata", {})
+        render_mode = "rgb_array"
+        is_vector_env = True
+        closed = False
+
+        def __init__(self) -> None:
+            self.num_envs = count
+            self.envs = [first] * count
+            self.spec = getattr(first, "spec", None)
+            self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
+            self.observation_space = _of_several(module, self.single_observation_space, count)
+            self.action_space = _of_several(module, self.single_action_space, count)
+
+        def reset(self, *args: Any, **kwargs: Any) -> Any:
+            seen = observed(self.observation_space)
+            return (seen, _Information()) if steps_in_five else seen
+
+        def step(self, actions: Any) -> Any:
+            seen, rewards = observed(self.observation_space), data_arrays.data_array((count,), "float64")
+            over, truncated = data_arrays.data_array((count,), "bool"), data_arrays.data_array((count,), "bool")
+            return (seen, rewards, over, truncated, _Information()) if steps_in_five else (seen, rewards, over, _Information())
+
+        def seed(self, *args: Any) -> List[int]:
+            return [0] * count
+
+        def close(self, *args: Any, **kwargs: Any) -> None:
+            """Nothing to end."""
+
+        def __del__(self) -> None:
+            """Nothing to end either."""
+
+    return VectorEnvironment()
+
+
+class _Information(dict):  # type: ignore[type-arg]
+    """What environments tell besides: nobody knows, and what it holds at the end of an episode can be asked for."""
+
+    def __missing__(self, key: Any) -> Any:
+        return absent("what an environment tells", "unavailable")
+
+
+def _of_several(module: ModuleType, space: Any, count: int) -> Any:
+    """The space of several environments that have this one each."""
+    if not isinstance(space, module.spaces.Space):
+        return space
+    return module.vector.utils.batch_space(space, count)
 
 
 def observed(space: Any) -> Any:
