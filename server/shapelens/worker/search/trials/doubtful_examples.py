@@ -10,6 +10,7 @@ import torch
 
 from ....protocol import FileSpan, Mismatch
 from ...sandbox.exceptions import traceback_of
+from ...shims.data_sets import absences
 from ..evidence import with_sizes
 from .demands import demands
 from .solving import Sizes, are_even, difference_to, is_met_by_some_size, sizes_for, sizes_that_matter, step_of
@@ -32,11 +33,14 @@ def is_mismatch(trial: Trial) -> bool:
 
 
 def cannot_be_built(trial: Trial) -> bool:
-    """Whether an attempt to build a model failed as tensors or the arguments of one of torch's layers did not fit."""
+    """Whether an attempt to build a model failed as tensors or the arguments of one of torch's layers did not fit. One that builds it of
+    what is not there, as of a file of settings, says nothing of that."""
     traceback = traceback_of(trial.error) if trial.error is not None else None
     if traceback is None or trial.found is None or not trial.found.trail:
         return False
     while traceback.tb_next is not None:
+        if absences.is_met_by(traceback.tb_frame.f_code, traceback.tb_lineno):
+            return False
         traceback = traceback.tb_next
     layer = traceback.tb_frame.f_locals.get("self")
     is_of_torch = isinstance(layer, torch.nn.Module) and type(layer).__module__.partition(".")[0] == "torch"

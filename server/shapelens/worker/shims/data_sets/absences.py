@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Callable, Dict, List, Optional, Tuple
 
 from ....protocol import FileSpan, Note
@@ -38,6 +38,11 @@ def say(message: str, code: str = "missing-file") -> None:
         absence = frame.f_code.co_filename, frame.f_lineno, message, code
         if absence not in said:
             said.append(absence)
+
+
+def is_met_by(code: CodeType, line: int) -> bool:
+    """Whether a function that has come to this line asked for something that is stood in for."""
+    return any(file == code.co_filename and code.co_firstlineno <= number <= line for file, number, _, _ in said)
 
 
 def notes(line: Callable[[str, int], FileSpan]) -> List[Note]:
