@@ -397,7 +397,13 @@ def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:
         return True
     if other.trial.reached != node.trial.reached or other.trial.place != node.trial.place:
         return other.trial.reached >= node.trial.reached
-    return len(demands(other.trial)) < len(demands(node.trial))
+    before, after = demands(node.trial), demands(other.trial)
+    if len(after) < len(before):
+        return True
+    # What a layer asks for of one of its inputs is met, and it asks for something of the next one.
+    changed = {size for name, size in other.sizes.items() if node.sizes.get(name) != size}
+    met = {demand for demand in before if demand.kind == "equal" and demand.need in changed}
+    return bool(met) and met.isdisjoint(after)
 
 
 def _called_with(model: Any) -> List[inspect.Parameter]:

@@ -15,7 +15,7 @@ from .layer_ranks import layers_of
 from .prose import from_comments, from_docstring
 from .shape_words import REST, Dims, is_batch
 from .type_hints import aliases_of, excludes_tensors, from_annotation
-from .unpacking import SURE, Fact, facts
+from .unpacking import SURE, USUAL, Fact, facts
 
 
 def input_shapes(
@@ -120,7 +120,7 @@ def _merged(said: Sequence[InputShape], body: Sequence[Fact]) -> Optional[InputS
     least = max([fact.min_rank for fact in body if fact.strength == SURE] or [0])
     possible = [one for one in said if _possible(one, ranks, bool(sure), least)]
     shape = next((one for one in possible if one.dims is not None or one.parts), None)
-    if shape is None and sure:
+    if shape is None and any(fact.dims is not None and fact.strength >= USUAL for fact in body):
         shape = _of_body(body, ranks)
     elif shape is not None and shape.dims is not None and not shape.container:
         shape = replace(shape, alternatives=shape.alternatives + _others(body, [rank for rank in ranks if rank != len(shape.dims)]))

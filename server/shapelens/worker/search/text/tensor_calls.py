@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 import ast
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional
 
 # The position among a method's arguments of the dims that have to exist.
 _DIM_ARGUMENT = {
     "softmax": 0, "log_softmax": 0, "mean": 0, "sum": 0, "amax": 0, "amin": 0, "prod": 0, "argmax": 0, "argmin": 0, "max": 0, "min": 0,
-    "std": 0, "var": 0, "cumsum": 0, "flatten": 0, "unbind": 0, "squeeze": 0, "select": 0, "narrow": 0, "flip": 0, "chunk": 1, "split": 1,
+    "std": 0, "var": 0, "cumsum": 0, "unbind": 0, "squeeze": 0, "select": 0, "narrow": 0, "flip": 0, "chunk": 1, "split": 1,
     "unflatten": 0, "topk": 1, "index_select": 0, "gather": 0, "sort": 0, "logsumexp": 0,
 }  # fmt: skip
 _TWO_DIMS = frozenset(("transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "transpose_"))
 _MATRIX_RANKS = {"bmm": 3, "mm": 2, "baddbmm": 3}
 
-Rank = Tuple[ast.expr, Optional[int], int]  # the tensor, its rank where that is fixed, its least rank
+_KEEPS_RANK = _TWO_DIMS | {"permute", "contiguous", "float", "to", "long", "detach", "clone"}
+
+
+class Rank(NamedTuple):
+    """What a call tells of the rank of one of its tensors."""
+
+    tensor: ast.expr
+    exact: Optional[int]  # where it is fixed
+    least: int
+    is_sure: bool = True  # whether it has to be so; else it nearly always is
+    is_shared: bool = False  # whether all samples of a batch share the tensor: `queries.unsqueeze(1).repeat(1, batch, 1)`
 
 
 def ranks_of_call(node: ast.Call) -> List[Rank]:
     """The tensors of a call whose rank it tells."""
     own = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
-    return list(_ranks(node)) if isinstance(node.func, ast.Attribute) and not own else []
+    return [_of_receiver(rank) for rank in _ranks(node)] if isinstance(node.func, ast.Attribute) and not own else []
+
+
+def _of_receiver(rank: Rank) -> Rank:
+    """What the rank of `x.unsqueeze(1)` tells of x."""
+    tensor, exact, is_shared = rank.tensor, rank.exact, False
+    while exact is not None and isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute):
+        if tensor.func.attr not in _KEEPS_RANK and tensor.func.attr != "unsqueeze":
+            break
+        if tensor.func.attr == "unsqueeze":
+            exact, is_shared = exact - 1, not rank.is_sure
+        tensor = tensor.func.value
+    return rank._replace(tensor=tensor, exact=exact, is_shared=is_shared)
 
 
 def _ranks(node: ast.Call) -> Iterator[Rank]:
@@ -29,7 +51,7 @@ def _ranks(node: ast.Call) -> Iterator[Rank]:
     if isinstance(owner, ast.Name) and owner.id in ("torch", "F"):
         if name == "cat" and arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
             index = integer(_keyword(node, "dim") or (arguments[1] if len(arguments) > 1 else None))
-            yield from ((element, None, _least(index)) for element in arguments[0].elts)
+            yield from (Rank(element, None, _least(index)) for element in arguments[0].elts)
             return
         tensor: Optional[ast.expr] = arguments[0] if arguments else None
         arguments = arguments[1:]
@@ -38,18 +60,25 @@ def _ranks(node: ast.Call) -> Iterator[Rank]:
     if tensor is None:
         return
     if name in _MATRIX_RANKS:
-        yield from ((one, _MATRIX_RANKS[name], 0) for one in [tensor, *arguments])
+        yield from (Rank(one, _MATRIX_RANKS[name], 0) for one in [tensor, *arguments])
     elif name == "permute":
         order = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
         if order and all(integer(one) is not None for one in order):
-            yield tensor, len(order), 0
+            yield Rank(tensor, len(order), 0)
+    elif name in ("repeat", "expand"):
+        times = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
+        if len(times) > 1 and not any(isinstance(one, ast.Starred) for one in times):
+            yield Rank(tensor, len(times), 0, is_sure=False)
     elif name in _TWO_DIMS and len(arguments) == 2:
-        yield tensor, None, max(_least(integer(arguments[0])), _least(integer(arguments[1])))
+        yield Rank(tensor, None, max(_least(integer(arguments[0])), _least(integer(arguments[1]))))
+    elif name == "flatten":  # Of the last dim alone there is nothing to flatten.
+        start = integer(_keyword(node, "start_dim") or (arguments[0] if arguments else None))
+        yield Rank(tensor, None, _least(start) + (start is not None and start > 0))
     elif name in _DIM_ARGUMENT:
         position = _DIM_ARGUMENT[name]
         argument = _keyword(node, "dim") or (arguments[position] if len(arguments) > position else None)
         wanted = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument] if argument is not None else []
-        yield tensor, None, max([_least(integer(one)) for one in wanted] or [0])
+        yield Rank(tensor, None, max([_least(integer(one)) for one in wanted] or [0]))
 
 
 def integer(node: Optional[ast.AST]) -> Optional[int]:

@@ -17,7 +17,8 @@ from .shape_words import REST, Dim, Dims
 from .tensor_calls import integer, ranks_of_call
 
 # How sure it is that a fact holds of every value that the parameter can have.
-SURE = 2  # it holds whenever the function runs to its end
+SURE = 3  # it holds whenever the function runs to its end
+USUAL = 2  # it holds of nearly every function that is written so: `x.repeat(1, n, 1)`
 MAYBE = 1  # it stands under a condition, on the parameter's rank or on something else
 ASKED = 0  # it is no more than asked for: `if x.dim() == 3`
 
@@ -27,7 +28,7 @@ class Fact:
     """What one place says of a parameter. dims where it fixes the rank, pattern where it leaves it open."""
 
     line: int
-    strength: int  # SURE, MAYBE or ASKED
+    strength: int  # SURE, USUAL, MAYBE or ASKED
     dims: Optional[Dims] = None
     pattern: Dims = ()
     min_rank: int = 0
@@ -169,11 +170,19 @@ class _ShapeReader:
         return None
 
     def _say(
-        self, parameter: Optional[str], line: int, doubted: "frozenset[str]", dims: Optional[Dims] = None, pattern: Dims = (), rank: int = 0
+        self,
+        parameter: Optional[str],
+        line: int,
+        doubted: "frozenset[str]",
+        dims: Optional[Dims] = None,
+        pattern: Dims = (),
+        rank: int = 0,
+        otherwise: int = SURE,
     ) -> None:
+        """otherwise: how sure it is where no condition and no doubt stands against it."""
         if parameter is not None:
             least = len(dims) if dims is not None else max(rank, len(pattern) - 1)
-            strength = MAYBE if self.conditions or parameter in doubted else SURE
+            strength = MAYBE if self.conditions or parameter in doubted else otherwise
             self.found[parameter].append(Fact(line, strength, dims, pattern, least))
 
     def _say_dims(self, parameter: Optional[str], line: int, doubted: "frozenset[str]", dims: Dims) -> None:
@@ -330,12 +339,14 @@ class _ShapeReader:
         rank = wanted_rank(layer) if layer is not None else None
         if rank is not None:
             self._say(self.parameter(node.args[0], names), node.lineno, doubted, dims=(None,) * rank)
-        for argument, exact, least in ranks_of_call(node):
-            parameter = self.parameter(argument, names)
-            if exact is not None:
-                self._say(parameter, node.lineno, doubted, dims=(None,) * exact)
-            elif least > 1:
-                self._say(parameter, node.lineno, doubted, rank=least)
+        for told in ranks_of_call(node):
+            parameter = self.parameter(told.tensor, names)
+            if told.exact is not None:
+                row: Dims = (None,) * told.exact
+                row = ("T", *row[1:]) if told.is_shared and told.exact > 1 else row
+                self._say(parameter, node.lineno, doubted, dims=row, otherwise=SURE if told.is_sure else USUAL)
+            elif told.least > 1:
+                self._say(parameter, node.lineno, doubted, rank=told.least)
 
 
 def _target_dim(node: ast.expr) -> Dim:
