@@ -8,7 +8,20 @@ from typing import Any
 
 import pytest
 
-from shapelens.worker.rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, STEPS, resilient
+from shapelens.worker.rewrite.resilient import (
+    BRANCH,
+    ENTERED,
+    ERRORS,
+    FAILED,
+    GOES_ON,
+    ITEMS,
+    KEYWORDS,
+    LISTED,
+    MARK,
+    MISSING,
+    STEPS,
+    resilient,
+)
 from shapelens.worker.rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, UNKNOWN_AT, VALUE, Site
 
 
@@ -27,6 +40,7 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         MISSING: lambda name: f"no {name}",
         STEPS: lambda iterable, lines, pattern: iterable if iterable != "unknown" else [],
         GOES_ON: lambda line: True,
+        ENTERED: lambda context, line: context,
         BRANCH: lambda branches, value: value,
         ITEMS: lambda iterable, pattern: iterable,
         MARK: lambda: 0,

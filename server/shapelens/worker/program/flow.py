@@ -17,7 +17,7 @@ import torch
 
 from ..calls.exception_handlers import handled_by_user
 from ..meta.gradients import training
-from ..rewrite.resilient import BRANCH, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, NEXT, STEPS, Pattern
+from ..rewrite.resilient import BRANCH, ENTERED, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, NEXT, STEPS, Pattern
 from ..sandbox.exceptions import traceback_of
 from ..sandbox.originals import time
 from ..trace.value_summary import key_of
@@ -63,7 +63,7 @@ class Flow:
         """The functions by the names that resilient code has for them."""
         names = {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
         more = {BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
-        more.update({KEYWORDS: keywords, NEXT: self.next_item})
+        more.update({KEYWORDS: keywords, NEXT: self.next_item, ENTERED: self.entered})
         return {**names, **more}
 
     def failed(self, error: BaseException, line: int) -> Any:
@@ -74,6 +74,19 @@ class Flow:
         if not (self._is_aside or (isinstance(error, KeyError) and error.args and unknown_sizes.is_missing_key(error.args[0]))):
             self._on_failure(error, frame, line)
         return absent("what failed", "definition")
+
+    def entered(self, context: Any, line: int) -> "_Entered":
+        """What a `with` takes: its context, entered; one that cannot be entered gives what nobody knows, and the body runs all the same."""
+        try:
+            enter, leave = type(context).__enter__, type(context).__exit__
+            return _Entered(context, enter(context), leave)
+        except ENDS_STATEMENT as error:
+            frame = sys._getframe(1)
+            if handled_by_user(error, frame):
+                raise
+            if not self._is_aside:
+                self._on_failure(error, frame, line)
+            return _Entered(None, absent("what failed", "definition"), None)
 
     def steps(self, iterable: Any, lines: Tuple[int, int], pattern: Pattern) -> Iterator[Any]:
         """The items that a `for` takes, each of the form that its targets have; once with stand-ins where nothing is known of the items.
@@ -183,6 +196,19 @@ def keywords(mapping: Any) -> Any:
     return {UNKNOWN_KEYWORD: absent("an argument", "definition")} if is_absent(mapping) else mapping
 
 
+class _Entered:
+    """A context that has been entered already; without `leave`, one that could not be."""
+
+    def __init__(self, context: Any, value: Any, leave: Any) -> None:
+        self._context, self._value, self._leave = context, value, leave
+
+    def __enter__(self) -> Any:
+        return self._value
+
+    def __exit__(self, *failure: Any) -> Any:
+        return self._leave(self._context, *failure) if self._leave is not None else None
+
+
 class _Loop:
     """A loop under way: what it has cost, and what it carries along."""
 
@@ -245,11 +271,18 @@ def _fitted(item: Any, pattern: Pattern) -> Any:
 
 
 def _is_raised_here(error: BaseException, frame: FrameType) -> bool:
-    """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed."""
-    traceback = traceback_of(error)
-    if traceback is None or traceback.tb_next is not None or frame.f_code.co_name == "<module>":
-        return False
-    return _raises(frame.f_code.co_filename, traceback.tb_lineno)
+    """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed.
+
+    A statement around the one that raised it may have been asked before.
+    """
+    traceback, line = traceback_of(error), 0
+    while traceback is not None:
+        if traceback.tb_frame is frame:
+            line = traceback.tb_lineno
+        elif traceback.tb_frame.f_code is not Flow.failed.__code__:
+            return False
+        traceback = traceback.tb_next
+    return line > 0 and frame.f_code.co_name != "<module>" and _raises(frame.f_code.co_filename, line)
 
 
 def _raises(file: str, line: int) -> bool:

@@ -175,6 +175,8 @@ class Rewriter(ExpressionRewriter):
             reports = self._report_targets(BOUND, [item.optional_vars for item in node.items if item.optional_vars is not None], node)
         elif type(node).__name__ == "match_case":
             reports = self._report_names(NAMES, list(pattern_captures(node.pattern)), "assign", node.pattern)
+        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and not node.orelse and isinstance(node.test, ast.UnaryOp):
+            node.test.operand = _without_files(node.test.operand)  # `if not path.exists(): raise …` asserts that it is there.
         for field, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 body = self._body(value)
@@ -286,7 +288,7 @@ def computed_names(body: List[ast.stmt]) -> Set[str]:
 
 
 def _without_files(test: ast.expr) -> ast.expr:
-    """An asserted expression in which each file that is asked for is there: `os.path.exists(path)` is made but not looked at."""
+    """An expression that code relies on, in which each file that is asked for is there: `os.path.exists(path)` is made, not looked at."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         test.values = [_without_files(part) for part in test.values]
     elif isinstance(test, ast.Call):

@@ -35,6 +35,7 @@ KEYWORDS = "__shapelens_keywords__"  # (mapping) -> what `**mapping` gives a cal
 LISTED = "__shapelens_listed__"  # (mark, list) -> the list, of unknown length if it was made of something unknown
 BRANCH = "__shapelens_branch__"  # (the lines of its two branches, value) -> which of them is taken
 NEXT = "__shapelens_next__"  # (iterator) -> its next item, for the `iterator.next()` that loaders of older torch had
+ENTERED = "__shapelens_entered__"  # (context, line) -> a context that has been entered, or that stands in for one which cannot be
 GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn
 
 _ERROR = "__shapelens_error__"
@@ -151,11 +152,12 @@ class ResilientRewriter(Rewriter):
         return node
 
     def _with(self, node: ast.With) -> List[ast.stmt]:
-        """A `with` whose contexts are made first, each on its own: where one cannot be made, the body runs all the same."""
+        """A `with` whose contexts are made and entered first, each on its own: where that fails, the body runs all the same."""
         if len(node.items) > 1:
             nested = ast.copy_location(ast.With(node.items[1:], node.body), node)
             node.items, node.body = node.items[:1], self._with(nested)
-        value = ast.Assign([ast.Name(_CONTEXT, ast.Store())], node.items[0].context_expr)
+        entered = ast.Call(ast.Name(ENTERED, ast.Load()), [node.items[0].context_expr, ast.Constant(node.lineno)], [])
+        value = ast.Assign([ast.Name(_CONTEXT, ast.Store())], entered)
         instead = ast.Assign([ast.Name(_CONTEXT, ast.Store())], _failed(node))
         node.items[0].context_expr = ast.Name(_CONTEXT, ast.Load())
         return [_guarded(node, [value], [instead]), _guarded(node, [node], [ast.Expr(_failed(node))])]

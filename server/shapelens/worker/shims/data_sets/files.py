@@ -6,6 +6,7 @@ import functools
 import glob
 import json
 import math
+import operator
 import os
 import pathlib
 import pickle
@@ -73,8 +74,11 @@ def _unless_large(make: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(make)
     def making(shape: Any, *args: Any, **kwargs: Any) -> Any:
-        sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
-        if all(isinstance(each, int) for each in sizes) and math.prod(sizes) > LARGEST_ARRAY:
+        try:
+            sizes = [operator.index(each) for each in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+        except TypeError:
+            return make(shape, *args, **kwargs)
+        if math.prod(sizes) > LARGEST_ARRAY:
             import numpy
 
             own = args[1:] if plain_dtype is None else args
@@ -139,7 +143,19 @@ tables = _in_module(
 )
 h5 = _in_module("File")
 mat = _in_module("loadmat")
-yaml = _in_module("load safe_load full_load unsafe_load")
+
+
+def yaml(module: ModuleType) -> List[Replacement]:
+    """The replacements for the functions that read settings; `yaml.load(file)` is that of versions before 6."""
+    reading = _in_module("safe_load full_load unsafe_load")(module)
+    load = module.load
+
+    def loaded(stream: Any, Loader: Any = None) -> Any:
+        return load(stream, Loader or module.SafeLoader)
+
+    return [*reading, (module, "load", _unless_missing(loaded))]
+
+
 joblib = _in_module("load")
 sound = _in_module("load read info")
 
