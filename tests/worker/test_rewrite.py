@@ -12,7 +12,7 @@ from typing import Any
 from shapelens import worker
 from shapelens.worker.loading.incremental_parse import reparsed, rewrite_new
 from shapelens.worker.rewrite.instrument import rewrite
-from shapelens.worker.rewrite.sites import ASSUMED, BOUND, NAMES, NUMBERS, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
+from shapelens.worker.rewrite.sites import ASSUMED, BOUND, FIRST_TURNS, NAMES, NUMBERS, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
 from shapelens.worker.trace.dim_names import formula, steps
 
 PROGRAM = '''
@@ -111,6 +111,7 @@ def executed(tree: ast.Module, reports: list[tuple[int, Any]], known: bool = Tru
         PLAIN: lambda numbers: numbers() in ((2,), ()) and known,
         ASSUMED: lambda result: result,
         TURNS: lambda steps: steps,
+        FIRST_TURNS: lambda iterable: iterable,
         **{reporter: getattr(builtins, name) for name, reporter in NUMBERS.items()},
         TURN: lambda line: True,
     }

@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import AbstractSet, Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from ...regular_files import read_regular
-from ..rewrite.instrument import ASSUMED, NUMBERS, TURN, TURNS, WINDOW, rewrite
+from ..meta.training_loops import first_turns
+from ..rewrite.instrument import ASSUMED, FIRST_TURNS, NUMBERS, TURN, TURNS, WINDOW, rewrite
 from ..trace.module_names import package_of, search_path
 from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
@@ -169,6 +170,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         names = module.__dict__
         names.update(self.recorder.reporters())
         names[ASSUMED], names[TURNS], names[TURN], names[WINDOW] = assumed, turns, turn, window
+        names[FIRST_TURNS] = first_turns
         for name, own in NUMBERS.items():
             names[own] = of_numbers[name]
         if self.kept_modules and hasattr(module, "__path__"):  # A package that is loaded again gets those of its modules that are not.

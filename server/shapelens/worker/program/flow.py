@@ -13,20 +13,14 @@ import sys
 from types import FrameType
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-import torch
-
 from ..calls.exception_handlers import handled_by_user
-from ..meta.gradients import training
+from ..meta.training_loops import Loop
 from ..rewrite.resilient import BRANCH, ENTERED, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, NEXT, STEPS, Pattern
 from ..sandbox.exceptions import traceback_of
-from ..sandbox.originals import time
-from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent
 
 UNKNOWN_KEYWORD = "what_is_not_known"
-LOOP_SECONDS = 0.25  # that a loop takes, after which it is cut
-MOST_TURNS = 4096
 MOST_TURNS_ASIDE = 3  # of a loop, as a branch may hold branches
 LONGEST_TURN = 0.3  # seconds of a turn, for another one to be taken aside
 Branch = Tuple[int, int, bool]  # its first and last lines, and whether it leaves the block
@@ -57,7 +51,7 @@ class Flow:
         self.gone: Dict[int, AttributeError] = {}  # by line: what was asked of an iterator by a method that it does not have any more
         self._turned: Dict[Branches, Optional[bool]] = dict.fromkeys(turned)  # the way that they go; None: not as they would
         self._unknown_items = 0  # comprehensions that went through something unknown
-        self._loops: Dict[Tuple[int, int], _Loop] = {}  # `while` loops under way, by frame and line
+        self._loops: Dict[Tuple[int, int], Loop] = {}  # `while` loops under way, by frame and line
 
     def names(self) -> Dict[str, Any]:
         """The functions by the names that resilient code has for them."""
@@ -95,7 +89,7 @@ class Flow:
         """
         frame = sys._getframe(1)
         count = 0
-        loop = _Loop(frame)
+        loop = Loop(frame)
         ended_early = unknown_sizes.state.ended_early
         try:
             items = iter(iterable)
@@ -118,7 +112,7 @@ class Flow:
             yield _fitted(absent("an item", "definition"), pattern)
             unknown_sizes.cut_short(loop.gathered())
 
-    def _turns_aside(self, lines: Tuple[int, int], loop: _Loop) -> Iterator[None]:
+    def _turns_aside(self, lines: Tuple[int, int], loop: Loop) -> Iterator[None]:
         """The turns that a loop which is cut takes for branches that it has not taken yet, and for those in them."""
         if self._aside is None or self._is_aside or loop.seconds_of_turn() > LONGEST_TURN:
             return
@@ -181,7 +175,7 @@ class Flow:
         place = id(frame), line
         loop = self._loops.get(place)
         if loop is None or loop.frame is not frame:
-            self._loops[place] = _Loop(frame)
+            self._loops[place] = Loop(frame)
             return True
         loop.count += 1
         if loop.goes_on(loop.count):
@@ -207,43 +201,6 @@ class _Entered:
 
     def __exit__(self, *failure: Any) -> Any:
         return self._leave(self._context, *failure) if self._leave is not None else None
-
-
-class _Loop:
-    """A loop under way: what it has cost, and what it carries along."""
-
-    def __init__(self, frame: FrameType) -> None:
-        self.frame = frame
-        self.count = 0
-        self._steps = training.steps
-        self._start = time.perf_counter()
-        self._shapes = _shapes(frame)
-        self._lengths = {id(value): len(value) for value in _containers(frame)}
-
-    def seconds_of_turn(self) -> float:
-        """How long a turn has taken on average."""
-        return (time.perf_counter() - self._start) / max(self.count, 1)
-
-    def gathered(self) -> List[Any]:
-        """The lists and dicts that have grown since the loop began."""
-        return [value for value in _containers(self.frame) if len(value) > self._lengths.get(id(value), 0)]
-
-    def goes_on(self, count: int) -> bool:
-        """Whether it takes another turn after this many."""
-        if training.steps != self._steps:
-            before, self._shapes = self._shapes, _shapes(self.frame)
-            return count < 2 and any(self._shapes[name] != shape for name, shape in before.items() if name in self._shapes)
-        return count < MOST_TURNS and time.perf_counter() - self._start < LOOP_SECONDS
-
-
-def _shapes(frame: FrameType) -> Dict[str, Any]:
-    """The shapes of the tensors that the names of a frame hold."""
-    with torch._C.DisableTorchFunction():
-        return {name: key_of(value) for name, value in list(frame.f_locals.items()) if isinstance(value, torch.Tensor)}
-
-
-def _containers(frame: FrameType) -> List[Any]:
-    return [value for value in list(frame.f_locals.values()) if type(value) in (list, dict)]
 
 
 def _is_within(branches: Branches, lines: Tuple[int, int]) -> bool:

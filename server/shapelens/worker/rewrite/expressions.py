@@ -28,6 +28,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.names = names  # that hold values which are known to change or to be computed: those of the functions around
         self.sizes: Set[str] = set()  # those of them that are given sizes
         self.statement: Optional[Place] = None
+        self.of_model = False  # in a class of a module: its loops are part of what it computes
         self.numbers = False  # inside of a comprehension of numbers
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

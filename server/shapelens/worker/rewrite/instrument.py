@@ -20,11 +20,12 @@ from typing import Any, List, Set
 
 from .expressions import ExpressionRewriter
 from .scopes import FUNCTIONS, ScopeSurvey, arguments_of, is_pure, is_size, pattern_captures, targets_in
-from .sites import ASSUMED, BOUND, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, WINDOW, Place, Site, place_of
+from .sites import ASSUMED, BOUND, FIRST_TURNS, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, WINDOW, Place, Site, place_of
 
 __all__ = [
     "ASSUMED",
     "BOUND",
+    "FIRST_TURNS",
     "NAMES",
     "NUMBERS",
     "READ",
@@ -52,11 +53,12 @@ class Rewriter(ExpressionRewriter):
     # --- scopes ---
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        outer, self.inside, statement = self.inside, "class", self.statement
+        outer, self.inside, statement = (self.inside, self.of_model), "class", self.statement
+        self.of_model = any(isinstance(child, ast.FunctionDef) and child.name == "forward" for child in node.body)
         self.qualified.append(node.name)
         node.body = [self.visit(child) for child in node.body]
         self.qualified.pop()
-        self.inside, self.statement = outer, statement
+        (self.inside, self.of_model), self.statement = outer, statement
         return node
 
     def visit_FunctionDef(self, node: Any) -> Any:
@@ -185,10 +187,16 @@ class Rewriter(ExpressionRewriter):
                 setattr(node, field, [self._part(child) for child in value])
             elif isinstance(value, ast.AST) and field not in ("pattern", "type"):
                 setattr(node, field, self._part(value))
+        if isinstance(node, ast.For) and self.functions and not self.of_model:
+            node.iter = self._gone_through(node.iter)
         if isinstance(node, ast.While):
             turn = self._call(TURN, [ast.Constant(node.lineno)], place_of(node.test))
             node.test = ast.copy_location(ast.BoolOp(ast.And(), [node.test, turn]), node.test)
         return node
+
+    def _gone_through(self, iterable: ast.expr) -> ast.expr:
+        """What a `for` in a function goes through, in the place of what the text says."""
+        return self._call(FIRST_TURNS, [iterable], place_of(iterable))
 
     def _part(self, node: object) -> object:
         if type(node).__name__ in ("ExceptHandler", "match_case"):

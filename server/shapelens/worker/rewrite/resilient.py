@@ -57,19 +57,16 @@ class ResilientRewriter(Rewriter):
         self.inside, self.functions = "function", 1
         self.sizes = survey.sizes(set())
         self._fragile = False  # in `forward` or `__init__`, or guarded by the user
-        self._endless = False  # in a class of a module: its loops are part of what it computes
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        outer = self._endless, self._fragile
-        self._endless = any(isinstance(child, ast.FunctionDef) and child.name == "forward" for child in node.body)
-        self._fragile = True  # What stands in the body of a class makes the class.
+        outer, self._fragile = self._fragile, True  # What stands in the body of a class makes the class.
         result = super().visit_ClassDef(node)
-        self._endless, self._fragile = outer
+        self._fragile = outer
         return result
 
     def visit_FunctionDef(self, node: Any) -> Any:
         outer = self._fragile
-        self._fragile = (self.inside == "class" and node.name.startswith("__")) or (self._endless and node.name == "forward")
+        self._fragile = (self.inside == "class" and node.name.startswith("__")) or (self.of_model and node.name == "forward")
         result = super().visit_FunctionDef(node)
         self._fragile = outer
         return result
@@ -96,14 +93,14 @@ class ResilientRewriter(Rewriter):
             node.test = ast.BoolOp(ast.Or(), [node.test, ast.Constant(True)])
         elif isinstance(node, ast.If) and branches is not None:
             node.test = ast.Call(ast.Name(BRANCH, ast.Load()), [branches, node.test], [])
-        if isinstance(node, ast.For) and not self._endless:
+        if isinstance(node, ast.For) and not self.of_model:
             iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
             instead = ast.Assign([ast.Name(_ITERABLE, ast.Store())], _failed(node))
             out.append(_guarded(node, [iterable], [instead]))
             steps = [ast.Name(_ITERABLE, ast.Load()), _lines(node), _constant(pattern)]
             node.iter = ast.Call(ast.Name(STEPS, ast.Load()), steps, [])
             out.append(node)
-        elif isinstance(node, ast.While) and not self._endless:
+        elif isinstance(node, ast.While) and not self.of_model:
             turn = ast.Call(ast.Name(GOES_ON, ast.Load()), [ast.Constant(node.lineno)], [])
             node.test = ast.BoolOp(ast.And(), [turn, node.test])
             out.append(_guarded(node, [node], [ast.Expr(_failed(node))]))
@@ -142,7 +139,7 @@ class ResilientRewriter(Rewriter):
         """A comprehension whose items are stand-ins, once, where nothing is known of what it goes through."""
         patterns = [_pattern(generator.target) for generator in node.generators]
         node = super()._observed(node)
-        if self._endless and self._fragile:
+        if self.of_model and self._fragile:
             return node
         for generator, pattern in zip(node.generators, patterns):
             generator.iter = ast.Call(ast.Name(ITEMS, ast.Load()), [generator.iter, _constant(pattern)], [])
@@ -150,6 +147,9 @@ class ResilientRewriter(Rewriter):
             mark = ast.Call(ast.Name(MARK, ast.Load()), [], [])
             return ast.copy_location(ast.Call(ast.Name(LISTED, ast.Load()), [mark, node], []), node)
         return node
+
+    def _gone_through(self, iterable: ast.expr) -> ast.expr:
+        return iterable  # STEPS says.
 
     def _with(self, node: ast.With) -> List[ast.stmt]:
         """A `with` whose contexts are made and entered first, each on its own: where that fails, the body runs all the same."""

@@ -13,6 +13,7 @@ BOUND = "__shapelens_bound__"  # (k, *values) -> True: like NAMES, where numbers
 READ = "__shapelens_read__"  # (k, function): the value of site k is what the function returns, if it can be had
 ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
 TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length depends on data
+FIRST_TURNS = "__shapelens_first_turns__"  # (iterable) -> what a `for` goes through: the first items where the loop trains a model
 PLAIN = "__shapelens_plain__"  # (function) -> whether what the function returns is a tuple of plain numbers that are known
 UNKNOWN_AT = "__shapelens_unknown_at__"  # (k): nothing is known of the value of site k, as its statement failed
 WINDOW = "__shapelens_window__"  # (lower, upper, upper - lower) -> slice, the first one of its length where its bounds depend on data

@@ -10,8 +10,10 @@ from torch.utils.data._utils import collate
 
 from ..unknown import stand_ins, unknown_sizes  # noqa: F401  Stand-ins tell what they are.
 from .compilers import Replacement
+from .data_sets.vision import SAMPLE
 
 MOST_SAMPLES = 32  # that are made for a batch
+MOST_ALIKE = 2  # of a data set that is not here, whose samples are all alike
 MOST_BATCHES = 2  # that a loop over a loader takes
 
 
@@ -38,22 +40,30 @@ def _batches(loader: Any) -> Iterator[Any]:
         loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
     )
     is_listed = loader._dataset_kind == dataloader._DatasetKind.Map and loader._auto_collation
+    most = MOST_ALIKE if _is_stood_in_for(loader.dataset) else MOST_SAMPLES
     for number, index in enumerate(loader._index_sampler):
         if number >= MOST_BATCHES:
             unknown_sizes.state.ended_early += 1
             return
         try:
-            batch = _large_batch(loader, index) if is_listed and type(index) is list and len(index) > MOST_SAMPLES else fetcher.fetch(index)
+            is_large = is_listed and type(index) is list and len(index) > most
+            batch = _large_batch(loader, index, most) if is_large else fetcher.fetch(index)
         except StopIteration:  # The end of an iterable dataset.
             return
         yield batch
 
 
-def _large_batch(loader: Any, index: List[Any]) -> Any:
+def _is_stood_in_for(data: Any) -> bool:
+    while isinstance(data, dataset.Subset):
+        data = data.dataset
+    return SAMPLE in getattr(data, "__dict__", ())
+
+
+def _large_batch(loader: Any, index: List[Any], most: int) -> Any:
     """A batch of many samples, of which the first are made; the others are like them."""
     data = loader.dataset
-    samples = [data[place] for place in index[:MOST_SAMPLES]]
-    return loader.collate_fn((samples * (len(index) // MOST_SAMPLES + 1))[: len(index)])
+    samples = [data[place] for place in index[:most]]
+    return loader.collate_fn((samples * (len(index) // most + 1))[: len(index)])
 
 
 def _in_order(sampler_: Any) -> Iterator[int]:
