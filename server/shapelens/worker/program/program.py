@@ -7,7 +7,7 @@ import builtins
 import contextlib
 import sys
 from types import CodeType, FrameType, ModuleType
-from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
@@ -17,7 +17,8 @@ from ..loading.importer import parse
 from ..meta import op_cache
 from ..meta.gradients import training
 from ..rewrite.resilient import MISSING, resilient
-from ..sandbox.limits import TooLong, within
+from ..sandbox.limits import TooLong, WorkClock, within
+from ..search.usages.scripts.module_names import is_main_block
 from ..trace.recorder import Recorder
 from ..unknown.stand_ins import absent, is_absent, unknown_value
 from .flow import Branch, Branches, Flow
@@ -87,10 +88,27 @@ class Program:
         try:
             with gradients_assumed(), within(seconds):
                 held: Dict[str, type] = {}
-                for code in self._statements:
-                    _execute(code, names, on_failure)
+                clock, finished = WorkClock(), True
+                for statement in self._statements:
+                    left = seconds - clock()
+                    finished &= self._execute(statement, left if statement is self._statements[-1] else left / 2, names, on_failure)
                     then(held)
         except TooLong:
+            return False
+        return finished
+
+    def _execute(self, statement: "Statement", seconds: float, names: Dict[str, Any], on_failure: Callable[..., None]) -> bool:
+        """Execute a statement; whether its time was enough: what it would have made is not known then, and the next one goes on."""
+        try:
+            with within(seconds):
+                exec(statement.code, names)
+        except (Exception, SystemExit) as error:  # Of what is not guarded by itself: the report of a value, say.
+            on_failure(error, None, statement.code.co_firstlineno)
+        except TooLong as error:
+            if statement is self._statements[-1]:
+                raise
+            on_failure(error, None, statement.code.co_firstlineno)
+            names.update((name, self._missing(name)) for name in statement.bound if name not in names)
             return False
         return True
 
@@ -142,17 +160,25 @@ def gradients_assumed() -> Iterator[None]:
         yield
 
 
-def _compiled(file: str, text: str, recorder: Recorder) -> List[CodeType]:
-    """The code of each statement. Raises SyntaxError."""
+class Statement(NamedTuple):
+    """A statement of a program: its code, and the names that it binds."""
+
+    code: CodeType
+    bound: List[str]
+
+
+def _compiled(file: str, text: str, recorder: Recorder) -> List[Statement]:
+    """The statements, with those of a `__main__` block one by one. Raises SyntaxError."""
     tree = parse(text, file)
     flags = future_flags(tree)
     tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
+    tree.body = [part for node in tree.body for part in _parts(node)]
     first = len(recorder.sites)
     recorder.add_program(file)
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
-        return [_code_of(node, file, flags) for node in tree.body]
+        return [Statement(_code_of(node, file, flags), _own_names(node)) for node in tree.body]
     except RecursionError:
         del recorder.sites[first:]
         return []
@@ -164,14 +190,17 @@ def _code_of(node: ast.stmt, file: str, flags: int) -> CodeType:
     try:
         code = compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True)
     except SyntaxError:
-        names = [name for name in bound_names(node) if not name.startswith("__shapelens_")]
-        text = "; ".join("%s = %s(%r)" % (name, MISSING, name) for name in names)
+        text = "; ".join("%s = %s(%r)" % (name, MISSING, name) for name in _own_names(node))
         code = compile(text, file, "exec", flags, dont_inherit=True)
     return code
 
 
-def _execute(code: CodeType, names: Dict[str, Any], on_failure: Callable[[BaseException, Optional[FrameType], int], None]) -> None:
-    try:
-        exec(code, names)
-    except (Exception, SystemExit) as error:  # Of what is not guarded by itself: the report of a value, say.
-        on_failure(error, None, code.co_firstlineno)
+def _own_names(node: ast.stmt) -> List[str]:
+    """The names of the user's that a statement binds."""
+    return [name for name in bound_names(node) if not name.startswith("__shapelens_")]
+
+
+def _parts(node: ast.stmt) -> List[ast.stmt]:
+    """The statements of a `__main__` block; any other statement itself."""
+    is_equal = isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and isinstance(node.test.ops[0], ast.Eq)
+    return node.body if isinstance(node, ast.If) and is_equal and is_main_block(node) and not node.orelse else [node]
