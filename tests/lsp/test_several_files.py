@@ -118,6 +118,7 @@ class Layer(nn.Module):
         return self.norm(x + mixed), weights
 """
     model = """\
+import a_package_that_is_not_here
 from torch import nn
 from parts7 import Layer
 class Attention(nn.Module):

@@ -21,7 +21,10 @@ def seen_from(trace: Trace, file: str) -> Trace:
     # What is said of a mismatch may need the values of the files that it was called through.
     observations += [seen for seen in trace.observations if seen.span.file in wanted]
     remarks = [remark for remark in trace.remarks if remark.span is not None and remark.span.file == file]
-    return replace(trace, file=file, examples=examples, observations=observations, mismatches=mismatches, remarks=remarks)
+    # What the other file lacks matters where an example of its own was to show this file, not where one was only looked for.
+    is_given = any(not example.evidence for example in examples)
+    notes = [note for note in trace.notes if is_given or (note.span is not None and note.span.file == file)]
+    return replace(trace, file=file, examples=examples, observations=observations, mismatches=mismatches, remarks=remarks, notes=notes)
 
 
 def reaches(trace: Trace, file: str) -> bool:
