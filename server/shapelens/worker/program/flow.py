@@ -230,16 +230,12 @@ def _fitted(item: Any, pattern: Pattern) -> Any:
 def _is_raised_here(error: BaseException, frame: FrameType) -> bool:
     """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed.
 
-    A statement around the one that raised it may have been asked before.
+    What conditions within conditions refuse is often what only other settings avoid: the function goes on.
     """
-    traceback, line = traceback_of(error), 0
-    while traceback is not None:
-        if traceback.tb_frame is frame:
-            line = traceback.tb_lineno
-        elif traceback.tb_frame.f_code is not Flow.failed.__code__:
-            return False
-        traceback = traceback.tb_next
-    return line > 0 and frame.f_code.co_name != "<module>" and _raises(frame.f_code.co_filename, line)
+    traceback = traceback_of(error)
+    if traceback is None or traceback.tb_next is not None or frame.f_code.co_name == "<module>":
+        return False
+    return _raises(frame.f_code.co_filename, traceback.tb_lineno)
 
 
 def _raises(file: str, line: int) -> bool:
