@@ -204,14 +204,24 @@ class Batch:
         analysed.trace = merged(file, shown)
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
-            found = findings(module, analysed.trace, settings, _parsed)
-            if fixes and all(finding.code == "syntax" for finding in analysed.findings):
-                # What other files' examples show cannot be run by their number.
-                document = search.FileToMend(file, module, settings, 0 if views or program else len(own.examples), found, _parsed)
-                attempts = self._attempts(analysed, own, models if views else None, program=program)
-                found = await search.with_fixes(document, attempts, LIMITS)
-            analysed.findings += found
+            analysed.findings += await self._found(analysed, own, models if views else None, program=program, fixes=fixes)
         return analysed
+
+    async def _found(
+        self, analysed: Analysed, own: protocol.Trace, models: list[_Importer] | None, *, program: float, fixes: bool
+    ) -> list[Finding]:
+        """The findings of what was run, with the fixes that work where these are wanted and the text parses as a whole.
+
+        `models`: the importing files with models that were found; None where no importing file shows anything.
+        """
+        file, module, settings = analysed.path, analysed.module, analysed.settings
+        found = findings(module, analysed.trace, settings, _parsed)
+        if not fixes or any(finding.code != "syntax" for finding in analysed.findings):
+            return found
+        # What other files' examples show cannot be run by their number.
+        count = 0 if models is not None or program else len(own.examples)
+        attempts = self._attempts(analysed, own, models, program=program)
+        return await search.with_fixes(search.FileToMend(file, module, settings, count, found, _parsed), attempts, LIMITS)
 
     async def profile(self, analysed: Analysed, run: protocol.ExampleRun, request: protocol.ProfileRequest) -> protocol.ModelProfile:
         """The model of an example of what was analysed, as a whole. Raises Unavailable; a run that does not end well is an error in it."""

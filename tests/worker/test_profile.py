@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,30 @@ async def test_memory_of_a_layer_that_is_applied_again_and_again(tmp_path: Path,
     assert training_memory(smaller.training, "SGD", "cuda").after_forward == layer + 2 * MIB * (1 + times)
     assert smaller.inference is not None
     assert inference_memory(smaller.inference).peak <= layer + 3 * 2 * MIB
+
+
+async def test_operations_in_place_that_change_a_shape_are_done_each_time(tmp_path: Path) -> None:
+    """`torch.stft` transposes its result in place: the second spectrum has its shape in the profile too, and a step is possible."""
+    text = """
+        import torch
+        from torch import nn
+
+        # shapelens: Spectra()(f32[B:2, 4096])
+        class Spectra(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.window = nn.Parameter(torch.ones(256))
+
+            def forward(self, x):
+                first = torch.stft(x, 256, window=self.window, return_complex=True)
+                second = torch.stft(x, 256, window=self.window, return_complex=True)
+                assert first.shape == second.shape == (len(x), 129, 65), (first.shape, second.shape)
+                return (first + second).abs()
+    """
+    _, profile = await _profiled(tmp_path, textwrap.dedent(text), "Spectra")
+    assert profile.error is None
+    assert profile.training is not None
+    assert profile.training.error == ""
 
 
 async def test_checkpoints_keep_less(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ MOST_REAL = 1 << 24  # elements of what is computed from constants alone
 
 Args = Tuple[Any, ...]
 Kwargs = Dict[str, Any]
+Call = Tuple[Args, Kwargs]  # what a function is given
 _plainly = torch._C.DisableTorchFunction
 
 
@@ -132,30 +133,7 @@ class MetaMode(TorchFunctionMode):
                     args, kwargs = together(func, args, kwargs)
                     result = func(*args, **kwargs) if key is None else op_cache.call(key, func, args, kwargs)
         except Exception as raised:
-            error: Exception = raised
-            if needs_data(raised):
-                numbers = with_numbers(args)
-                if numbers is not None:
-                    return self.__torch_function__(func, types, numbers, kwargs)
-            opinion = second_opinion.ask(func, *given) if func not in GRADIENTS else None
-            if opinion is not None and opinion.error is None and opinion.result is not NotImplemented:
-                return self._accepted(func, args, kwargs, opinion.result)
-            if opinion is not None and opinion.error is not None and not isinstance(raised, NotImplementedError) and not needs_data(raised):
-                error = opinion.error
-            if not self.inside_layer and (self.failure is None or self.failure.error is not error):
-                self.failure = FailedTorchCall(getattr(func, "__name__", ""), list(provenance.tensors_in([args, kwargs])), error)
-            if self.recover is not None and not self.inside_layer:
-                try:
-                    result = self.recover(func, as_given if holds_absent(as_given) else given[0], given[1], error)
-                except NotRecovered:
-                    pass
-                else:
-                    provenance.observed(func, given, result)
-                    provenance.mark_stand_in(result)
-                    return result
-            if error is raised:
-                raise
-            raise error from None
+            return self._instead(func, types, (args, kwargs), given, as_given, raised)
         check = WATCHED.get(func)
         if check is not None and self.remarks is not None:
             odd = check(*given, result)
@@ -166,6 +144,37 @@ class MetaMode(TorchFunctionMode):
         if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
             provenance.observed(func, (args, kwargs), result)
         return result
+
+    def _instead(self, func: Callable[..., Any], types: Any, tried: Call, given: Call, as_given: Args, raised: Exception) -> Any:
+        """The result of a call that failed: with sizes as numbers, as eager has it, or as the run recovers from it. Raises its error else.
+
+        `tried` is what the meta device was given, `given` the call of the user, and `as_given` its arguments with unknown sizes in them.
+        """
+        no_data = needs_data(raised)
+        numbers = with_numbers(tried[0]) if no_data else None
+        if numbers is not None:
+            return self.__torch_function__(func, types, numbers, tried[1])
+        opinion = second_opinion.ask(func, *given) if func not in GRADIENTS else None
+        if opinion is not None and opinion.error is None and opinion.result is not NotImplemented:
+            return self._accepted(func, tried[0], tried[1], opinion.result)
+        error: Exception = raised
+        if opinion is not None and opinion.error is not None and not isinstance(raised, NotImplementedError) and not no_data:
+            error = opinion.error
+        if not self.inside_layer:
+            if self.failure is None or self.failure.error is not error:
+                self.failure = FailedTorchCall(getattr(func, "__name__", ""), list(provenance.tensors_in(list(tried))), error)
+            if self.recover is not None:
+                try:
+                    result = self.recover(func, as_given if holds_absent(as_given) else given[0], given[1], error)
+                except NotRecovered:
+                    pass
+                else:
+                    provenance.observed(func, given, result)
+                    provenance.mark_stand_in(result)
+                    return result
+        if error is raised:
+            raise error
+        raise error from None
 
     def _accepted(self, func: Callable[..., Any], args: Args, kwargs: Kwargs, result: Any) -> Any:
         """The result of what eager accepts and the meta device does not; an operation in place gives back what it changed."""

@@ -32,9 +32,11 @@ def call(func: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         return func(*args, **kwargs)
     found = _table.get(key)
     if found is None:
+        before = _layout(args)
         result = func(*args, **kwargs)
         if len(_table) < MOST_KEYS:
-            _table[key] = _described(result, args)
+            # An operation in place may change the shape of its tensor: `transpose_` has to be done each time.
+            _table[key] = _described(result, args) if before == _layout(args) else _ALIAS
         return result
     if found is _ALIAS:
         return func(*args, **kwargs)
@@ -45,6 +47,11 @@ def call(func: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
     if type(found) is list:
         return tuple([None if each is None else _made(each) for each in found])
     return _made(found)
+
+
+def _layout(args: Tuple[Any, ...]) -> Any:
+    """The shape and the strides of the first argument, if that is a tensor."""
+    return (args[0].shape, args[0].stride()) if args and isinstance(args[0], Tensor) else None
 
 
 def _made(look: Any) -> Tensor:

@@ -22,6 +22,7 @@ FREE = (24, 40, 56, 72, 88, 104, 120, 136, 152, 168)
 ROWS = 1000  # of a matrix: words of a vocabulary, most often
 RANKED = re.compile(r"(?:Conv|Pool|Norm)(?:Transpose)?([123])d")
 OF_LAYERS = {"in_features", "out_features", "in_channels", "out_channels", "weight", "bias"}
+BLOCKS = {"blocks", "layers", "module", "cell", "unit", "attention", "attn", "mlp", "stem"}
 FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
 Build = Callable[[type, str, int], Optional[str]]
 
@@ -96,21 +97,18 @@ class ParameterValues:
             return "module"
         if kind == "of" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
             kind = "module"
-        if used in ("list", "text", "dict", "class", "object") and used in asked.also and not (used == "list" and uses.guarded):
+        lists = used == "list" and not uses.guarded
+        if used in ("list", "text", "dict", "class", "object") and used in asked.also and (used != "list" or lists):
             return used
-        if kind and not (kind in ("int", "float") and "list" in asked.also and used == "list" and not uses.guarded):
-            if kind in ("called", "module") and used == "class":
-                return "class"
-            if kind == "called" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
-                return "class"
-            if kind == "text" and used == "class":
-                return "class"
-            if kind == "dict" and used == "object" and not uses.kinds.get("dict"):
-                return "object"
-            return kind
+        if kind and not (kind in ("int", "float") and "list" in asked.also and lists):
+            return _of_annotation(kind, asked, uses)
+        return self._of_uses(name, uses)
+
+    def _of_uses(self, name: str, uses: Uses) -> str:
+        """The kind of a parameter without an annotation that says it: what the code does with it, and its name where that is open."""
+        used, prior = uses.kind(), prior_of(name)
         if "called" in uses.kinds and used in ("", "number", "bool"):
             used = "called"
-        prior = prior_of(name)
         if TEXTUAL.search(name.lower()) and used in ("", "list", "object", "number", "bool", "int"):
             return "text"
         runs = uses.kinds.get("called") or uses.kinds.get("module")
@@ -122,16 +120,19 @@ class ParameterValues:
             return "object"
         if used in ("", "object", "text") and name.rpartition("_")[2] == "device":
             return "device"
-        if used in ("", "number", "bool"):
-            if looks_like_config(name):
-                return "object"
-            if used == "bool" and prior is not None and prior.kind in ("int", "float", "text", "image"):
-                return prior.kind
-            if not used and prior is None and self._named_class(name):
-                return "module"
-            if not used and is_plural(name) and uses.item is not None:
-                return "list"
-        return used or (prior.kind if prior is not None else "")
+        of_name = self._of_name(name, uses, prior) if used in ("", "number", "bool") else ""
+        return of_name or used or (prior.kind if prior is not None else "")
+
+    def _of_name(self, name: str, uses: Uses, prior: Optional[Prior]) -> str:
+        """The kind that a name says, where the code leaves it open; "" where it says none."""
+        used = uses.kind()
+        if looks_like_config(name):
+            return "object"
+        if used == "bool" and prior is not None and prior.kind in ("int", "float", "text", "image"):
+            return prior.kind
+        if not used and prior is None and self._named_class(name):
+            return "module"
+        return "list" if not used and is_plural(name) and uses.item is not None else ""
 
     def _asked_for(self, uses: Uses) -> Optional[type]:
         """The module class that the code asks whether the value is of: `vit if isinstance(vit, ViT) else ViT(**vit)`."""
@@ -229,50 +230,53 @@ class ParameterValues:
         return ["(%s)" % ", ".join(self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers))]
 
     def _lists(self, name: str, asked: AnnotatedKind, uses: Uses, prior: Optional[Prior], label: str, depth: int) -> List[str]:
-        inner = asked.item or NOTHING
-        item = uses.item or Uses()
-        length = asked.length or uses.exactly or 0
         if asked.is_tuple and asked.length == 1 and prior is not None and (prior.kind == "shape" or prior.role == "in"):
-            asked, length = replace(asked, length=0, items=()), uses.exactly or 0  # Many write Tuple[int] for a tuple of integers.
+            asked = replace(asked, length=0, items=())  # Many write Tuple[int] for a tuple of integers.
         if prior is not None and prior.kind == "shape" and not uses.exactly and not asked.length and uses.least <= 3:
             return self._tuple_of(list(prior.value), label)
+        length = asked.length or uses.exactly or 0
         if asked.is_tuple and prior is not None and prior.role == "in" and not length and self.is_whole:
             return self._tuple_of([3, 32, 32], label)
         image = prior is not None and prior.kind in ("image", "shape")
-        if not length:
-            if uses.least > 1 or image or "[" in name:  # What lies in a list is one of each dim, of pictures.
-                length = max(uses.least, 2)
-            else:
-                length = self.length or max(uses.least, 4 if name in ("depths", "layers", "num_blocks", "blocks") else 3)
-                self.length = self.length or length
-        item_kind = inner.kind or item.kind()
+        texts = self._items_of(name, length or self._length(name, uses, image), asked, uses, prior, label, depth)
         is_tuple = asked.is_tuple or image or ("tuple" in uses.guarded and "list" not in uses.guarded)
-        opening, closing = ("(", ",)" if length == 1 else ")") if is_tuple else ("[", "]")
-        if asked.items and len({part.kind for part in asked.items}) > 1:
-            texts = [
-                self.values("%s[%d]" % (name, place), part, Uses(), label[: -len(name)], depth)[0] for place, part in enumerate(asked.items)
-            ]
-        elif item_kind in ("", "int", "number", "bool", "float") and not (item_kind == "float" and (prior is None or prior.kind != "int")):
-            numbers = self._items(prior, length, item)
-            if numbers is None:
-                text = repr(prior.value) if prior is not None else "0.1"
-                texts = [text] * length
-            elif item_kind == "float":
-                texts = [repr(float(number)) for number in numbers]
-            else:
-                texts = [self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers)]
-        else:
-            single = name[:-1] if name.endswith("s") else name
-            texts = []
-            for place in range(min(length, 3) if item_kind in ("list", "module") and not asked.length else length):
-                items = self.values("%s[%d]" % (single, place), inner, item, label[: -len(name)], depth + 1)
-                # Those that are told apart by their type are one of each; what has a name has one of its own.
-                text = items[place % len(items)] if item.types else items[0]
-                texts.append(re.sub(r"\bname='(\w+)'", "name='\\1_%d'" % place, text) if place else text)
+        opening, closing = ("(", ",)" if len(texts) == 1 else ")") if is_tuple else ("[", "]")
         found = [opening + ", ".join(texts) + closing]
         if asked.kind in ("", "list") and not uses.exactly and uses.least <= 1 and len(texts) > 2:
             found.append(opening + ", ".join(texts[:2]) + closing)
         return found
+
+    def _length(self, name: str, uses: Uses, image: bool) -> int:
+        """The length of a list that nothing says the length of: all such lists of a class have the same."""
+        if uses.least > 1 or image or "[" in name:  # What lies in a list is one of each dim, of pictures.
+            return max(uses.least, 2)
+        length = self.length or max(uses.least, 4 if name in ("depths", "layers", "num_blocks", "blocks") else 3)
+        self.length = self.length or length
+        return length
+
+    def _items_of(
+        self, name: str, length: int, asked: AnnotatedKind, uses: Uses, prior: Optional[Prior], label: str, depth: int
+    ) -> List[str]:
+        """What stands in a list of `length` items, as texts."""
+        inner, item = asked.item or NOTHING, uses.item or Uses()
+        kind, owner = inner.kind or item.kind(), label[: -len(name)]
+        if asked.items and len({part.kind for part in asked.items}) > 1:
+            return [self.values("%s[%d]" % (name, place), part, Uses(), owner, depth)[0] for place, part in enumerate(asked.items)]
+        if kind in ("", "int", "number", "bool") or (kind == "float" and prior is not None and prior.kind == "int"):
+            numbers = self._items(prior, length, item)
+            if numbers is None:
+                return [repr(prior.value) if prior is not None else "0.1"] * length
+            if kind == "float":
+                return [repr(float(number)) for number in numbers]
+            return [self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers)]
+        single = name[:-1] if name.endswith("s") else name
+        texts = []
+        for place in range(min(length, 3) if kind in ("list", "module") and not asked.length else length):
+            items = self.values("%s[%d]" % (single, place), inner, item, owner, depth + 1)
+            # Those that are told apart by their type are one of each; what has a name has one of its own.
+            text = items[place % len(items)] if item.types else items[0]
+            texts.append(re.sub(r"\bname='(\w+)'", "name='\\1_%d'" % place, text) if place else text)
+        return texts
 
     def _items(self, prior: Optional[Prior], length: int, item: Uses) -> Optional[List[int]]:
         """The numbers of a list; None where they are no sizes."""
@@ -290,36 +294,31 @@ class ParameterValues:
         own = set(words(name))
         if "norm" in own or "bn" in own:
             return self._by_rank("BatchNorm", "LayerNorm") + [self.scope.layer("Identity")]
-        if "activation" in own or own & {"relu", "nonlinear", "acti"}:
-            return [self.scope.layer("ReLU")]
-        if "dropout" in own:
-            return [self.scope.layer("Dropout")]
-        if (
-            own & {"fn", "create", "factory", "builder"}
-            and uses.calls
-            and all(count == 2 and not keywords for count, keywords in uses.calls)
-        ):
+        for meant, layer in ({"activation", "relu", "nonlinear", "acti"}, "ReLU"), ({"dropout"}, "Dropout"):
+            if own & meant:
+                return [self.scope.layer(layer)]
+        two = uses.calls and all(count == 2 and not keywords for count, keywords in uses.calls)
+        if own & {"fn", "create", "factory", "builder"} and two:
             return [self.scope.layer("Linear")]  # A function that makes a network of what comes in and what goes out.
         fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and can_be_called_as(cls, uses)]
         if asked.cls is not None:
             fitting = [(text, cls) for text, cls in fitting if issubclass(cls, asked.cls)] or fitting
-        parts = [(text, cls) for text, cls in fitting if all(hasattr(cls, part) or part in uses.optional for part in uses.parts)]
-        named = self.scope.named_like(name, iter(parts or fitting))
+        having = [(text, cls) for text, cls in fitting if all(hasattr(cls, part) or part in uses.optional for part in uses.parts)]
+        named = self.scope.named_like(name, iter(having or fitting))
         if named:
             return [text for text, _ in named[:4]]
         for word, layer in (("conv", "Conv"), ("pool", "MaxPool")):
             if word in own:
                 return self._by_rank(layer, "Linear")
-        if "linear" in own or "fc" in own:
+        if own & {"linear", "fc"}:
             return [self.scope.layer("Linear")]
-        if asked.cls is not None and asked.cls is not torch.nn.Module:
-            text = self.scope.expression(asked.cls)
-            if text is not None:
-                return [text]
-        if own & {"blocks", "layers", "module", "cell", "unit", "attention", "attn", "mlp", "stem"} and (parts or fitting):
-            small = [text for text, cls in parts or fitting if "Block" in text or "Layer" in text] or [text for text, _ in parts or fitting]
-            return small[:3] + [self.scope.layer("Identity")]
-        return [self.scope.layer("Identity")] + [text for text, _ in parts[:2]]
+        text = self.scope.expression(asked.cls) if asked.cls is not None and asked.cls is not torch.nn.Module else None
+        if text is not None:
+            return [text]
+        texts = [text for text, _ in having or fitting]
+        if own & BLOCKS and texts:
+            return ([text for text in texts if "Block" in text or "Layer" in text] or texts)[:3] + [self.scope.layer("Identity")]
+        return [self.scope.layer("Identity")] + [text for text, _ in having[:2]]
 
     def _by_rank(self, layer: str, otherwise: str) -> List[str]:
         """`BatchNorm2d`, by the rank of the layers that the class has."""
@@ -376,6 +375,16 @@ class ParameterValues:
         if found and self.first_only:
             return found
         return found + self.configs.written(name, kind, uses, label, depth)
+
+
+def _of_annotation(kind: str, asked: AnnotatedKind, uses: Uses) -> str:
+    """The kind that an annotation says, where the code does not use the value as another that the annotation may mean."""
+    used = uses.kind()
+    if used == "class" and kind in ("called", "module", "text"):
+        return "class"
+    if kind == "called" and asked.cls is not None and issubclass(asked.cls, torch.nn.Module):
+        return "class"
+    return "object" if kind == "dict" and used == "object" and not uses.kinds.get("dict") else kind
 
 
 def _mentioned(cls: type) -> List[str]:

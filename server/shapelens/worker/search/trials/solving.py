@@ -37,28 +37,17 @@ def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, gue
 def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
     inputs = [name for name in free if name not in guessed and name != "#B"]
     equal = [demand for demand in wanted if demand.kind == "equal"]
-    together: Sizes = {}
-    for demand in equal:
-        for name in [name for name in inputs if free[name] == demand.got and name not in together][:1]:
-            together[name] = demand.need
-    if len(together) > 1:
-        yield together
-    for demand in equal:
-        yield from _same(demand, free, inputs)
     squares = _squares(free, inputs)
+    yield from _all_equal(equal, free, inputs)
     for demand in wanted:
         if demand.kind == "multiple" and demand.need > 1:
-            for group in squares:
-                for change in _multiples(demand, {group[0]: free[group[0]]}, [group[0]]):
-                    yield dict.fromkeys(group, change[group[0]])
+            yield from _square_multiples(demand, free, squares)
             yield from _multiples(demand, free, inputs)
     for group in squares:
         yield from (dict.fromkeys(group, size) for size in LADDER[:3] if size != free[group[0]])
     if any(demand.kind == "larger" for demand in wanted):
         for name in sorted(inputs, key=lambda name: _role(name) not in _SPATIAL):
-            if free[name] >= 8:
-                for factor in (2, 4, 8):
-                    yield {name: free[name] * factor}
+            yield from ({name: free[name] * factor} for factor in (2, 4, 8) if free[name] >= 8)
     for demand in equal[:2]:
         yield from _solved(trial, demand, free, [(name,) for name in inputs], reaches)
         yield from _solved(trial, demand, free, _groups(free, guessed), reaches)
@@ -66,18 +55,32 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         yield from _in_proportion(demand, free, inputs)
         if free.get("#B") == demand.got and demand.need <= LARGEST_BATCH:  # A larger one is features that were taken for a batch.
             yield {"#B": demand.need}
-    for group in squares:
+    for group in squares + [(name,) for name in inputs if _role(name) in _SPATIAL]:
         yield from (dict.fromkeys(group, size) for size in LADDER if size != free[group[0]])
-    for name in inputs:
-        if _role(name) in _SPATIAL:
-            for size in LADDER:
-                if size != free[name]:
-                    yield {name: size}
     rest = [name for name in free if name in guessed]
     for demand in equal[:2]:
         yield from _same(demand, free, rest)
         yield from _solved(trial, demand, free, [(name,) for name in rest], reaches)
         yield from _in_proportion(demand, free, rest)
+
+
+def _all_equal(equal: Sequence[Demand], free: Sizes, names: List[str]) -> Iterator[Sizes]:
+    """The sizes that arrived as those that are asked for: all demands at once, then each alone."""
+    together: Sizes = {}
+    for demand in equal:
+        for name in [name for name in names if free[name] == demand.got and name not in together][:1]:
+            together[name] = demand.need
+    if len(together) > 1:
+        yield together
+    for demand in equal:
+        yield from _same(demand, free, names)
+
+
+def _square_multiples(demand: Demand, free: Sizes, squares: Sequence[Group]) -> Iterator[Sizes]:
+    """The sides of a square, changed together to a multiple."""
+    for group in squares:
+        for change in _multiples(demand, {group[0]: free[group[0]]}, [group[0]]):
+            yield dict.fromkeys(group, change[group[0]])
 
 
 def sizes_that_matter(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
