@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import Iterator, List, NamedTuple, Optional
+from typing import Iterator, List, NamedTuple, Optional, Sequence
+
+from .shape_words import is_batch
 
 # The position among a method's arguments of the dims that have to exist.
 _DIM_ARGUMENT = {
@@ -35,14 +37,23 @@ def ranks_of_call(node: ast.Call) -> List[Rank]:
 
 def _of_receiver(rank: Rank) -> Rank:
     """What the rank of `x.unsqueeze(1)` tells of x."""
-    tensor, exact, is_shared = rank.tensor, rank.exact, False
+    tensor, exact = rank.tensor, rank.exact
     while exact is not None and isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute):
         if tensor.func.attr not in _KEEPS_RANK and tensor.func.attr != "unsqueeze":
             break
         if tensor.func.attr == "unsqueeze":
-            exact, is_shared = exact - 1, not rank.is_sure
+            exact -= 1
         tensor = tensor.func.value
-    return rank._replace(tensor=tensor, exact=exact, is_shared=is_shared)
+    return rank._replace(tensor=tensor, exact=exact)
+
+
+def _is_repeated_for_samples(tensor: ast.expr, times: Sequence[ast.expr]) -> bool:
+    """Whether a dim that `unsqueeze` has just made is repeated as often as there are samples."""
+    if not (isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr == "unsqueeze" and tensor.args):
+        return False
+    place = integer(tensor.args[0])
+    count = times[place] if place is not None and -len(times) <= place < len(times) else None
+    return isinstance(count, ast.Name) and is_batch(count.id)
 
 
 def _ranks(node: ast.Call) -> Iterator[Rank]:
@@ -68,7 +79,7 @@ def _ranks(node: ast.Call) -> Iterator[Rank]:
     elif name in ("repeat", "expand"):
         times = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
         if len(times) > 1 and not any(isinstance(one, ast.Starred) for one in times):
-            yield Rank(tensor, len(times), 0, is_sure=False)
+            yield Rank(tensor, len(times), 0, is_sure=False, is_shared=_is_repeated_for_samples(tensor, times))
     elif name in _TWO_DIMS and len(arguments) == 2:
         yield Rank(tensor, None, max(_least(integer(arguments[0])), _least(integer(arguments[1]))))
     elif name == "flatten":  # Of the last dim alone there is nothing to flatten.
