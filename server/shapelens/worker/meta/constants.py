@@ -36,6 +36,7 @@ KNOWN = named(
 KNOWN_NEW = named(Tensor, "new_tensor new_zeros new_ones new_full")
 OF_SIZES = named(torch, "arange range zeros ones eye") | named(Tensor, "new_zeros new_ones")
 OF_LENGTH = named(torch, "zeros ones arange")
+FILLED = {torch.full: 1, torch.full_like: 1, Tensor.new_full: 2}  # with the position of what they are filled with
 KNOWN_LIKE = named(torch, "zeros_like ones_like full_like")
 DATA_LIKE = named(torch, "empty_like rand_like randn_like randint_like") | named(Tensor, "new_empty new_empty_strided")
 OF_A_TENSOR = DATA_LIKE | named(torch, "tensor as_tensor asarray full scalar_tensor normal")
@@ -108,6 +109,8 @@ def known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     if of_numbers and (holds_data(args[0]) or (unknown_sizes.state.cut and _seems_gathered(args[0]))):
         return _of_data(args[0], kwargs)
     with _plainly():
+        if _is_filled_with_unknown(func, args, kwargs):
+            return func(*args, **_without(kwargs, META))
         if func not in OF_VALUES and not _is_small(func, args):
             probe = func(*args, **_without(kwargs, META))
             if probe.numel() > LARGEST_REAL:
@@ -177,7 +180,15 @@ def _from_meta_scalars(args: Args, kwargs: Kwargs) -> Tensor:
 def _known_like(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     with _plainly():
         like = args[0] if args else kwargs["input"]
-        return func(*args, **_without(kwargs, META if like.is_meta else CPU))
+        return func(*args, **_without(kwargs, META if like.is_meta or _is_filled_with_unknown(func, args, kwargs) else CPU))
+
+
+def _is_filled_with_unknown(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
+    """Whether a tensor is filled with a number that nobody knows, so that it holds data."""
+    place = FILLED.get(func)
+    if place is None:
+        return False
+    return unknown_sizes.is_unknown(kwargs["fill_value"] if "fill_value" in kwargs else args[place] if len(args) > place else None)
 
 
 def _stays(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:

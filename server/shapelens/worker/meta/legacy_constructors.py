@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Tuple
 
 import torch
 
+from ..unknown import unknown_sizes
 from ..unknown.data_arrays import holds_data, is_data
 from ..unknown.unknown_sizes import STAND_INS
 from .constants import LARGEST_REAL
@@ -34,6 +35,9 @@ class _Legacy(type):
         if (args and all(isinstance(argument, int) for argument in args)) or (args and isinstance(args[0], torch.Size)) or not args:
             shape = args[0] if args and isinstance(args[0], torch.Size) else args
             return torch.empty(shape or (0,), dtype=cls.dtype, device=META)
+        if len(args) > 1:  # Sizes, of which some are tensors or unknown.
+            sizes = [unknown_sizes.size() if type(part) in STAND_INS else part for part in args]
+            return torch.empty(*sizes, dtype=cls.dtype, device=META)
         return torch.tensor(args[0], dtype=cls.dtype)
 
 
