@@ -126,6 +126,8 @@ class _Function:
         elif isinstance(parent, ast.Subscript):
             self._subscript(parent, node, uses)
         elif isinstance(parent, ast.Call):
+            if parent.func is node and self._may_be_no_function(node):
+                return
             if parent.func is node:
                 uses.add("class" if self.building else "called", 2)
                 uses.calls.append((sum(1 for part in parent.args), tuple(part.arg or "**" for part in parent.keywords)))
@@ -177,6 +179,18 @@ class _Function:
             around = self.index.parents.get(parent)
             if isinstance(around, ast.Subscript) or (isinstance(around, ast.Call) and around.func is not parent):
                 uses.add("number", 0)
+
+    def _may_be_no_function(self, called: ast.AST) -> bool:
+        """Whether the code asks whether what it calls can be called: `d() if callable(d) else d`, or by a predicate of its own."""
+        name, node = dotted(called), self.index.parents.get(called)
+        while name is not None and node is not None and not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            for asked in ast.walk(node.test) if isinstance(node, (ast.If, ast.IfExp)) else ():
+                if isinstance(asked, ast.Call) and asked.args and dotted(asked.args[0]) == name:
+                    either_way = isinstance(node, ast.IfExp) and name in (dotted(node.body), dotted(node.orelse))
+                    if either_way or dotted(asked.func) == "callable":
+                        return True
+            node = self.index.parents.get(node)
+        return False
 
     # --- each form ---
 
