@@ -400,6 +400,8 @@ def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:
     before, after = demands(node.trial), demands(other.trial)
     if len(after) < len(before):
         return True
+    if len(other.arguments) < 2:
+        return False
     # What a layer asks for of one of its inputs is met, and it asks for something of the next one.
     changed = {size for name, size in other.sizes.items() if node.sizes.get(name) != size}
     met = {demand for demand in before if demand.kind == "equal" and demand.need in changed}
