@@ -13,7 +13,8 @@ import torch
 from ..sandbox.monkeypatches import REPLACED
 from . import checkpoints, command_line, compilers, distributed, flex_attention, processes
 from .compilers import Replacement
-from .data_sets import environments, files, hugging_face, pictures, vision
+from .data_sets import files, hugging_face, pictures, vision
+from .data_sets.environments import gym
 from .pretrained.libraries import IN_LIBRARY
 from .training import lightning, metrics, plots, trackers
 
@@ -32,9 +33,9 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "mlflow": trackers.tracker,
     "absl.flags": command_line.absl,
     "torch.utils.model_zoo": checkpoints.model_zoo,
-    "gym": environments.gym,
+    "gym": gym.replacements,
     "datasets": hugging_face.hub,
-    "gymnasium": environments.gym,
+    "gymnasium": gym.replacements,
     "cv2": files.opencv,
     "h5py": files.h5,
     "joblib": lambda module: files.joblib(module) + processes.joblib(module),
