@@ -4,6 +4,8 @@ expects. Each time one line says it at most, and the next edit has its hints.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import re
 import shutil
@@ -140,6 +142,31 @@ async def test_a_suspended_machine_wakes(editor: Editor, recipe: str, broken: st
     assert [each.code for each in await editor.diagnostics(uri)] == ["linear-in-features"]
     editor.set_text(uri, recipe)
     await shows(editor, uri)
+
+
+@pytest.mark.parametrize("who", ["all", "server", "worker"])
+async def test_a_run_outlives_that_its_machine_sleeps(tmp_path: Path, recipe: str, who: str) -> None:
+    """For longer than its deadline, and than anybody's patience: no code is blamed for that, and each line has its hint."""
+    editor = Editor(tmp_path)
+    editor.settings = {"deadline": 3}
+    await editor.start("--interpreter", TORCH_PYTHON, initialization_options={"settings": editor.settings}, env={"SHAPELENS_CACHE_DIR": ""})
+    uri = editor.open("net.py", recipe)
+    await shows(editor, uri)
+    slow = recipe.replace("    def forward(self, x):\n", "    def forward(self, x):\n        threading.Event().wait(0.7)\n", 1)
+    editor.set_text(uri, slow.replace("import torch\n", "import threading\nimport torch\n", 1).replace("10)", "11)"))
+    await asyncio.sleep(0.5)
+    server = psutil.Process(editor.pid)
+    stopped = {"all": [server, *server.children(recursive=True)], "server": [server], "worker": server.children(recursive=True)}[who]
+    for process in stopped:
+        process.suspend()
+    await asyncio.sleep(9)
+    for process in reversed(stopped):
+        with contextlib.suppress(psutil.NoSuchProcess):  # A worker that does not answer is replaced.
+            process.resume()
+    await editor.hints_when(uri, lambda hints: any(each.endswith(", 11]") for each in hints.values()))
+    assert await editor.diagnostics(uri) == []
+    assert "deadline" not in {each.code for said in editor.publications for each in said.diagnostics}
+    assert await editor.stop() == 0
 
 
 @pytest.mark.parametrize("what", ["deleted", "a folder", "another text", "unreadable bytes"])

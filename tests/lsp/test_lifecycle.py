@@ -7,9 +7,12 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from interpreters import TORCH_PYTHON
@@ -52,6 +55,48 @@ async def test_no_process_stays(tmp_path: Path, how: str) -> None:
         status = await editor.ended()
         assert status == (-signal.SIGKILL if how == "killed" else 1)
     await gone(family)
+
+
+CLIENT = """\
+import json, os, subprocess, sys, time
+server = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+other = subprocess.Popen(["sleep", "120"], pass_fds=[server.stdin.fileno(), server.stdout.fileno()])
+root, text = sys.argv[1], sys.stdin.read()
+uri = root + "/endless.py"
+for method, number, params in [
+    ("initialize", 1, {"processId": os.getpid(), "rootUri": root, "capabilities": {}}),
+    ("initialized", None, {}),
+    ("textDocument/didOpen", None, {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": text}}),
+]:
+    message = {"jsonrpc": "2.0", "method": method, "params": params, **({} if number is None else {"id": number})}
+    body = json.dumps(message).encode()
+    server.stdin.write(b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+    server.stdin.flush()
+print(server.pid, other.pid, flush=True)
+time.sleep(120)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="another system keeps the parent of a process that has lost it")
+async def test_a_server_ends_with_its_client_though_others_hold_its_pipes(tmp_path: Path) -> None:
+    command = [*COMMAND, "--interpreter", TORCH_PYTHON]
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, tmp_path.as_uri(), *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert client.stdin is not None and client.stdout is not None
+    client.stdin.write(ENDLESS)
+    client.stdin.close()
+    server, other = map(int, client.stdout.readline().split())
+    try:
+        async with timeout(PATIENCE):
+            while len(family := [server, *(each.pid for each in psutil.Process(server).children(recursive=True))]) < 4:
+                await asyncio.sleep(0.05)
+        client.terminate()
+        client.wait()
+        await gone(family)
+    finally:
+        os.kill(other, signal.SIGKILL)
+        client.stdout.close()
 
 
 async def test_over_tcp(tmp_path: Path, broken: str) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from shapelens.worker.sandbox.limits import DeadlineReached, limit_time, no_time_limit, undisturbed
+from shapelens.worker.sandbox.clocks import RunClock
+from shapelens.worker.sandbox.limits import DeadlineReached, limit_time, no_time_limit, undisturbed, within
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no interval timers")
 
@@ -52,3 +57,81 @@ def test_without_that_the_limit_cuts_it() -> None:
         no_time_limit()
         os.close(incoming)
         os.close(outgoing)
+
+
+def compute(seconds: float) -> None:
+    """Take so much of a processor."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def wait(seconds: float) -> None:
+    """Wait, as a hang does that takes no processor."""
+    threading.Event().wait(seconds)
+
+
+def ends_in(limited: Callable[[], None], seconds: float, meanwhile: Callable[[int], None] = lambda pid: None) -> tuple[str, float]:
+    """How something ends that a process of its own has some seconds for, and after how long."""
+    start = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            limit_time(seconds)
+            limited()
+        except BaseException as error:
+            os._exit(1 if isinstance(error, DeadlineReached) else 2)
+        os._exit(0)
+    meanwhile(pid)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return ("ok", "deadline", "error")[code], time.monotonic() - start
+
+
+def suspended(pid: int) -> None:
+    """Stop a process for longer than its limit, and let it go on."""
+    wait(0.2)
+    os.kill(pid, signal.SIGSTOP)
+    wait(2.5)
+    os.kill(pid, signal.SIGCONT)
+
+
+def in_parts() -> None:
+    """Computes under a limit of its own within that of the whole."""
+    with within(0.9):
+        compute(0.5)
+
+
+@pytest.mark.parametrize("limited", [lambda: compute(0.5), lambda: wait(0.7), in_parts], ids=["computes", "waits", "in parts"])
+def test_time_in_which_a_process_is_suspended_does_not_count(limited: Callable[[], None]) -> None:
+    assert ends_in(limited, 1.2, suspended)[0] == "ok"
+
+
+@pytest.mark.parametrize("limited", [lambda: compute(60), lambda: wait(60)], ids=["computes", "waits"])
+def test_what_has_no_end_is_ended_after_that_too(limited: Callable[[], None]) -> None:
+    outcome, seconds = ends_in(limited, 1.0, suspended)
+    assert outcome == "deadline" and seconds < 20
+
+
+def test_waiting_is_ended_in_time_though_it_is_no_work() -> None:
+    outcome, seconds = ends_in(lambda: wait(60), 0.5)
+    assert outcome == "deadline" and 0.45 < seconds < 1.4, "three times as long would be 1.5 s"
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not say who has waited for a processor")
+def test_time_that_others_take_does_not_count() -> None:
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
+    other = os.fork()
+    if other == 0:
+        compute(60)
+        os._exit(0)
+    try:
+        clock, start = RunClock(), time.monotonic()
+        compute(0.5)
+        counted, wall = clock(), time.monotonic() - start
+    finally:
+        os.sched_setaffinity(0, processors)
+        os.kill(other, signal.SIGKILL)
+        os.waitpid(other, 0)
+    assert wall > 0.8, "the other one has had its share"
+    assert 0.45 < counted < 0.8 * wall

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -165,6 +166,23 @@ def test_what_is_allowed_is_open_to_c_code_and_nothing_else(forking: WorkerProce
     assert printed(forking, tmp_path / "net.py", write, str(tmp_path)) == "True"
     (tmp_path / "made").unlink()
     assert printed(forking, tmp_path / "net.py", write, "network", "processes") == "False"
+
+
+@pytest.mark.parametrize(
+    ("index", "header"), [(0, "x86_64-linux-gnu/asm/unistd_64.h"), (1, "asm-generic/unistd.h")], ids=["x86-64", "arm64"]
+)
+def test_the_numbers_are_those_of_the_kernel(index: int, header: str) -> None:
+    """arm64 has no numbers of its own but those of `asm-generic`."""
+    path = Path("/usr/include") / header
+    if not path.is_file():
+        pytest.skip("the kernel's headers are not installed")
+    known = {name: int(number) for name, number in re.findall(r"^#define __NR_(\w+)\s+(\d+)$", path.read_text(), re.MULTILINE)}
+    ours = {name: numbers[index] for table in (system_calls._REFUSED, system_calls._PASSED_OVER) for name, numbers in table.items()}
+    for name in ("clone", "clone3", "kill", "tgkill", "sendto", "prlimit64"):
+        ours[name] = getattr(system_calls, f"_{name.upper().removesuffix('64')}")[index]
+    newer = {"fchmodat2"}  # than some of these headers
+    wrong = {name: (number, known.get(name)) for name, number in ours.items() if name not in newer and number != known.get(name)}
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

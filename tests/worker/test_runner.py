@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from shapelens import protocol
 from shapelens.runner import StartFailure, Worker, WorkerState, interpreter
+from shapelens.runner import process as process_module
 from shapelens.runner import worker as worker_module
 
 NET = """\
@@ -88,6 +89,7 @@ async def test_a_run_that_is_under_way_is_cancelled(runs: Runs) -> None:
 
 async def test_a_worker_that_does_not_keep_the_deadline_is_replaced(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(process_module.Process, "is_suspended", lambda process: False)
     assert (await runs.submit()).outcome == "ok"
     pid = runs.worker.pid
     assert pid is not None
@@ -97,6 +99,17 @@ async def test_a_worker_that_does_not_keep_the_deadline_is_replaced(runs: Runs, 
     assert not Path(f"/proc/{pid}").exists()
     monkeypatch.undo()
     assert (await runs.submit()).outcome == "ok"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which processes are stopped")
+async def test_a_worker_that_somebody_has_stopped_is_replaced_and_no_code_blamed(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "GRACE_SECONDS", 0.2)
+    assert (await runs.submit()).outcome == "ok"
+    pid = runs.worker.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    assert (await runs.submit(deadline=10.0)).outcome == "ok"
+    assert runs.worker.pid != pid and not Path(f"/proc/{pid}").exists()
 
 
 async def test_deaths_leave_neither_processes_nor_files_open(runs: Runs) -> None:

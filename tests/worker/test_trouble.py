@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from shapelens.protocol import Cancel, Finished, Output, Traced
@@ -82,6 +84,28 @@ def test_what_was_seen_before_the_deadline_is_kept(forking: WorkerProcess, tmp_p
     assert trace.examples[0].error_span.line == 9
 
 
+def test_what_was_suspended_has_its_time_afterwards(tmp_path: Path) -> None:
+    """All processes stand still for longer than the deadline and all patience, as on a machine that sleeps."""
+    worker = WorkerProcess()
+    try:
+        line = "threading.Event().wait(1); z = x * 2"
+        text = "import threading\n" + NET.format(line)
+        assert worker.run(tmp_path / "net.py", text, "Net()(f32[2])", deadline=2.0)[1].outcome == "ok"
+        run_id = worker.start(tmp_path / "net.py", text + "\n\nA = 1\n", "Net()(f32[2])", deadline=2.0)
+        threading.Event().wait(0.6)
+        processes = [psutil.Process(worker.process.pid), *psutil.Process(worker.process.pid).children(recursive=True)]
+        for process in processes:
+            process.suspend()
+        threading.Event().wait(5)
+        for process in processes:
+            process.resume()
+        trace, finished = worker.finish(run_id)
+        assert finished.outcome == "ok" and trace is not None
+        assert shapes(trace, "z") == [[[2]]]
+    finally:
+        worker.close()
+
+
 @pytest.mark.parametrize("line", ["os.fork()", "socket.create_connection(('127.0.0.1', 9))", "os.kill(os.getppid(), signal.SIGKILL)"])
 def test_what_user_code_may_not_do(forking: WorkerProcess, tmp_path: Path, line: str) -> None:
     trace, finished = forking.run(tmp_path / "net.py", NET.format(line), "Net()(f32[2])")
@@ -110,6 +134,13 @@ def test_what_is_passed_over_in_silence(forking: WorkerProcess, tmp_path: Path, 
     assert trace is not None
     assert trace.examples[0].error is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["net.py"]
+
+
+def test_a_message_of_torch_has_no_traceback_of_its_own_code(forking: WorkerProcess, tmp_path: Path) -> None:
+    trace, _ = forking.run(tmp_path / "net.py", NET.format("torch.empty((2, 10**30))"), "Net()(f32[2])")
+    assert trace is not None
+    (found,) = trace.mismatches
+    assert found.message.endswith('with error "Overflow when unpacking long long"')
 
 
 @pytest.mark.skipif(not kernel_boundary.version(), reason="this kernel has no Landlock")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
+from shapelens._current_folder import leave_out_of_imports
 
-from shapelens.lsp.start import run
+leave_out_of_imports()
+
+import argparse  # noqa: E402
+
+from shapelens.lsp.start import run  # noqa: E402
 
 
 def main() -> None:

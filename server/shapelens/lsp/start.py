@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 # The client's first message comes at once; where it does not, nothing waits for it.
 LONGEST_GREETING = 0.5
+# Between looks whether the client lives, and after its end.
+ORPHAN_SECONDS = 2.0
 # While modules are imported in one thread, messages should not wait for long in another.
 SWITCH_SECONDS = 0.0005
 
@@ -59,6 +64,7 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str, allow: Sequ
 
 async def _serve_stdio(workers: Workers, options: Options, stdout: BinaryIO, served: list[Server]) -> None:
     proxy = StartupProxy(sys.stdin.fileno(), stdout, location.opened(), options.interpreter)
+    proxy.greeted.add_done_callback(lambda greeted: None if greeted.cancelled() else _watch(greeted.result(), workers))
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     loading = asyncio.create_task(asyncio.to_thread(_load))
@@ -108,6 +114,21 @@ def _begin_early(workers: Workers, option: str | None, proxy: StartupProxy) -> N
         workers.of(interpreters.find(root, None), root).begin()
 
     proxy.opened.add_done_callback(lambda opened: begin_for(opened.result()) if not opened.cancelled() else None)
+
+
+def _watch(params: dict[str, Any], workers: Workers) -> None:
+    """Look whether the client lives, where it is the process that has started this one."""
+    if params.get("processId") == os.getppid() and sys.platform != "win32":
+        threading.Thread(target=_end_with, args=[os.getppid(), workers], daemon=True).start()
+
+
+def _end_with(client: int, workers: Workers) -> None:
+    """End this process some seconds after the client that has started it, even where others hold the other end of its pipes."""
+    while os.getppid() == client:
+        time.sleep(ORPHAN_SECONDS)
+    time.sleep(ORPHAN_SECONDS)  # The end of the input is seen at once, as a rule.
+    workers.kill()
+    os._exit(1)
 
 
 def _said(option: str | None, params: dict[str, Any]) -> str | None:

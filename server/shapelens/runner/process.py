@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ HANDSHAKE_SECONDS = 60.0
 OLDEST_PYTHON = (3, 9)
 # A frame larger than this is decoded in a thread, so that the server keeps answering meanwhile.
 LARGE_FRAME = 256 * 1024
+KILLS = {int(each) for each in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGKILL", signal.SIGTERM))}  # that come from elsewhere
 LONGEST_LINE = 1 << 16  # bytes of what a worker says on stderr
 
 
@@ -81,6 +83,14 @@ class Process:
         if not self._stdin.is_closing():
             with contextlib.suppress(ConnectionError, RuntimeError):
                 self._stdin.write(protocol.encode(message))
+
+    def is_suspended(self) -> bool:
+        """Whether somebody has stopped the process (SIGSTOP), where the system says so."""
+        try:
+            status = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return False
+        return status.rpartition(")")[2].split()[0] in ("T", "t")
 
     def kill(self) -> None:
         """End the process and everything in its process group at once. Safe to call at any time."""
@@ -228,7 +238,8 @@ async def _handshake(process: Process, seconds: float) -> Process | StartFailure
     await asyncio.wait(waited_for, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     if not process.hello.done():
         if ended.done():
-            return await _why_it_ended(process)
+            why = await _why_it_ended(process)
+            return replace(why, is_killed=-(process.returncode or 0) in KILLS)
         process.kill()
         await ended
         return _failed(process, f"{process.interpreter} did not answer within {seconds:.0f} s.")

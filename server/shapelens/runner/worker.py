@@ -25,6 +25,7 @@ LOADING_SECONDS = 120.0
 # A worker that could not be started is not started again for this long, unless `restart` asks for it.
 FAILURE_SECONDS = 3.0
 LONGEST_BACK_OFF = 30.0
+SLICE_SECONDS = 1.0  # between looks whether this process was suspended
 MOST_CRASHES = 5  # in a row, after which nothing is started until the user wants it, or an edit comes after LONGEST_BACK_OFF
 # Outcomes that code of the document is to blame for.
 ENDED_BY_CODE = ("deadline", "memory", "exit", "crash")
@@ -216,11 +217,15 @@ class Worker:
         return StartFailure("failed", "The worker was stopped while it started.") if starting.cancelled() else starting.result()
 
     async def _spawn(self) -> processes.Process | StartFailure:
-        if self._crashes > 1:
-            await asyncio.sleep(min(LONGEST_BACK_OFF, 0.25 * 2 ** (self._crashes - 1)))
-        if self._failure is None:
-            self._enter(WorkerState("starting"))
-        outcome = await processes.spawn(self.interpreter, self.root, self._fork, self._receive, self._on_output)
+        while True:
+            if self._crashes > 1:
+                await asyncio.sleep(min(LONGEST_BACK_OFF, 0.25 * 2 ** (self._crashes - 1)))
+            if self._failure is None:
+                self._enter(WorkerState("starting"))
+            outcome = await processes.spawn(self.interpreter, self.root, self._fork, self._receive, self._on_output)
+            if isinstance(outcome, processes.Process) or not outcome.is_killed or self._crashes >= MOST_CRASHES:
+                break
+            self._crashes += 1
         if isinstance(outcome, StartFailure):
             self._failure, self._failed_at = outcome, time.monotonic()
             self._enter(outcome.state)
@@ -347,10 +352,12 @@ class Worker:
         self._enter(WorkerState("running"))
         before = list(self._cancelled.values())
         process.send(job.run)
+        ends = (job.ended, process.ended, job.cancelled)
         limit = job.run.longest + GRACE_SECONDS
-        await _first(job.ended, process.ended, job.cancelled, timeout=limit)
-        if job.loads and not job.ended.is_set():
-            await _first(job.ended, process.ended, job.cancelled, timeout=protocol.LONGEST_LOAD + limit)
+        await _first(*ends, timeout=limit)
+        if not any(end.is_set() for end in ends) and not process.is_suspended():
+            load = protocol.LONGEST_LOAD + limit if job.loads else 0.0
+            await _first(*ends, timeout=load + (protocol.MOST_STARVED - 1) * job.run.longest)
         if job.ended.is_set():
             self._crashes, self._has_given_up = 0, False
         elif job.cancelled.is_set():
@@ -362,6 +369,11 @@ class Worker:
             await self._execute(job)  # The worker had not come to this run.
         elif process.ended.is_set():
             await self._give_up(process, job, "crash")
+        elif process.is_suspended():  # That is not the code's fault: another one does the run.
+            logger.warning("the worker %d was suspended by somebody, and is replaced", process.pid)
+            process.kill()
+            await process.ended.wait()
+            await self._execute(job)
         else:
             await self._give_up(process, job, "deadline", f"The run did not end within its deadline of {job.run.deadline:g} s.")
 
@@ -391,11 +403,16 @@ def _how_it_ended(process: processes.Process) -> str:
 
 
 async def _first(*events: asyncio.Event | asyncio.Future[protocol.Finished], timeout: float | None = None) -> None:
-    """Wait until one of these has happened, or `timeout` seconds have passed."""
+    """Wait until one of these has happened, or `timeout` seconds have passed; those in which this process was suspended do not count."""
     tasks = [asyncio.create_task(event.wait()) for event in events if isinstance(event, asyncio.Event)]
     waited_for: list[asyncio.Future[Any]] = [*tasks, *(event for event in events if not isinstance(event, asyncio.Event))]
+    left = float("inf") if timeout is None else timeout
+    done: set[asyncio.Future[Any]] = set()
     try:
-        await asyncio.wait(waited_for, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        while left > 0 and not done:
+            begin, most = time.monotonic(), min(left, SLICE_SECONDS)
+            done, _ = await asyncio.wait(waited_for, timeout=None if timeout is None else most, return_when=asyncio.FIRST_COMPLETED)
+            left -= min(time.monotonic() - begin, 2 * most)
     finally:
         for task in tasks:
             task.cancel()

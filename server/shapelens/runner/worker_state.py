@@ -24,12 +24,16 @@ class WorkerState:
 
 @dataclass(frozen=True)
 class StartFailure:
-    """A worker that could not be started. `name` is the state that it leaves behind."""
+    """A worker that could not be started. `name` is the state that it leaves behind.
+
+    is_killed: somebody has ended it, which says nothing of the next one.
+    """
 
     name: Literal["no-torch", "failed"]
     message: str
     action: str = ""
     detail: str = ""
+    is_killed: bool = False
 
     @property
     def state(self) -> WorkerState:

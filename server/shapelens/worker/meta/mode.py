@@ -64,13 +64,18 @@ NEEDS_DATA = re.compile(
 )
 
 
-OVERFLOWS = re.compile(r"Storage size calculation overflowed|integer multiplication overflow")
+OVERFLOWS = re.compile(r"Storage size calculation overflowed(?: with sizes=\[(?P<sizes>[\d, ]+)\])?|integer multiplication overflow")
 
 
 def needs_data(error: BaseException) -> bool:
     """Whether an exception says that real data would be needed, or is of several sizes that only data has."""
     text = message_of(error)
-    return NEEDS_DATA.search(text) is not None or (unknown_sizes.state.met and OVERFLOWS.search(text) is not None)
+    if NEEDS_DATA.search(text) is not None:
+        return True
+    overflow = OVERFLOWS.search(text) if unknown_sizes.state.met else None
+    if overflow is None or not overflow["sizes"]:
+        return overflow is not None
+    return unknown_sizes.any_unknown([int(size) for size in overflow["sizes"].split(",")])
 
 
 def is_unimplemented(error: BaseException) -> bool:

@@ -14,10 +14,11 @@ from ..reload.loaded_project import LoadedProject, Unsuitable
 from ..sandbox import kernel_boundary, system_calls
 from ..sandbox.allowed_acts import allow
 from ..sandbox.audit_hook import forbid, trust
+from ..sandbox.clocks import WorkClock
 from ..sandbox.descriptors import OWN
-from ..sandbox.limits import MOST_WAITING, DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit, undisturbed
+from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_time, no_time_limit, undisturbed
 from ..sandbox.monkeypatches import ProcessState
-from ..sandbox.originals import gc, os, select, signal, time
+from ..sandbox.originals import gc, os, select, signal
 from ..sandbox.output import flush
 from ..sandbox.scratch_folder import scratch_of
 from ..sandbox.threads import OtherThreads
@@ -76,7 +77,7 @@ def do_run(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehea
 
     newest: Optional[Trace] = None
     rehearsed: Optional[Run] = None
-    start, work_before = time.perf_counter(), time.process_time()
+    worked = WorkClock()
 
     def write(message: Any) -> None:
         frame = encode(message)
@@ -94,8 +95,7 @@ def do_run(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehea
         nonlocal rehearsed
         next_one: Optional[Run] = None
         if newest is not None and not run.background:
-            seconds = max(time.process_time() - work_before, (time.perf_counter() - start) / MOST_WAITING)
-            next_one = _to_be_rehearsed(run, newest, seconds)
+            next_one = _to_be_rehearsed(run, newest, worked())
             if project is not None and rehearsal is not None and newest.mismatches and _is_better(rehearsal, next_one, project):
                 next_one = rehearsal
         if next_one is not None and next_one != rehearsed:

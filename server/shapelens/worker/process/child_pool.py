@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Callable, List, Optional
 
 from ...protocol import HEADER, Finished, Output, Run, decode, encode
+from ..sandbox.clocks import RunClock
 from ..sandbox.limits import GRACE
 from ..sandbox.originals import os, signal, time
 from ..sandbox.scratch_folder import clean_up
@@ -37,6 +38,7 @@ class Child:
         self.is_known = False  # what it does, so that the next run can be prepared
         self.began = float("inf")
         self.deadline: Optional[Timer] = None
+        self.clock = RunClock(self.pid)  # since its run began
         self.killed_for = ""
         self.printed = 0
 
@@ -145,7 +147,7 @@ class ChildPool:
             self._begin(child, self._background_queue.pop(0))
 
     def _begin(self, child: Child, run: Run) -> None:
-        child.run, child.began = run, time.monotonic()
+        child.run, child.began, child.clock = run, time.monotonic(), RunClock(child.pid)
         self._loop.watch(child.results, lambda: self._relay(child))
         self._loop.watch(child.output, lambda: self._relay_output(child))
         child.deadline = self._loop.at(child.began + run.longest + GRACE, lambda: self._kill_late(child))
@@ -163,6 +165,11 @@ class ChildPool:
             kill(child.pid)
 
     def _kill_late(self, child: Child) -> None:
+        assert child.run is not None
+        left = child.run.longest + GRACE - child.clock()
+        if left > 0 and not child.killed_for:  # Others have had the processor.
+            child.deadline = self._loop.at(time.monotonic() + left, lambda: self._kill_late(child))
+            return
         child.kill("deadline")
         child.deadline = self._loop.at(time.monotonic() + DYING_SECONDS, lambda: self._kill_late(child))
 

@@ -9,18 +9,28 @@ from ..sandbox.originals import os, signal, time
 from .orphans import Orphans
 
 READ_SIZE = 1 << 18
+LATE = 1.5  # seconds after which it is known that this process was suspended, rather than slow to be woken
 
 
 class Timer:
-    """An action that is due at a time of `time.monotonic`. A timer that was cancelled is never due."""
+    """An action that is due at a time of `time.monotonic`. A timer that was cancelled is never due.
+
+    Where the process was suspended meanwhile, the time begins anew: who had to do something until then was suspended as well.
+    """
 
     def __init__(self, when: float, action: Callable[[], None]) -> None:
         self.when = when
         self.action = action
+        self._seconds = max(when - time.monotonic(), 0.0)
 
     def cancel(self) -> None:
         """Nothing is done any more."""
         self.when = float("inf")
+
+    def begin_anew(self, now: float) -> None:
+        """The process was suspended until now."""
+        if self.when < float("inf"):
+            self.when = now + self._seconds
 
 
 class EventLoop:
@@ -28,6 +38,7 @@ class EventLoop:
 
     def __init__(self) -> None:
         self.stopping = False
+        self.suspensions = 0  # how often this process was suspended
         self.before_waiting: Callable[[], None] = lambda: None
         self._selector = selectors.DefaultSelector()
         self._owned: Set[int] = set()
@@ -35,6 +46,7 @@ class EventLoop:
         self._ends: Dict[int, Callable[[int], None]] = {}
         self._idle_seconds: Optional[float] = None
         self._idle: Callable[[], bool] = lambda: False
+        self._is_resumed = False  # SIGCONT has come
         self.orphans = Orphans()
         wake, self._wake_in = os.pipe()
         for number in (wake, self._wake_in):
@@ -42,6 +54,7 @@ class EventLoop:
             self.own(number)
         self.watch(wake, lambda: read(wake))
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCONT, self._resumed)
         signal.set_wakeup_fd(self._wake_in, warn_on_full_buffer=False)
 
     # --- descriptors ---
@@ -81,6 +94,7 @@ class EventLoop:
         """In a process that was forked from here: close what is not meant for it."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGCONT, signal.SIG_DFL)
         self.orphans.leave()
         self._selector.close()
         for number in self._owned:
@@ -132,6 +146,7 @@ class EventLoop:
         idle = self._idle_seconds if self._idle_seconds is not None and now + self._idle_seconds <= due else None
         timeout = idle if idle is not None else None if due == float("inf") else max(0.0, due - now)
         ready = self._selector.select(timeout)
+        self._look_for_suspension(now, timeout)
         if not ready and idle is not None and not self._idle():
             self._idle_seconds = None
         for key, _ in ready:
@@ -144,6 +159,19 @@ class EventLoop:
         for timer in late:
             if timer.when <= now:  # An earlier one may have cancelled it.
                 timer.action()
+
+    def _resumed(self, *_: Any) -> None:
+        self._is_resumed = True
+
+    def _look_for_suspension(self, before: float, timeout: Optional[float]) -> None:
+        now = time.monotonic()
+        late = now - before - timeout if timeout is not None else 0.0
+        if not self._is_resumed and late < LATE:
+            return
+        self._is_resumed = False
+        self.suspensions += 1
+        for timer in self._timers:
+            timer.begin_anew(now)
 
     def _reap(self) -> None:
         while True:

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Set, Tuple
 
-from ...protocol import Cancel, Finished, Preload, Replace, Run, Stop, encode
+from ...protocol import MOST_STARVED, Cancel, Finished, Preload, Replace, Run, Stop, encode
 from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT
 from ..loading.import_graph import Imports
@@ -20,7 +20,7 @@ from ..sandbox import monkeypatches
 from ..sandbox.allowed_acts import allow
 from ..sandbox.audit_hook import forbid, trust
 from ..sandbox.limits import GRACE, limit_time, no_time_limit, undisturbed
-from ..sandbox.originals import os
+from ..sandbox.originals import os, signal
 from ..sandbox.scratch_folder import clean_up_worker
 from .framing import read_message
 
@@ -72,7 +72,8 @@ class InProcessWorker:
 
         self.run_id = run.run_id
         before = set(sys.modules)
-        watchdog = threading.Timer(run.longest + GRACE, self._too_late, [run])
+        patience = MOST_STARVED if hasattr(signal, "setitimer") else 1
+        watchdog = threading.Timer(patience * run.longest + GRACE, self._too_late, [run])
         watchdog.daemon = True
         watchdog.start()
         allow(run.allow)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, List, Optional, Set
+from typing import Any, List, Optional, Set, Tuple
 
-from ...protocol import HEADER, LONGEST_LOAD, Cancel, Run, decode, encode
+from ...protocol import HEADER, LONGEST_LOAD, MOST_STARVED, Cancel, Run, decode, encode
 from ..loading import load_progress
 from ..loading.load_progress import LoadProgress, RunningStatement
+from ..sandbox.clocks import RunClock
 from ..sandbox.limits import GRACE
 from ..sandbox.originals import time
 from ..sandbox.scratch_folder import clean_up
@@ -57,6 +58,8 @@ class Zygote:
         self.results, results_in = pipe_from(loop)
         self.output, output_in = pipe_from(loop)  # what is printed while it loads
         self.pid = forks.fork(Fork("zygote", run, awaited), [jobs, results_in, output_in, memory])
+        self.load_clock = self.statement_clock = RunClock(self.pid)
+        self._looked_at: Tuple[float, int] = (0.0, loop.suspensions)
 
     def executing(self) -> List[RunningStatement]:
         """What it is loading, the document's statement first."""
@@ -67,10 +70,19 @@ class Zygote:
         stack = self.executing()
         return time.monotonic() - stack[-1].since if stack else 0.0
 
+    def look(self, suspensions: int) -> None:
+        """Have the clocks begin anew for a statement that is another one than before, or after this process was suspended."""
+        stack = self.executing()
+        since = stack[-1].since if stack else 0.0
+        if suspensions != self._looked_at[1]:
+            self.load_clock = RunClock(self.pid)
+        if (since, suspensions) != self._looked_at:
+            self._looked_at, self.statement_clock = (since, suspensions), RunClock(self.pid)
+
     def is_stuck_in_removed_code(self, run: Run) -> bool:
         """Whether it has been executing for long what a newer run does not come to."""
         stack = self.executing()
-        if not stack or time.monotonic() - stack[-1].since < STUCK_SECONDS:
+        if self.seconds_at() < STUCK_SECONDS:
             return False
         if run.file != self.loads.file and not stack[-1].is_import:
             return True  # It is the other document's own code that takes so long.
@@ -133,7 +145,7 @@ class ZygoteSlot:
         """Have a run done."""
         zygote.stage, zygote.run = ZygoteStage.WORKING, run
         # It watches over its children itself.
-        zygote.limit = self._loop.at(time.monotonic() + run.longest + 2 * GRACE, lambda: kill(zygote.pid))
+        zygote.limit = self._loop.at(time.monotonic() + MOST_STARVED * run.longest + 2 * GRACE, lambda: kill(zygote.pid))
         write_all(zygote.jobs, encode(run))
 
     def lend_background(self, run: Run) -> bool:
@@ -219,12 +231,13 @@ class ZygoteSlot:
         """A zygote is still loading."""
         stack = zygote.executing()
         is_import = not stack or stack[-1].is_import
-        now = time.monotonic()
-        zygote.is_hanging = now - zygote.began > LONGEST_LOAD + GRACE or (not is_import and zygote.seconds_at() > HANGING_SECONDS)
+        zygote.look(self._loop.suspensions)
+        took = zygote.load_clock()
+        zygote.is_hanging = took > LONGEST_LOAD + GRACE or (not is_import and zygote.statement_clock() > HANGING_SECONDS)
         if zygote.is_hanging:
             kill(zygote.pid)
         else:
-            zygote.limit = self._loop.at(now + LOOKING_SECONDS, lambda: self._look(zygote))
+            zygote.limit = self._loop.at(time.monotonic() + LOOKING_SECONDS, lambda: self._look(zygote))
             self._owner.changed()
 
     # --- ends ---

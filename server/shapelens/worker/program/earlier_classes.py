@@ -11,7 +11,8 @@ from typing import Any, Dict, Optional
 
 from ...protocol import ExampleRun, Search
 from ..evaluation.example_runner import ExampleRunner
-from ..sandbox.limits import TooLong, WorkClock, within
+from ..sandbox.clocks import WorkClock
+from ..sandbox.limits import TooLong, within
 from ..search.events import ExampleFound
 from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner

@@ -16,7 +16,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
 
 from ...protocol import ExampleRun, Trace
 from ..evaluation.example_runner import ExampleRunner
-from ..sandbox.limits import TooLong, WorkClock, within
+from ..sandbox.clocks import WorkClock
+from ..sandbox.limits import TooLong, within
 from ..search.evidence import BuildPlan, InputShape
 from ..search.inputs.forms import Form
 from ..search.inputs.input_search import InputSearch, last_of

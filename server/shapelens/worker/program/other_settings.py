@@ -16,7 +16,8 @@ from typing import Any, Iterable, List, Optional, Set
 from ...protocol import ExampleRequest, ExampleRun, Search
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
-from ..sandbox.limits import TooLong, WorkClock, within
+from ..sandbox.clocks import WorkClock
+from ..sandbox.limits import TooLong, within
 from ..search.adjusting.expression_edit import Draft, EditableArgument
 from ..search.candidates.configs import looks_like_config
 from ..search.code.settings_branches import Branch, OtherThan, branches_by_settings, literals_of

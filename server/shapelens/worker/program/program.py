@@ -17,7 +17,8 @@ from ..loading.importer import parse
 from ..meta import op_cache
 from ..meta.gradients import training
 from ..rewrite.resilient import MISSING, resilient
-from ..sandbox.limits import TooLong, WorkClock, within
+from ..sandbox.clocks import WorkClock
+from ..sandbox.limits import TooLong, within
 from ..search.usages.scripts.module_names import is_main_block
 from ..trace.recorder import Recorder
 from ..unknown.stand_ins import absent, is_absent, unknown_value

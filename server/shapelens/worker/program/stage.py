@@ -17,7 +17,7 @@ from ..calls.mismatches import one_line
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..meta.gradients import training
-from ..sandbox.limits import WorkClock
+from ..sandbox.clocks import WorkClock
 from ..shims import file_access
 from ..trace.recorder import Seen
 from ..unknown import unknown_sizes

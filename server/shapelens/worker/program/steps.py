@@ -19,7 +19,8 @@ import torch
 
 from ...protocol import ExampleRun, Search
 from ..evaluation.example_runner import ExampleRunner
-from ..sandbox.limits import TooLong, WorkClock, within
+from ..sandbox.clocks import WorkClock
+from ..sandbox.limits import TooLong, within
 from ..search.evidence import BuildPlan
 from ..search.finder import Finder
 from ..search.inputs import forms

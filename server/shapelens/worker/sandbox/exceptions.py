@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import TracebackType
 from typing import Optional, Set
 
@@ -17,8 +18,19 @@ class ProcessEnded(SystemExit):
     """User code has ended its process in another way than by `sys.exit`, as by `os._exit`; its message is that call."""
 
 
+# What torch's C++ code adds to its messages: where it raised the error, and machine addresses, which are others in each process.
+_TRACE_OF_C = re.compile(r"\s*\bException raised from .*? \(most recent call first\):.*", re.DOTALL)
+
+
 def message_of(error: BaseException) -> str:
-    """The message of an exception; "" where its class cannot say it."""
+    """The message of an exception, without a traceback of C++ code; "" where its class cannot say it."""
+    text = _said_by(error)
+    if "Exception raised from" not in text:
+        return text
+    return _TRACE_OF_C.sub('"' if text.endswith('"') else "", text)  # Some quote it.
+
+
+def _said_by(error: BaseException) -> str:
     cls = type(error)
     if cls in _speechless:
         return ""

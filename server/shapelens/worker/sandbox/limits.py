@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
+from .clocks import ALARM, MOST_WAITING, RunClock, awake
 from .originals import signal, time
 
-MOST_WAITING = 3  # times the seconds that something may take of the machine's time, where other processes get most of that
 _AGAIN = 0.01  # seconds after which a limit that was reached amid something whole is looked at again
 _UNHEARD = 0.5  # seconds after which TooLong is raised once more in what goes on nevertheless
 _TICK = 0.05  # seconds between looks at an import that takes long
@@ -28,28 +28,39 @@ class Interrupted(BaseException):
     """What goes on is not needed any more, nor what came of it."""
 
 
-class WorkClock:
-    """Seconds of this process's own work since the clock was made: on a busy machine as much is found as on an idle one, if later."""
+class Deadline:
+    """The seconds that a run may take: those that other processes took from it (`RunClock`), and a suspended machine, do not count."""
 
-    def __init__(self) -> None:
-        self._wall, self._worked = time.perf_counter(), time.process_time()
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._clock = seconds, RunClock()
+        signal.signal(signal.SIGALRM, self.reached)
+        signal.signal(signal.SIGCONT, ALARM.resumed)
+        ALARM.set(max(seconds, _AGAIN))
 
-    def __call__(self) -> float:
-        worked: float = max(time.process_time() - self._worked, (time.perf_counter() - self._wall) / MOST_WAITING)
-        return worked
+    def left(self) -> float:
+        """Seconds until it is reached."""
+        return self._seconds - self._clock()
+
+    def reached(self, number: int, frame: Any) -> None:
+        """The timer went off: raise DeadlineReached, or set it again."""
+        ALARM.went_off()
+        left = self.left()
+        if left < _AGAIN:
+            raise DeadlineReached()
+        ALARM.set(left)
 
 
 def limit_time(seconds: float) -> None:
     """Raise DeadlineReached in the main thread after this many seconds, where the platform has interval timers."""
     if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, _deadline)
-        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
+        Deadline(seconds)
 
 
 def no_time_limit() -> None:
     """End what `limit_time` began."""
     if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        ALARM.end()
+        signal.signal(signal.SIGCONT, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
@@ -67,7 +78,8 @@ def undisturbed() -> Iterator[None]:
 
 
 def _postpone(number: int, frame: Any) -> None:
-    signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+    ALARM.went_off()
+    ALARM.set(_AGAIN)
 
 
 @contextlib.contextmanager
@@ -78,24 +90,26 @@ def within(seconds: float) -> Iterator[Limit]:
     that is cut short leaves its package half done for whoever needs it next.
     """
     if not hasattr(signal, "setitimer"):
-        yield Limit(seconds, 0.0, None)
+        yield Limit(seconds, 0.0, None, None)
         return
     start = time.perf_counter()
-    left = signal.getitimer(signal.ITIMER_REAL)[0]
-    limit = Limit(seconds, left, sys._getframe(2))  # Between it and this one is contextlib's.
+    left = ALARM.seconds_left()
+    before: Any = signal.getsignal(signal.SIGALRM)
+    handler = getattr(before, "__self__", None)
+    whole = handler if isinstance(handler, Deadline) else None
+    limit = Limit(seconds, left, sys._getframe(2), whole)  # Between it and this one is contextlib's.
     if 0 < left <= seconds:
         yield limit
         return
-    before = signal.getsignal(signal.SIGALRM)
     try:
         signal.signal(signal.SIGALRM, limit.reached)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        ALARM.set(seconds)
         yield limit
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        ALARM.end()
         signal.signal(signal.SIGALRM, before)
         if left:
-            signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - start), 0.001))
+            ALARM.set(max(left - (time.perf_counter() - start), 0.001))
 
 
 _WITHIN = inspect.unwrap(within).__code__
@@ -103,44 +117,49 @@ _WITHIN = inspect.unwrap(within).__code__
 
 def half_of_what_is_left(most: float) -> float:
     """`most` seconds, or half of those that are left to whatever is under way, if that is less."""
-    left = signal.getitimer(signal.ITIMER_REAL)[0] if hasattr(signal, "setitimer") else 0.0
+    left = ALARM.seconds_left() if hasattr(signal, "setitimer") else 0.0
     return min(most, left / 2) if left > 0 else most
 
 
 class Limit:
     """The seconds that something may take, and what imports took besides."""
 
-    def __init__(self, seconds: float, left: float, outermost: Any) -> None:
+    def __init__(self, seconds: float, left: float, outermost: Any, whole: Optional[Deadline]) -> None:
         self.importing = 0.0
         self._outermost = outermost  # the frame that set the limit
         self._raised = False  # which a library may have taken for an error of its own, or Python, in a callback, for one of no consequence
         self._seconds = seconds
+        self._whole = whole
         self._end = time.perf_counter() + left if left else float("inf")  # of the whole
         self._waits = False  # for an import to end
         self._restart()
 
     def _restart(self) -> None:
-        self._wall, self._worked = time.perf_counter(), time.process_time()
+        self._wall, self._worked, self._had = awake(), time.process_time(), RunClock()
 
     def reached(self, number: int, frame: Any) -> None:
         """The timer went off: raise TooLong, or set it again. `frame` is what runs."""
+        ALARM.went_off()
         now = time.perf_counter()
         worked = time.process_time() - self._worked
         if now >= self._end:
-            raise TooLong()
+            left = self._whole.left() if self._whole is not None else 0.0
+            if left < _AGAIN:
+                raise TooLong()
+            self._end = now + left
         if self._imports(frame):
             self._waits = True
-            signal.setitimer(signal.ITIMER_REAL, _TICK)
+            ALARM.set(_TICK)
         elif self._waits:  # What runs gets its time once more.
             self._waits = False
-            self.importing += now - self._wall
+            self.importing += awake() - self._wall
             self._restart()
-            signal.setitimer(signal.ITIMER_REAL, self._seconds)
-        elif worked < 0.9 * self._seconds and now - self._wall < MOST_WAITING * self._seconds:
-            signal.setitimer(signal.ITIMER_REAL, self._seconds - worked)
+            ALARM.set(self._seconds)
+        elif worked < 0.9 * self._seconds and self._had() < MOST_WAITING * self._seconds:
+            ALARM.set(self._seconds - worked)
         elif not (self._raised and self._is_over(frame)):
             self._raised = True
-            signal.setitimer(signal.ITIMER_REAL, _UNHEARD)
+            ALARM.set(_UNHEARD)
             raise TooLong()
 
     def _is_over(self, frame: Any) -> bool:
@@ -158,10 +177,6 @@ class Limit:
                 return True
             frame = frame.f_back
         return False
-
-
-def _deadline(number: int, frame: Any) -> None:
-    raise DeadlineReached()
 
 
 def limit_memory(more: int) -> None:

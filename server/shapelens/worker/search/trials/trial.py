@@ -13,8 +13,8 @@ from ...calls.mismatches import mismatch_of
 from ...evaluation.evaluation import NONE_TURNED, Evaluation
 from ...evaluation.example_runner import ExampleRunner
 from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
-from ...sandbox.limits import MOST_WAITING, TooLong, within
-from ...sandbox.originals import time
+from ...sandbox.clocks import WorkClock
+from ...sandbox.limits import TooLong, within
 from ...trace.frames import EXAMPLE_FILE
 from ...trace.recorder import Seen
 from ...unknown import unknown_sizes
@@ -59,7 +59,7 @@ class TrialRunner:
         self.job = job
         self.evaluation: Evaluation = job.evaluation
         self.names = names
-        self._started = time.perf_counter(), time.process_time()
+        self._worked = WorkClock()
         self._imported = 0.0  # seconds that imports took
         self.until = seconds  # `clock()` at which the search has to have ended
         self.most_seconds = max(LONGEST, seconds / 3)  # that one attempt may take
@@ -83,8 +83,7 @@ class TrialRunner:
 
     def clock(self) -> float:
         """Seconds of work since the search began, but for imports: on a busy machine the same is found as on an idle one, if later."""
-        wall, worked = self._started
-        return max(time.process_time() - worked, (time.perf_counter() - wall) / MOST_WAITING) - self._imported
+        return self._worked() - self._imported
 
     # --- building ---
 
