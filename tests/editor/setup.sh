@@ -35,6 +35,13 @@ command -v g++ >/dev/null && command -v make >/dev/null || system_packages+=(g++
 
 key=$(cat package-lock.json setup.sh | sha256sum | cut -d" " -f1)
 
+# npm has no VS Code 1.91, the oldest that the extension supports. 1.90 takes its place, which offers extensions less; it has to call itself 1.91.
+says_1_91() {
+  local version
+  version=$(node -p 'require("./package.json").version') &&
+  grep -rlF "$version" out product.json package.json | xargs sed -i -E "s/(version\"?: ?\")${version//./\\.}\"/\11.91.0\"/"
+}
+
 # An older code-server, where CODE_SERVER names its version, beside the pinned one and on the machine's own Node.
 older() {
   [ -n "${CODE_SERVER:-}" ] || return 0
@@ -48,7 +55,8 @@ older() {
     npm rebuild argon2 --foreground-scripts &&
     cd node_modules/code-server/lib/vscode &&
     npm install --omit=dev --ignore-scripts --no-audit --no-fund --legacy-peer-deps --loglevel=error &&
-    npm rebuild @vscode/spdlog native-watchdog @vscode/native-watchdog --foreground-scripts
+    npm rebuild @vscode/spdlog native-watchdog @vscode/native-watchdog --foreground-scripts &&
+    { [[ $CODE_SERVER != 4.90.* ]] || says_1_91; }
   ) >.setup/older.log 2>&1 </dev/null || { tail -n 30 .setup/older.log >&2; fail "code-server $CODE_SERVER could not be installed"; }
   touch "$folder/stamp"
 }

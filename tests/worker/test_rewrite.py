@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from shapelens import worker
+from shapelens.worker.evaluation.probing import apart
 from shapelens.worker.loading.incremental_parse import reparsed, rewrite_new
 from shapelens.worker.rewrite.instrument import rewrite
 from shapelens.worker.rewrite.sites import ASSUMED, BOUND, FIRST_TURNS, NAMES, NUMBERS, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
-from shapelens.worker.trace.dim_names import formula, steps
+from shapelens.worker.trace.dim_names import formula, proportional, steps
 
 PROGRAM = '''
 from contextlib import nullcontext
@@ -186,6 +187,24 @@ def test_formulas() -> None:
         assert formula(dims, sizes) == expected, dims
     assert steps(224)[:2] == [256, 288]
     assert all(step > 0 for size in range(1, 70) for step in steps(size))
+
+
+def test_one_run_with_other_sizes_names_what_is_in_no_doubt() -> None:
+    """Two names of one size get different ones, so that they are told apart; what may follow from several sizes stays a number."""
+    before = {"B": 2, "H": 224, "W": 224}
+    after = apart(before)
+    assert after is not None and after["H"] != after["W"] and all(after[name] != before[name] for name in before)
+
+    def named(size: Callable[[dict[str, int]], int]) -> str | None:
+        return proportional([size(before), size(after)], [before, after])
+
+    assert named(lambda sizes: 64) == "64"
+    assert named(lambda sizes: sizes["B"]) == "B"
+    assert (named(lambda sizes: sizes["H"] // 4), named(lambda sizes: sizes["W"] // 4)) == ("H/4", "W/4")
+    assert named(lambda sizes: 3 * sizes["H"] * sizes["W"] // 256) == "3·H·W/256"
+    assert named(lambda sizes: sizes["H"] - 4) is None
+    assert proportional([4, 8], [{"B": 2, "T": 2}, {"B": 4, "T": 4}]) is None
+    assert apart(dict.fromkeys("ABC", 1)) is None
 
 
 def test_the_worker_is_written_in_the_oldest_python_that_it_runs_on() -> None:

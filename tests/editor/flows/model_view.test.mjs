@@ -104,6 +104,25 @@ flow("the memory follows the size of a dim, and one of two examples is chosen", 
   await row(frame, "head").locator("text=[3, 10]").waitFor({ timeout: 60_000 });
 });
 
+flow("what an edit changes is compared with a state that was pinned, and the table is copied", model, async ({ vscode }) => {
+  await vscode.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const frame = await opened(vscode);
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Compare" }).click();
+  await vscode.retype("self.head = nn.Linear(64, 10)", "10", "12");
+  const head = row(frame, "head");
+  await head.locator(".changed", { hasText: "was [B, 10]" }).waitFor({ timeout: 60_000 });
+  await head.locator(".changed", { hasText: "+130" }).waitFor();
+  await frame.locator("header .changed", { hasText: "+130 parameters" }).waitFor();
+  await vscode.screenshot(join(testOutput, "model-compared.png"));
+  await frame.locator(".toolbar button", { hasText: "Compare" }).click();
+  await head.locator(".changed").first().waitFor({ state: "detached" });
+  await frame.locator(".toolbar button", { hasText: "Copy as Markdown" }).click();
+  await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });
+  const copied = await vscode.page.evaluate(() => navigator.clipboard.readText());
+  assert.match(copied, /^\|.*head.*\[B, 12\].*\|$/m);
+});
+
 flow("blocks show the residual paths, in a dark theme too", { ...model, settings: { "workbench.colorTheme": "Default Dark Modern" } }, async ({ vscode }) => {
   const frame = await opened(vscode);
   await frame.locator(".toolbar button", { hasText: "Blocks" }).click();

@@ -46,6 +46,18 @@ def probes(evaluated: Evaluated, probe: Callable[[Sizes], Optional[Evaluated]], 
     return runs
 
 
+def apart(sizes: Sizes) -> Optional[Sizes]:
+    """Other sizes for all names at once, by which one more run tells the names apart; None where there are not enough of them."""
+    found: Sizes = {}
+    for name, size in sizes.items():
+        taken = [found[other] for other in found if sizes[other] == size]
+        left = [other for other in steps(size) if other not in taken]
+        if not left:
+            return None
+        found[name] = left[len(found) % len(left)]
+    return found
+
+
 def invariant_part(mismatch: Mismatch) -> Any:
     """What stays the same of a mismatch when free sizes change."""
     return mismatch.code, mismatch.span, mismatch.argument, mismatch.need

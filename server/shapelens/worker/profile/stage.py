@@ -1,7 +1,7 @@
 """The profile of one example: evaluated for its steps; with other sizes, for the names of its dims; as an inference and as a training step.
 
-What a view shows first is there after the first two. Nothing is taken from the op cache where memory is counted: the graph that autograd
-builds is what keeps activations.
+What a view shows first is there after two evaluations: the names are those that one run with other sizes tells, and are made sure later.
+Nothing is taken from the op cache where memory is counted: the graph that autograd builds is what keeps activations.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..calls.mismatches import mismatch_of, one_line
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import MOST_NAMED_DIMS, ExampleRunner
 from ..evaluation.expression import compile_expression, evaluate
-from ..evaluation.probing import probes
+from ..evaluation.probing import apart, probes
 from ..meta import op_cache
 from ..sandbox.originals import time
 from ..shims import checkpointing
 from ..trace.autocast import under
-from ..trace.dim_names import Sizes, name_key
+from ..trace.dim_names import Naming, Sizes, formula, name_key, proportional
 from ..trace.module_memory import Holdings, parts_of
 from ..trace.provenance import tensors_in
-from ..trace.value_summary import MODE, value_of
+from ..trace.value_summary import MODE, Key, value_of
 from . import mixed_precision
 from .allocations import AllocationRecorder, storages
 from .fused_kernels import FusedKernels, fused
@@ -169,10 +169,13 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
         send(found)
         return
     if not request.memory_only:
-        _add_steps(runner, code, request, found)
+        seen = _add_steps(runner, code, request, found)
+        names = _Names(runner, code, request, seen)
+        names.guess()
         found.is_complete, found.seconds = False, time.process_time() - start
         send(found)
         found.is_complete = True
+        names.make_sure()
         _add_inference(runner, code, request, found)
     with _without_cache(), checkpointing.respected():
         training = _Evaluation(runner, request, training=True, counted=True)
@@ -190,8 +193,8 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
     send(found)
 
 
-def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> None:
-    """What the example goes through, and the names of its dims."""
+def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> _Evaluation:
+    """What the example goes through; the evaluation that it was seen in."""
     seen = _Evaluation(runner, request, training=False, counted=False, places=True)
     seen.run(code)
     calls, error = runner.evaluation.calls, seen.error
@@ -208,8 +211,7 @@ def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found:
     for step, module in zip(seen.steps.steps, seen.steps.called):
         step.module = numbers.get(id(module)) if module is not None else None
     found.steps = seen.steps.steps
-    if seen.dims and len(seen.dims) <= MOST_NAMED_DIMS and runner.run.named:
-        _name(runner, code, request, seen)
+    return seen
 
 
 def _add_inference(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> None:
@@ -293,29 +295,55 @@ def _counted(found: ModelProfile, seen: _Evaluation) -> List[Tuple[Step, Step]]:
     return pairs
 
 
-def _name(runner: ExampleRunner, code: Any, request: ProfileRequest, seen: _Evaluation) -> None:
-    """Evaluate the example with other sizes, and name the dims of what its steps gave."""
-    shape = [(step.kind, step.name, step.parent) for step in seen.steps.steps]
+class _Names:
+    """The names of the dims of what the steps of an evaluation gave: the example is evaluated with other sizes."""
 
-    def probe(sizes: Sizes) -> Optional[Evaluated]:
-        other = _Evaluation(runner, replace(request, sizes=sizes), training=False, counted=False)
-        other.run(code)
-        if [(step.kind, step.name, step.parent) for step in other.steps.steps] != shape:
-            return None
-        found = Evaluated({}, runner.evaluation.calls, dict(sizes))
-        found.code = other.steps.keys
+    def __init__(self, runner: ExampleRunner, code: Any, request: ProfileRequest, seen: _Evaluation) -> None:
+        self._runner, self._code, self._request, self._seen = runner, code, request, seen
+        self._shape = _shape(seen.steps)
+        self._known: Dict[Tuple[Tuple[str, int], ...], Optional[List[Optional[Key]]]] = {}  # what its steps gave, by the sizes
+        self._is_asked = bool(seen.dims) and len(seen.dims) <= MOST_NAMED_DIMS and runner.run.named
+
+    def guess(self) -> None:
+        """Name them by one evaluation with all sizes changed; where that leaves a doubt, a size stays a number."""
+        sizes = apart(self._seen.dims) if self._is_asked else None
+        other = self._probe(sizes) if sizes is not None else None
+        if other is not None:
+            self._name([other], proportional)
+
+    def make_sure(self) -> None:
+        """Name them by all evaluations that a name needs."""
+        if self._is_asked:
+            own = self._evaluated(self._seen.dims, self._seen.steps.keys)
+            self._name(probes(own, self._probe, any_size=bool(self._runner.run.examples[0].target)))
+
+    def _probe(self, sizes: Sizes) -> Optional[Evaluated]:
+        key = tuple(sizes.items())
+        if key not in self._known:
+            other = _Evaluation(self._runner, replace(self._request, sizes=sizes), training=False, counted=False)
+            other.run(self._code)
+            self._known[key] = other.steps.keys if _shape(other.steps) == self._shape else None
+        keys = self._known[key]
+        return self._evaluated(sizes, keys) if keys is not None else None
+
+    def _evaluated(self, sizes: Sizes, keys: List[Optional[Key]]) -> Evaluated:
+        found = Evaluated({}, self._runner.evaluation.calls, dict(sizes))
+        found.code = keys
         return found
 
-    own = Evaluated({}, runner.evaluation.calls, dict(seen.dims))
-    others = probes(own, probe, any_size=bool(runner.run.examples[0].target))
-    if not others:
-        return
-    sizes = [{name: seen.dims[name] for name in others[0].sizes}] + [other.sizes for other in others]
-    for number, step in enumerate(seen.steps.steps):
-        keys = [seen.steps.keys[number]] + [other.code[number] for other in others]
-        key = keys[0]
-        if key is not None and all(other is not None for other in keys):
-            step.output = value_of(key, name_key([other for other in keys if other is not None], sizes))
+    def _name(self, others: List[Evaluated], naming: Naming = formula) -> None:
+        steps, dims = self._seen.steps, self._seen.dims
+        sizes = [{name: dims[name] for name in others[0].sizes}] + [other.sizes for other in others] if others else []
+        for number, step in enumerate(steps.steps):
+            keys = [steps.keys[number]] + [other.code[number] for other in others]
+            own, comparable = keys[0], [key for key in keys if key is not None]
+            if own is not None:
+                step.output = value_of(own, name_key(comparable, sizes, naming) if others and len(comparable) == len(keys) else None)
+
+
+def _shape(steps: StepRecorder) -> List[Tuple[str, str, Optional[int]]]:
+    """What is the same of two evaluations that go the same way."""
+    return [(step.kind, step.name, step.parent) for step in steps.steps]
 
 
 def _sum(tensors: List[Any]) -> Any:

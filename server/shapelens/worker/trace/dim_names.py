@@ -8,12 +8,14 @@ no round numbers: what a formula says there is rounded, if it is a fraction, in 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from itertools import combinations
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .recorder import Seen
 from .value_summary import Key
 
 Sizes = Dict[str, int]
+Naming = Callable[[Sequence[int], Sequence[Sizes]], Optional[str]]  # the name of a dim, by what it was in runs with these sizes
 
 
 def steps(size: int) -> List[int]:
@@ -55,6 +57,15 @@ def formula(dims: Sequence[int], sizes: Sequence[Sizes]) -> Optional[str]:
         return str(dims[0])
     found = _fitting(dims[:count], sizes[:count])
     return found.text() if found is not None and all(map(found.holds, dims[count:], sizes[count:])) else None
+
+
+def proportional(dims: Sequence[int], sizes: Sequence[Sizes]) -> Optional[str]:
+    """The product of names that a dim is a multiple of in two runs that differ in all sizes; None where that is none, or not one alone."""
+    if dims[0] == dims[1]:
+        return str(dims[0])
+    products = (names for count in range(1, len(sizes[0]) + 1) for names in combinations(sizes[0], count))
+    found = [names for names in products if dims[0] * _times(sizes[1], names) == dims[1] * _times(sizes[0], names)]
+    return _Formula(found[0], Fraction(dims[0], _times(sizes[0], found[0]))).text() if len(found) == 1 else None
 
 
 def _fitting(dims: Sequence[int], sizes: Sequence[Sizes]) -> Optional[_Formula]:
@@ -99,7 +110,7 @@ def _scaled(text: str, scale: Fraction) -> str:
     return above if scale.denominator == 1 else "%s/%d" % (above, scale.denominator)
 
 
-def name_key(keys: Sequence[Key], sizes: Sequence[Sizes]) -> Optional[Any]:
+def name_key(keys: Sequence[Key], sizes: Sequence[Sizes], naming: Naming = formula) -> Optional[Any]:
     """The names of a value's dims, in the structure of its key; None where the probes don't agree on that structure.
 
     keys[i] is the key in the run with sizes[i]. A tensor or array gives a tuple of strings, a sequence or mapping a tuple of its parts'
@@ -116,21 +127,21 @@ def name_key(keys: Sequence[Key], sizes: Sequence[Sizes]) -> Optional[Any]:
         shapes = [key[1] for key in keys]
         if len({len(shape) for shape in shapes}) > 1:
             return None
-        return name_shape(shapes, sizes)
+        return name_shape(shapes, sizes, naming)
     if first[0] == "scalar":
         numbers = [key[2] for key in keys]
-        return formula(numbers, sizes) if all(type(number) is int for number in numbers) else None
+        return naming(numbers, sizes) if all(type(number) is int for number in numbers) else None
     parts = [key[-1] for key in keys]
     if len({len(part) for part in parts}) > 1:
         return None
-    return tuple([name_key(part, sizes) for part in zip(*parts)])
+    return tuple([name_key(part, sizes, naming) for part in zip(*parts)])
 
 
-def name_shape(shapes: Sequence[Any], sizes: Sequence[Sizes]) -> Tuple[str, ...]:
+def name_shape(shapes: Sequence[Any], sizes: Sequence[Sizes], naming: Naming = formula) -> Tuple[str, ...]:
     """The names of the dims of a tensor that had shapes[i] in the run with sizes[i]: formulas, numbers, or "?"."""
     names = []
     for dims in zip(*shapes):
-        name = "?" if None in dims else formula(dims, sizes)
+        name = "?" if None in dims else naming(dims, sizes)
         names.append(str(dims[0]) if name is None else name)
     return tuple(names)
 
