@@ -109,6 +109,7 @@ flow("what an edit changes is compared with a state that was pinned, and the tab
   const frame = await opened(vscode);
   await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
   await frame.locator(".toolbar button", { hasText: "Compare" }).click();
+  await vscode.page.locator(".view-line", { hasText: "super" }).last().click(); // The editor is active again.
   await vscode.retype("self.head = nn.Linear(64, 10)", "10", "12");
   const head = row(frame, "head");
   await head.locator(".changed", { hasText: "was [B, 10]" }).waitFor({ timeout: 60_000 });

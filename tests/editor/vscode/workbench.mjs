@@ -220,10 +220,13 @@ export class Workbench {
 
   /** Runs a command by its title in the command palette. */
   async command(title) {
-    await this.page.keyboard.press("F1");
     const input = this.page.locator(".quick-input-box:visible input");
-    await input.waitFor({ timeout: 10_000 });
-    await input.fill(`>${title}`);
+    const typed = async () => {
+      await this.page.keyboard.press("F1");
+      await input.waitFor({ timeout: 10_000 });
+      await input.fill(`>${title}`, { timeout: 5_000 });
+    };
+    await typed().catch(typed); // The palette closes where the focus is still on its way to somewhere else.
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first();
     await row.waitFor({ timeout: 20_000 });
     await row.click();
