@@ -89,6 +89,16 @@ async def test_hints_and_findings_stay_while_the_text_does_not_parse(editor: Edi
     assert await editor.hints(uri) == before
 
 
+async def test_what_is_cut_and_pasted_back_at_once_has_its_hints(editor: Editor, recipe: str) -> None:
+    uri = editor.open("typing/cut.py", recipe)
+    before = await editor.hints_when(uri, lambda hints: "→ [B, 10]" in hints.values())
+    for _ in range(3):
+        editor.set_text(uri, recipe[: len(recipe) // 2])
+        editor.set_text(uri, recipe)  # Before anybody has parsed the other text.
+        await editor.diagnostics(uri)
+        assert await editor.hints_when(uri) == before
+
+
 async def test_a_file_that_does_not_parse_when_it_is_opened_says_where(editor: Editor, recipe: str) -> None:
     uri = editor.open("typing/unparsable.py", recipe.replace("x = self.fc3(x)", "x = self.fc3(x"))
     (finding,) = await editor.diagnostics(uri)

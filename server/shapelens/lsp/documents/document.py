@@ -168,9 +168,10 @@ class Document:
 
         It must be of the newest version, or of the same version as the analysis before.
         """
-        if self._analysis is None or analysis.module is not self._analysis.module:
-            same = analysis.module.text == self._text
-            self._since = PositionMap() if same else PositionMap.between(analysis.module.text, self._text)
+        if analysis.module.text == self._text:
+            self._since = PositionMap()  # Also where what was taken away has come back, and the text was not parsed in between.
+        elif self._analysis is None or analysis.module is not self._analysis.module:
+            self._since = PositionMap.between(analysis.module.text, self._text)
         self._analysis = analysis
 
     def add_fixes(self, analysis: Analysis, findings: Sequence[Finding]) -> Analysis:

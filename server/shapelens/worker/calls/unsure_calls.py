@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 import torch
 
 from ..meta.mode import made
-from ..trace import provenance
+from ..trace import module_tree, provenance
 from ..unknown import stand_ins, unknown_sizes
 from .recovery import is_vague
 
@@ -60,7 +60,7 @@ def called(calls: Any, module: Any, args: Args, kwargs: Kwargs) -> Any:
     finally:
         state.in_library = False
     calls.meta.vague = vague
-    if not any(calls.frames.is_user_file(_file_of(type(part))) for part in module.modules()):
+    if not any(calls.frames.is_user_file(_file_of(type(part))) for part in module_tree.modules(module)):
         for sizes in TRIED:
             try:
                 return _alike(*[_tried(calls, module, args, kwargs, size) for size in sizes])

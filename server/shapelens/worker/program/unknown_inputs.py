@@ -24,6 +24,7 @@ from ..search.evidence import BuildPlan, InputShape
 from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
 from ..search.trials.trial import TrialRunner
+from ..trace import module_tree
 from ..trace.value_summary import LAYER
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent
@@ -93,7 +94,7 @@ class UnknownInputs:
 
     def _found(self, module: Any) -> Optional[str]:
         seconds = min(self._seconds, MOST_SECONDS)
-        if seconds <= 0 or (not list(module.children()) and type(module).__module__.startswith("torch.")):
+        if seconds <= 0 or (not module.__dict__.get("_modules") and type(module).__module__.startswith("torch.")):
             return None
         trials = TrialRunner(self._runner, NamesAndMore(self._runner.names, {_MODEL: module}), seconds)
         try:
@@ -115,7 +116,7 @@ class UnknownInputs:
         """The search leaves nothing behind: neither in what watches the program nor in the module."""
         evaluation, state = self._runner.evaluation, unknown_sizes.state
         meta, recorder = evaluation.meta, evaluation.recorder
-        kept = [(each, each.__dict__.get(LAYER), each.training) for each in module.modules()]
+        kept = [(each, each.__dict__.get(LAYER), each.training) for each in module_tree.modules(module)]
         before = dict(vars(state)), meta.recover, meta.vague, meta.failure, meta.inside_layer, recorder.last, set(recorder.reached)
         try:
             with evaluation.aside():

@@ -25,6 +25,18 @@ def named_modules(model: Any) -> Iterator[Tuple[str, Any]]:
         waiting += reversed(parts)
 
 
+def modules(model: Any) -> Iterator[Any]:
+    """A model and its parts, each once; one whose class does not call `super().__init__()` has none."""
+    seen: Set[int] = set()
+    waiting = [model]
+    while waiting:
+        module = waiting.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            waiting += [part for part in reversed(list(module.__dict__.get("_modules", {}).values())) if part is not None]
+
+
 def parameters(model: Any) -> Iterator[Any]:
     """The parameters of a model and its parts, each once."""
     return _held(model, "_parameters")
@@ -37,14 +49,8 @@ def buffers(model: Any) -> Iterator[Any]:
 
 def _held(model: Any, kind: str) -> Iterator[Any]:
     seen: Set[int] = set()
-    waiting = [model]
-    while waiting:
-        module = waiting.pop()
-        if id(module) in seen:
-            continue
-        seen.add(id(module))
+    for module in modules(model):
         for tensor in module.__dict__.get(kind, {}).values():
             if tensor is not None and id(tensor) not in seen:
                 seen.add(id(tensor))
                 yield tensor
-        waiting += [part for part in reversed(list(module.__dict__.get("_modules", {}).values())) if part is not None]

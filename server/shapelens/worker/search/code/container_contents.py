@@ -109,7 +109,7 @@ def _items(model: Any, index: Index, name: str) -> Optional[Container]:
     if unpacked >= 2:
         return Container("(", _numbered(unpacked), [])
     if along is None and (gone_through or len(numbers) > 1):
-        parts = model.children() if isinstance(model, nn.Module) else ()
+        parts = model.__dict__.get("_modules", {}).values() if isinstance(model, nn.Module) else ()
         along = next((each for each in parts if isinstance(each, nn.ModuleList) and _is_list(each)), None)
     if along is not None and gone_through and len(along) <= MOST_PARTS:
         return Container("[", _numbered(len(along)), list(along))

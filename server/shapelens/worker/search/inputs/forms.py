@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple, Union
 
 from torch import nn
 
+from ...trace import module_tree
 from ..evidence import InputShape
 from ..text.annotations import display_names
 from ..text.shape_words import REST
@@ -85,8 +86,8 @@ def distinct_forms(found: Iterable[Form], path: str) -> List[Form]:
 
 def first_layer(model: Any) -> Any:
     """The layer of torch's that a model registered first, of those whose input says something; None where there is none."""
-    for module in model.modules():
-        if isinstance(module, _TELLING) and (module is not model or not list(module.children())):
+    for module in module_tree.modules(model):
+        if isinstance(module, _TELLING) and (module is not model or not module.__dict__.get("_modules")):
             return module
     return None
 
@@ -99,8 +100,15 @@ _TELLING = (
 )  # fmt: skip
 
 
-def forms_of_layer(layer: Any, parameter: str) -> List[Form]:
-    """The forms that a first layer takes."""
+def forms_of_layer(layer: nn.Module, parameter: str) -> List[Form]:
+    """The forms that a first layer takes; [] where its class does not build what it inherits, so that its sizes are not there."""
+    try:
+        return _forms_of_layer(layer, parameter)
+    except AttributeError:
+        return []
+
+
+def _forms_of_layer(layer: Any, parameter: str) -> List[Form]:
 
     def forms(*texts: str, dtype: str = "f32") -> List[Form]:
         return [shape_of(dtype, text, parameter) for text in texts]
@@ -156,7 +164,7 @@ def forms_of_graph_nodes(model: Any, layer: Any, parameter: str) -> List[Form]:
 
 def forms_of_state(model: Any, parameter: str) -> List[Form]:
     """The form of the state that a model's recurrent layer takes; [] where there is none."""
-    layer = next((module for module in model.modules() if isinstance(module, _RECURRENT)), None)
+    layer = next((module for module in module_tree.modules(model) if isinstance(module, _RECURRENT)), None)
     if isinstance(layer, nn.RNNCellBase):
         return [shape_of("f32", "B %d" % layer.hidden_size, parameter)]
     if isinstance(layer, nn.RNNBase):

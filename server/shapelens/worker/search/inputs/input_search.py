@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 import torch
 
 from ...sandbox.limits import TooLong
+from ...trace import module_tree
 from ..code.container_contents import Container, container_of
 from ..code.sources import function_node
 from ..evidence import BuildPlan, InputShape
@@ -343,7 +344,7 @@ def sizes_kept_by_model(model: Any, given: Mapping[str, int]) -> Tuple[Optional[
     """(height and width of pictures, steps of sequences) that a model was given or keeps in an attribute or config: None, 0 for neither."""
     picture: Optional[Tuple[int, int]] = None
     steps = 0
-    modules = itertools.islice(model.modules(), MOST_MODULES) if isinstance(model, torch.nn.Module) else ()
+    modules = itertools.islice(module_tree.modules(model), MOST_MODULES) if isinstance(model, torch.nn.Module) else ()
     for known in itertools.chain([given], map(_kept_in, modules)):
         for name, value in known.items():
             if type(name) is not str:
