@@ -46,9 +46,8 @@ def nothing_fits(run: ExampleRun) -> str:
     name = run.target.rpartition(".")[2]
     error = " ".join((run.error or "").split())
     error = error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 1] + "…"
-    tried = f" ({run.tried} ways to build and call it were tried)" if run.tried > 1 else ""
     best = f"{run.expression} fails with {error}" if run.expression else error
-    return f"no example input was found for {name}{tried}: {best}; write one above the class: # shapelens: {name}(…)(f32[…])"
+    return f"no example input was found for {name}: {best}; write one above the class: # shapelens: {name}(…)(f32[…])"
 
 
 def outcome(trace: Trace) -> tuple[bool, str]:
