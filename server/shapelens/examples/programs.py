@@ -16,6 +16,7 @@ _DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
 _CALLED = re.compile(r"^def |def \w*(?:step|loss\w*|sample|generate|reconstruct|inference|encode|decode|predict)\(", re.MULTILINE)
 # A condition that may choose between branches by a setting, of which one only runs with another (worker/program/other_settings.py).
 _CHOOSES = re.compile(r"^ +(?:el)?if .*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|^ +(?:el)?if .*[=!]= ?[\"']", re.MULTILINE)
+_CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def is_program(module: Module) -> bool:
@@ -23,4 +24,6 @@ def is_program(module: Module) -> bool:
     if _LIBRARIES.search(module.text) is None:
         return False
     does_something = any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
-    return does_something or _CALLED.search(module.text) is not None or _CHOOSES.search(module.text) is not None
+    classes = _CLASS.findall(module.text)
+    defines_again = len(classes) > len(set(classes))  # Whoever loads the file sees the last class of a name only.
+    return does_something or defines_again or any(each.search(module.text) is not None for each in (_CALLED, _CHOOSES))

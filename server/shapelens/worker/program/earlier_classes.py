@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
 
 from ...protocol import ExampleRun, Search
 from ..evaluation.example_runner import ExampleRunner
@@ -28,15 +28,26 @@ def call_earlier_classes(runner: ExampleRunner, program: Program, seconds: float
         left = min(MOST_SECONDS, seconds - clock())
         if left <= 0:
             return
-        with contextlib.suppress(TooLong, MemoryError):
+        with contextlib.suppress(TooLong, MemoryError), _named(program, cls):
             _call(runner, program, cls, left)
+
+
+@contextlib.contextmanager
+def _named(program: Program, cls: type) -> Iterator[None]:
+    """Meanwhile the program's name of a class means this one, as when its `super(Net, self)` was written."""
+    later = program.names[cls.__name__]
+    program.names[cls.__name__] = cls
+    try:
+        yield
+    finally:
+        program.names[cls.__name__] = later
 
 
 def _call(runner: ExampleRunner, program: Program, cls: type, seconds: float) -> None:
     node, text = _definition(runner.run.text, cls)
     if node is None or _shows_something(runner, node):
         return
-    names: Dict[str, Any] = {**program.names, cls.__name__: cls}
+    names = dict(program.names)
     expression = _found(runner, names, cls, text, seconds)
     if expression is None:
         return
