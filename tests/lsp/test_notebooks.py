@@ -145,6 +145,14 @@ async def test_cells_come_go_and_move(editor: Editor) -> None:
     await notebook.hints_when(3, "→ [4, 5]")
 
 
+async def test_a_cell_that_comes_back_as_it_was_has_its_hints_again(editor: Editor) -> None:
+    notebook = Notebook.open(editor, "notebooks/back.ipynb", IMPORTS, "x = torch.rand(2, 3)", "y = x.T")
+    await notebook.hints_when(2, "→ [3, 2]")
+    notebook.to_markdown_and_back(2)
+    notebook.delete(notebook.cells.index(notebook.insert(3, "")))
+    await notebook.hints_when(2, "→ [3, 2]")
+
+
 async def test_a_finding_goes_where_its_line_goes(editor: Editor) -> None:
     notebook = Notebook.open(editor, "notebooks/split.ipynb", IMPORTS, "x = torch.rand(2, 3)\ny = x @ x")
     await notebook.wrong(1, "x @ x")

@@ -91,6 +91,8 @@ class ProgramRun(RunResults):
             if self._newest is None or self._newest is not self._shown:
                 self._show()
             self._presenter.seek_fixes(self._document)
+        elif self._shown is not None:  # That was not all, and would be taken for it where an edit is undone.
+            self._document.importer_traces.mark_program_outdated()
 
     def _show(self) -> None:
         self._shown = self._newest
