@@ -133,6 +133,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.timeout(300)  # An environment is made, and torch started twice.
 @pytest.mark.skipif(shutil.which("bash") is None, reason="a runner has bash")
 def test_the_action_annotates_lines_and_fails(workspace: Path, tmp_path: Path) -> None:
     runner = Runner(workspace, tmp_path / "runner temp", {"paths": "src right.py", "arguments": "--no-cache", "sarif": "true"})
@@ -145,6 +146,7 @@ def test_the_action_annotates_lines_and_fails(workspace: Path, tmp_path: Path) -
     assert EXPRESSION.findall(action()["outputs"]["sarif-file"]["value"]) == ["steps.check.outputs.sarif-file"]
 
 
+@pytest.mark.timeout(300)  # An environment is made, and torch started twice.
 @pytest.mark.skipif(shutil.which("bash") is None, reason="a runner has bash")
 def test_the_action_ends_well_where_nothing_is_wrong(workspace: Path, tmp_path: Path) -> None:
     done = Runner(workspace, tmp_path / "runner", {"paths": "right.py", "interpreter": sys.executable}).run()
