@@ -219,7 +219,9 @@ class LibraryProcess:
 
     def _read(self) -> None:
         try:
-            chunk = self._socket.recv(READ_SIZE)
+            chunk = self._socket.recv(READ_SIZE, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return  # `fork` has read what the loop was told of.
         except OSError:
             chunk = b""
         for message in self._messages(chunk):
