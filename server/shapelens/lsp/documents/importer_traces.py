@@ -49,13 +49,18 @@ class ImporterTraces:
         """What the document saw as a program may be something else now, be its text the same."""
         self._program_outdated = True
 
-    def program_holds(self, module: Module) -> bool:
-        """Whether the document as a program would see the same in this text as it saw last: the code that it came to is the same."""
+    def program_holds(self, module: Module, own: protocol.Trace | None) -> bool:
+        """Whether the document as a program would see the same in this text as it saw last: the code that it came to is the same.
+
+        Where a function has changed that neither it came to nor `own`, what the examples saw, it may come to that function now.
+        """
         if self._program is None or self._program_outdated:
             return False
         changed = changed_functions(self._program.module, module)
         reached = [run.reached for run in self._program.trace.examples]
-        return changed is not None and all(names is not None and changed.isdisjoint(names) for names in reached)
+        if changed is None or not all(names is not None and changed.isdisjoint(names) for names in reached):
+            return False
+        return changed <= {name for run in (own.examples if own is not None else []) for name in run.reached or ()}
 
     def functions_called(self, module: Module) -> list[protocol.ExampleRun]:
         """The examples with which functions were called when the document was last followed as a program, of those that still are as they

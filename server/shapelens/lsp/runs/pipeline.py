@@ -29,7 +29,7 @@ from shapelens.lsp.runs.stages import ImporterRun, OwnRun, ProgramRun
 from shapelens.lsp.workspace.importers import Importers
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
-from shapelens.protocol import Search
+from shapelens.protocol import Search, Trace
 
 
 class Pipeline:
@@ -81,10 +81,14 @@ class Pipeline:
             if before is not None:
                 self.presenter.show_program(document, analysis, None, before)
             return
-        if self.runner.is_running(document) or document.importer_traces.program_holds(module):
+        if self.runner.is_running(document) or document.importer_traces.program_holds(module, self._own(document)):
             return
         results = ProgramRun(self.presenter, document, analysis, self._chooser.others(document))
         await self.runner.run_program(document, results)
+
+    @staticmethod
+    def _own(document: Document) -> Trace | None:
+        return document.complete.own if document.complete is not None else None
 
     def use_example(self, document: Document, class_name: str, expression: str) -> bool:
         """Have a class run with another of the examples that were found for it. Returns whether it is one of them."""
