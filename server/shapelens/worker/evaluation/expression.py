@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
+import importlib
 import sys
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
@@ -76,17 +78,33 @@ class Namespace(Dict[str, Any]):
             if name == "unknown":
                 return unknown()
             if name in sys.modules and name == package_of(self._module_names):
-                return sys.modules[name]
+                return Package(name)
             raise
+
+
+class Package:
+    """A package of the project, whose modules are imported as they are asked for: `src.models.dense.Dense`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        path = "%s.%s" % (self._name, name)
+        module = sys.modules[self._name]
+        if not hasattr(module, name) and not name.startswith("__"):
+            with contextlib.suppress(ModuleNotFoundError):
+                importlib.import_module(path)
+        value = getattr(module, name)
+        return Package(path) if isinstance(value, ModuleType) and value.__name__ == path else value
 
 
 def package_of(names: Mapping[str, Any]) -> str:
     """The name of the outermost package that a file is in, as whoever imports it says it; "" where it is in none."""
     try:
-        module = sys.modules.get(str(names["__name__"]))
+        package = names["__package__"]
     except KeyError:
         return ""
-    return (getattr(module, "__package__", None) or "").partition(".")[0]
+    return (package or "").partition(".")[0]
 
 
 def compile_expression(expression: str) -> CodeType:

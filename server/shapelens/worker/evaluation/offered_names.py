@@ -1,10 +1,11 @@
-"""Names that an example may use where the file itself has none of that name: `torch`, `nn`, `SimpleNamespace`, `unknown`, `batches(…)`.
+"""Names that an example may use where the file itself has none of that name: `torch`, `nn`, `partial`, `unknown`, `batches(…)`, ….
 
 train(Net(), batches((f32[B:2, 1, 28, 28], i64[B])), unknown, "cpu")
 """
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Dict, Iterator
 
@@ -34,7 +35,7 @@ class Batches:
 
 def offered() -> Dict[str, Any]:
     """The values of these names, but for `unknown`."""
-    return {"torch": torch, "nn": torch.nn, "SimpleNamespace": SimpleNamespace, "batches": Batches}
+    return {"torch": torch, "nn": torch.nn, "SimpleNamespace": SimpleNamespace, "partial": partial, "batches": Batches}
 
 
 def unknown() -> Any:

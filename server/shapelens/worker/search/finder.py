@@ -7,6 +7,7 @@ order of its credibility: what was found before, calls in the project, factories
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
@@ -14,6 +15,7 @@ from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Map
 import torch
 
 from ...protocol import Alternative, FileSpan, Known, Search
+from ..evaluation.expression import package_of
 from ..sandbox.limits import TooLong
 from ..sandbox.originals import time
 from .adjusting.adjustments import adjusted
@@ -40,6 +42,8 @@ from .trials.trial import TrialRunner
 from .trials.unavailable import can_be_built, is_known, lacks_parts
 from .usages.factories import factories
 from .usages.importing_files import usages_elsewhere
+from .usages.instantiated import instantiated
+from .usages.project_settings import Current
 from .usages.project_usages import usages
 
 MOST_TRIES = 140  # for one class
@@ -321,8 +325,9 @@ class Finder:
             self._evidence = usages(self.tree, classes)
             for path in self.search.users:
                 self._evidence += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
+            self._evidence += instantiated(self._file, Current.settings.folders, classes, ("torch", package_of(self.names)))
             self._evidence += factories(self.tree, classes)
-            self._evidence = [_in_file(candidate, self._file) for candidate in self._evidence]
+            self._evidence = sorted((_in_file(candidate, self._file) for candidate in self._evidence), key=_is_hollow)
         return [candidate for candidate in self._evidence if candidate.target == name]
 
     def models(self, name: str, cls: type) -> Iterator[Tuple[BuildPlan, Any]]:
@@ -362,16 +367,13 @@ class Finder:
                 if callable(model) and not isinstance(model, type):
                     yield made, model  # Asked for another one, it takes too long to run.
                 left, trial.error = [], TooLong()
-            others = [
-                replace(other, evidence="inferred", where="")  # The project does not say this.
-                for other in self._adjusted(made, trial.error, cls)
-                if other.text() not in seen
-            ]
+            others = [other for other in self._adjusted(made, trial.error, cls) if other.text() not in seen]
             seen.update(other.text() for other in others)
             left[:0] = others
 
     def _adjusted(self, plan: BuildPlan, error: BaseException, cls: type) -> List[BuildPlan]:
-        return adjusted(plan, error, cls, self.names, self.tree)
+        """Changes of a construction that may mend what failed. They are not what the project says."""
+        return [replace(other, evidence="inferred", where="") for other in adjusted(plan, error, cls, self.names, self.tree)]
 
     def _input_shapes(self, cls: type) -> Dict[str, InputShape]:
         for base in cls.__mro__:
@@ -391,6 +393,11 @@ def _of_known(known: Known) -> FoundExample:
 def _is_settled(known: Known) -> bool:
     """Whether an example is not compared with others as long as it runs."""
     return known.chosen or known.proven
+
+
+def _is_hollow(candidate: Candidate) -> bool:
+    """Whether nothing but None is given to a class, as where it is only seen that it can be built: `_ = Net(None, None)`."""
+    return re.search(r"\((?:(?:\w+=)?None(?:, )?)+\)$", candidate.constructor) is not None
 
 
 def _in_file(candidate: Candidate, file: str) -> Candidate:

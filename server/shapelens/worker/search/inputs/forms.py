@@ -93,6 +93,8 @@ def first_layer(model: Any) -> Any:
 
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+# By the number of their values: pictures of MNIST, CIFAR and their like, which models flatten themselves.
+_FLATTENED = {count * side * side: (count, side, side) for count, side in ((1, 28), (3, 28), (3, 32), (3, 64), (3, 96), (3, 128), (3, 224))}
 _RECURRENT = (nn.RNNBase, nn.RNNCellBase)
 _TELLING = (
     *_CONVOLUTIONS, *_RECURRENT, nn.Linear, nn.Embedding, nn.LayerNorm, nn.MultiheadAttention, nn.TransformerEncoderLayer,
@@ -141,7 +143,9 @@ def _forms_of_layer(layer: Any, parameter: str) -> List[Form]:
         attention = layer if isinstance(layer, nn.MultiheadAttention) else layer.self_attn
         return forms(*_sequences(attention.embed_dim, attention.batch_first))
     if isinstance(layer, nn.Linear):
-        return forms("B D=%d" % layer.in_features, "B T D=%d" % layer.in_features, "B P P D=%d" % layer.in_features)
+        picture = _FLATTENED.get(layer.in_features)
+        flattened = ["B %d %d %d" % picture] if picture is not None else []
+        return forms("B D=%d" % layer.in_features, "B T D=%d" % layer.in_features, *flattened, "B P P D=%d" % layer.in_features)
     return []
 
 

@@ -43,6 +43,8 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         if demand.kind == "multiple" and demand.need > 1:
             yield from _square_multiples(demand, free, squares)
             yield from _multiples(demand, free, inputs)
+    for demand in equal[:2]:
+        yield from _flattened_pictures(demand, free, squares, inputs)
     for group in squares:
         yield from (dict.fromkeys(group, size) for size in LADDER[:3] if size != free[group[0]])
     if any(demand.kind == "larger" for demand in wanted):
@@ -81,6 +83,20 @@ def _square_multiples(demand: Demand, free: Sizes, squares: Sequence[Group]) -> 
     for group in squares:
         for change in _multiples(demand, {group[0]: free[group[0]]}, [group[0]]):
             yield dict.fromkeys(group, change[group[0]])
+
+
+def _flattened_pictures(demand: Demand, free: Sizes, squares: Sequence[Group], names: List[str]) -> Iterator[Sizes]:
+    """Square pictures that were flattened: 784 features are 1·28·28, where 3·64·64 arrived."""
+    for group in squares:
+        side = free[group[0]]
+        channels, rest = divmod(demand.got, side * side)
+        if rest or not channels:
+            continue
+        others = [name for name in names if name not in group and free[name] == channels]
+        for wanted in (channels, *(count for count in (1, 3) if others and count != channels)):
+            area, rest = divmod(demand.need, wanted)
+            if not rest and math.isqrt(area) ** 2 == area and area > 1:
+                yield {**dict.fromkeys(others[:1], wanted), **dict.fromkeys(group, math.isqrt(area))}
 
 
 def sizes_that_matter(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:

@@ -35,6 +35,11 @@ class ProjectSettings:
             self._known = dict(_agreed(_all_settings(self._file, self._root)))
         return self._known.get(name)
 
+    @property
+    def folders(self) -> List[str]:
+        """The document's folder and those above it inside of the workspace, each with its folders of configurations."""
+        return _folders(self._file, self._root)
+
 
 class Current:
     """The settings of the project that is looked at."""
