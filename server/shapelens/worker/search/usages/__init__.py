@@ -1,1 +1,1 @@
-"""How the project itself builds and calls its models: scripts, tests and `__main__` blocks, other files, factory functions, configuration files that name classes."""
+"""How the project itself builds and calls its models: scripts, tests, `__main__` blocks, other files, factory functions, configurations."""
