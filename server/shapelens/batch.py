@@ -18,7 +18,7 @@ from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
 from shapelens.analysis.traces.numbering import merged
 from shapelens.analysis.traces.programs import with_program
-from shapelens.analysis.traces.views import constructed, reaches, see_all, seen_from, unsure_classes, with_evidence, without_found
+from shapelens.analysis.traces.views import classes_used, reaches, see_all, seen_from, unsure_classes, with_evidence, without_found
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, MOST_SEARCHED, ImportingFiles, made_of
 from shapelens.examples.programs import is_program
@@ -182,7 +182,7 @@ class Batch:
         views: list[protocol.Trace] = []
         if importers and not examples and not choice.examples:
             views = await self._seen_from_importers(file, {file: text}, settings)
-            seen = {name for view in views for name in constructed(view)}
+            seen = {name for view in views for name in classes_used(view)}
             lacking = [name for name in lacking if name.rpartition(".")[2] not in seen]
         own = protocol.Trace(file)
         program = PROGRAM_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
@@ -196,7 +196,7 @@ class Batch:
         models: list[_Importer] = []
         if importers and lacking and not choice.examples and only is None:
             models = await self._models_in_importers(analysed, own, views)
-            own = without_found(own, {name for view in views for name in constructed(view)})
+            own = without_found(own, {name for view in views for name in classes_used(view)})
         shown = [own, *views]
         if program:
             followed, _ = await self._run(file, module, [], settings, program=program, known=own.examples)
@@ -295,7 +295,7 @@ class Batch:
         """The files that import this one and have a model that is made of those of its classes which nothing shows. What the models see of
         the file is added to `views`."""
         file, settings = analysed.path, analysed.settings
-        parts = unsure_classes(analysed.module, own, {name for view in views for name in constructed(view)})
+        parts = unsure_classes(analysed.module, own, {name for view in views for name in classes_used(view)})
         found: list[_Importer] = []
         importers = self._importers(file, settings, analysed.module) if parts else []
         for path in importers[:MOST_SEARCHED]:
@@ -306,11 +306,11 @@ class Batch:
                 search = protocol.Search([], users, wanted, SEARCH_SECONDS)
                 trace, _ = await self._run(path, module, [], settings, {file: analysed.module.text}, search=search)
                 view = seen_from(trace, file)
-                if parts & constructed(view):
+                if parts & classes_used(view):
                     requests = [protocol.ExampleRequest(run.target, run.expression) for run in view.examples]
                     found.append(_Importer(path, requests, view.examples))
                     views.append(view)
-                    parts -= constructed(view)
+                    parts -= classes_used(view)
         return found
 
     async def _run(

@@ -33,8 +33,8 @@ def reaches(trace: Trace, file: str) -> bool:
 
 
 def see_all(module: Module, traces: Iterable[Trace]) -> bool:
-    """Whether each module class of a file was constructed by an example that can be trusted. Where there is none, whether anything was."""
-    seen = {name for trace in traces for name in constructed(_trusted(trace))}
+    """Whether each module class of a file was used by an example that can be trusted. Where there is none, whether anything was."""
+    seen = {name for trace in traces for name in classes_used(_trusted(trace))}
     return bool(seen) and all(cls.name in seen for cls in module.classes)
 
 
@@ -47,6 +47,15 @@ def unsure_classes(module: Module, own: Trace | None, seen_elsewhere: Collection
 def constructed(trace: Trace) -> set[str]:
     """The names of the classes of which a run has constructed something."""
     return {layer.class_name for layer in trace.layers}
+
+
+def classes_used(trace: Trace) -> set[str]:
+    """The names of the classes of which a run has called something, or that something is wrong with: what is only constructed shows
+    nothing of its `forward`."""
+    wrong = [mismatch for mismatch in trace.mismatches if mismatch.layer is not None or mismatch.trail]
+    if not wrong:
+        return classes_called(trace)
+    return constructed(trace)  # What comes after the mistake may not have been called for its sake.
 
 
 def classes_called(trace: Trace) -> set[str]:

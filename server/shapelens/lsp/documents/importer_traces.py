@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from shapelens import protocol
 from shapelens.analysis.traces.numbering import merged
 from shapelens.analysis.traces.programs import with_program
-from shapelens.analysis.traces.views import constructed, seen_from, without_found
+from shapelens.analysis.traces.views import classes_used, seen_from, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.changes import changed_functions
@@ -79,8 +79,8 @@ class ImporterTraces:
         return [each.trace for file, each in self._by_file.items() if file in files]
 
     def classes(self) -> set[str]:
-        """The names of the classes that these runs constructed."""
-        return {name for each in self._by_file.values() for name in constructed(each.trace)}
+        """The names of the classes that these runs used."""
+        return {name for each in self._by_file.values() for name in classes_used(each.trace)}
 
     def runs(self) -> list[RepeatableRun]:
         """The runs of other files that these traces are of."""
