@@ -56,6 +56,13 @@ def test_a_given_example_is_all_that_its_class_needs() -> None:
     assert titles(FOUND, given=[Example("Net", "Net()(f32[4])", "directive", "line 1")]) == [("set", "Net()(f32[4]) · from the directive")]
 
 
+def test_a_part_is_said_to_be_of_the_class_that_the_example_is_for() -> None:
+    alone = LayerSeen(0, "Loss", "losses.Loss", "", "Loss()", None, 0)  # Made by itself, before the model.
+    block, net = LayerSeen(1, "Block", "net.Block", "block", "Block()", None, 0), LayerSeen(2, "Net", "net.Net", "", "Net()", None, 0)
+    shown = lenses(MODULE, [], Trace(FILE, [FOUND], layers=[alone, block, net]))
+    assert [lens.title for lens in shown if lens.target == "Block"] == ["part of Net · Set example input…"]
+
+
 def test_the_lens_of_what_fits_nothing_does_not_offer_to_write_it_down() -> None:
     failed = replace(FOUND, error="RuntimeError: no", error_kind="exception", doubtful=True)
     assert titles(failed) == [("set", "no example found · Set example input…")]

@@ -137,7 +137,9 @@ def _used_by(trace: Trace | None, name: str) -> list[str]:
     for layer in trace.layers:
         run = trace.examples[layer.example] if 0 <= layer.example < len(trace.examples) else None
         if layer.class_name == name and (layer.path or (run is not None and run.file)):
-            owner = next((model.class_name for model in models if model.example == layer.example), "")
+            owners = [model.class_name for model in models if model.example == layer.example]  # What stands alone has no path either.
+            target = run.target.rpartition(".")[2] if run is not None else ""
+            owner = target if target in owners else next(iter(owners), "")
             if run is not None and run.evidence == PROGRAM:
                 return ["as the program calls it" if not layer.path else f"part of {owner or 'another module'}, as the program calls it"]
             part = ("part of " + (owner or "another module")) if layer.path else "seen"
