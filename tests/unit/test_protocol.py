@@ -131,7 +131,8 @@ def test_round_trip(message: object) -> None:
 
 
 def test_every_message_is_tried() -> None:
-    public = {name for name, cls in protocol.MESSAGES.items() if not cls.__module__.startswith("shapelens.worker")}  # Workers add their own.
+    # The processes of a worker add their own.
+    public = {name for name, cls in protocol.MESSAGES.items() if not cls.__module__.startswith("shapelens.worker")}
     assert {type(message).__name__ for message in MESSAGES} == public
 
 
