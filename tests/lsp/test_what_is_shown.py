@@ -197,3 +197,17 @@ class Slow(nn.Module):
     editor.set_text(uri, text.replace("1000", "1"))
     hints = await editor.hints_when(uri)
     assert (hints[9], hints[12], hints[16]) == ("→ [B, 4] ×2", "→ [B, 4]", "→ [B, 4]")
+
+
+async def test_a_program_that_was_cut_short_between_its_stages_is_followed_to_its_end(editor: Editor) -> None:
+    """What it shows first, before its functions are called, is not all that it shows where the edit that cut it short is undone."""
+    text = (
+        "import torch\n\n\ndef slow(x: torch.Tensor):\n    n = sum(i for i in range(10**9))\n    return x * n\n\n\n"
+        "def centred(rows: torch.Tensor):\n    return rows - rows.mean(0)\n\n\ntable = torch.rand(7, 3)\n"
+    )
+    uri = editor.open("cut_short.py", text)
+    await editor.hints_when(uri, lambda hints: "[7, 3]" in hints.get(12, ""))
+    assert 9 not in await editor.hints(uri), "its functions are not called yet"
+    editor.replace(uri, "table = ", "tables = ")
+    editor.replace(uri, "tables = ", "table = ")
+    await editor.hints_when(uri, lambda hints: 9 in hints)

@@ -82,3 +82,37 @@ def test_a_use_that_had_to_be_guessed_is_no_ground_for_an_error(forking: WorkerP
     assert trace.mismatches == []
     assert trace.examples[0].evidence == "inferred"
     assert trace.examples[0].call is None
+
+
+def test_a_model_with_another_part_in_it_is_not_said_to_be_the_projects(forking: WorkerProcess, tmp_path: Path):
+    text = """import torch
+from torch import nn
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(784, 10)
+
+    def forward(self, x):
+        a, b, c, d, e, f, g = x.size()
+        return self.one(x.view(a, -1)) + self.missing
+
+
+class Net(nn.Module):
+    def __init__(self, part: nn.Module, width: int):
+        super().__init__()
+        self.part = part
+
+    def forward(self, x: torch.Tensor):
+        return self.part(x)
+
+
+if __name__ == "__main__":
+    net = Net(part=Inner(), width=3)
+"""
+    trace, _ = forking.run(tmp_path / "net.py", text, search=Search(seconds=20), deadline=60)
+    assert trace is not None
+    (run,) = (run for run in trace.examples if run.target == "Net")
+    assert "Inner" not in run.expression, "it runs with no input"
+    assert run.evidence == "inferred"

@@ -50,12 +50,9 @@ def constructed(trace: Trace) -> set[str]:
 
 
 def classes_used(trace: Trace) -> set[str]:
-    """The names of the classes of which a run has called something, or that something is wrong with: what is only constructed shows
-    nothing of its `forward`."""
-    wrong = [mismatch for mismatch in trace.mismatches if mismatch.layer is not None or mismatch.trail]
-    if not wrong:
-        return classes_called(trace)
-    return constructed(trace)  # What comes after the mistake may not have been called for its sake.
+    """The names of the classes of which a run has called something; after a mistake, also of those that it has only constructed, as they
+    may not have been called for its sake."""
+    return constructed(trace) if trace.mismatches else classes_called(trace)
 
 
 def classes_called(trace: Trace) -> set[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import selectors
 from typing import Any, Callable, Dict, List, Optional, Set
 
+from ..sandbox.clocks import LATE
 from ..sandbox.originals import os, signal, time
 from .orphans import Orphans
 
 READ_SIZE = 1 << 18
-LATE = 1.5  # seconds after which it is known that this process was suspended, rather than slow to be woken
 
 
 class Timer:

@@ -12,7 +12,7 @@ from ...protocol import MOST_STARVED
 from .originals import os, signal, time
 
 MOST_WAITING = 3  # times the seconds that something is given to work, which it may take where it waits in between
-LATE = 1.5  # seconds after its time at which a timer that goes off says that its process was suspended
+LATE = 1.5  # seconds behind its time at which whatever was to be woken says that its process was suspended, rather than slow to be woken
 
 
 class _Suspensions:

@@ -7,7 +7,6 @@ order of its credibility: what was found before, calls in the project, factories
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
@@ -327,7 +326,7 @@ class Finder:
                 self._evidence += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
             self._evidence += instantiated(self._file, Current.settings.folders, classes, ("torch", package_of(self.names)))
             self._evidence += factories(self.tree, classes)
-            self._evidence = sorted((_in_file(candidate, self._file) for candidate in self._evidence), key=_is_hollow)
+            self._evidence = [_in_file(candidate, self._file) for candidate in self._evidence]
         return [candidate for candidate in self._evidence if candidate.target == name]
 
     def models(self, name: str, cls: type) -> Iterator[Tuple[BuildPlan, Any]]:
@@ -393,11 +392,6 @@ def _of_known(known: Known) -> FoundExample:
 def _is_settled(known: Known) -> bool:
     """Whether an example is not compared with others as long as it runs."""
     return known.chosen or known.proven
-
-
-def _is_hollow(candidate: Candidate) -> bool:
-    """Whether nothing but None is given to a class, as where it is only seen that it can be built: `_ = Net(None, None)`."""
-    return re.search(r"\((?:(?:\w+=)?None(?:, )?)+\)$", candidate.constructor) is not None
 
 
 def _in_file(candidate: Candidate, file: str) -> Candidate:

@@ -50,9 +50,8 @@ class Neighbours:
         wanted = demands(node.trial)
         for wave in (self._spoken_of(node), self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
             yield from wave
-        is_said = node.plan.evidence in ("usage", "factory")  # How the project builds it is doubted last.
-        for last in (self._by_forms(node), self._by_plan(node)) if is_said else (self._by_plan(node), self._by_forms(node)):
-            yield from last
+        yield from self._by_plan(node)
+        yield from self._by_forms(node)
 
     def _spoken_of(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """An argument that was left out, where what the author raises names it, or what it is called inside: `decoder_input_ids`."""
