@@ -84,6 +84,19 @@ def test_no_folder_holds_too_many_modules() -> None:
     assert not {folder: count for folder, count in folders.items() if count > MOST_MODULES}
 
 
+def test_a_name_means_one_class() -> None:
+    """The public interface (tracing.py) has names of its own for what it makes of ours."""
+    classes = Counter(
+        node.name
+        for path in SERVER.rglob("*.py")
+        if path.name != "tracing.py"
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert len(classes) > 300
+    assert not [name for name, count in classes.items() if count > 1]
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -240,7 +240,7 @@ def check(
     """Report what is wrong, a line each: `file:line:column: severity code: message`. Exits with 1 if there are errors."""
     from shapelens.commands import check as command
 
-    options = command.Options(
+    options = command.CheckOptions(
         python=interpreter,
         use_cache=cache,
         format=output_format.value,

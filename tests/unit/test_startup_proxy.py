@@ -15,7 +15,7 @@ from shapelens.cache.environments import Environments
 from shapelens.cache.inputs import ResultInputs
 from shapelens.cache.store import Store
 from shapelens.lsp.startup.display_cache import Display, DisplayCache
-from shapelens.lsp.startup.messages import Splitter
+from shapelens.lsp.startup.messages import MessageSplitter
 from shapelens.lsp.startup.startup_proxy import StartupProxy
 from shapelens.protocol import Hello
 
@@ -51,7 +51,7 @@ def test_messages_are_cut_out_however_they_arrive(size: int) -> None:
     stream = (
         b"".join(header % len(body) + b"\r\n" + body for header, body in zip(headers, sent, strict=True)) + b"Content-Length: 9\r\n\r\nhalf"
     )
-    splitter = Splitter()
+    splitter = MessageSplitter()
     assert [body for start in range(0, len(stream), size) for body in splitter.feed(stream[start : start + size])] == sent
 
 
@@ -59,7 +59,7 @@ def test_messages_are_cut_out_however_they_arrive(size: int) -> None:
 def test_the_message_behind_one_without_a_length_is_found(size: int, caplog: pytest.LogCaptureFixture) -> None:
     lost = b"Content-Length: abc\r\n\r\n{lost}"
     stream = lost + b"Content-Length: 3\r\n\r\none" + b"Content-Type: x\r\nContent-Length: 3\r\nOther: y\r\n\r\ntwo" + lost
-    splitter = Splitter()
+    splitter = MessageSplitter()
     assert [body for start in range(0, len(stream), size) for body in splitter.feed(stream[start : start + size])] == [b"one", b"two"]
     assert [record.message.partition(" ")[0] for record in caplog.records] == [str(len(lost))]
 

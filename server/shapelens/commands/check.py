@@ -41,7 +41,7 @@ MOST_ROUNDS = 5  # of fixes that build on fixes
 
 
 @dataclass(frozen=True)
-class Options:
+class CheckOptions:
     """What the command line asks for. since: only files that differ from this commit, and those that import them."""
 
     python: str | None = None
@@ -63,7 +63,7 @@ class Options:
         return self.fix or self.diff or self.format in WITH_FIXES
 
 
-async def check(paths: list[Path], options: Options) -> int:
+async def check(paths: list[Path], options: CheckOptions) -> int:
     """Report the findings of files and folders; 1 if any that is new is an error. Raises RefusedRequest, Unreadable and Unavailable."""
     if missing := [path for path in paths if not path.exists()]:
         raise RefusedRequest(f"{missing[0]}: no such file or folder")
@@ -82,7 +82,9 @@ async def check(paths: list[Path], options: Options) -> int:
     return await _Check(options, known, scope).go_through(files)
 
 
-async def _watch(paths: list[Path], files: list[tuple[Path, bool]], options: Options, known: KnownFindings, scope: ProjectScope) -> int:
+async def _watch(
+    paths: list[Path], files: list[tuple[Path, bool]], options: CheckOptions, known: KnownFindings, scope: ProjectScope
+) -> int:
     """Report the findings of files, then those of what changes, and of what imports it, until it is interrupted."""
     from shapelens.commands.watching import changes_of
 
@@ -102,7 +104,7 @@ async def _watch(paths: list[Path], files: list[tuple[Path, bool]], options: Opt
     return code
 
 
-async def _fix(files: list[tuple[Path, bool]], options: Options, known: KnownFindings, scope: ProjectScope) -> None:
+async def _fix(files: list[tuple[Path, bool]], options: CheckOptions, known: KnownFindings, scope: ProjectScope) -> None:
     """Apply the fixes of files, again as long as there are some: one that touched what another one changed comes next."""
     console = Console(highlight=False, stderr=options.format != TEXT)
     for _ in range(MOST_ROUNDS):
@@ -120,7 +122,7 @@ async def _fix(files: list[tuple[Path, bool]], options: Options, known: KnownFin
 class _Check:
     """Goes through files once, and reports what it finds."""
 
-    def __init__(self, options: Options, known: KnownFindings, scope: ProjectScope) -> None:
+    def __init__(self, options: CheckOptions, known: KnownFindings, scope: ProjectScope) -> None:
         self.options = options
         self.known = known
         self.start = Path.cwd()

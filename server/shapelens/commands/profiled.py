@@ -36,7 +36,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Profiled:
+class ProfiledClass:
     """A class as it is shown, and how to have its training step profiled again with other sizes."""
 
     view: ModelView
@@ -60,7 +60,7 @@ class Profiled:
         return await largest_size(limit, sizes[dim], view.training.peak, peak_at)
 
 
-async def profiled(wanted: Wanted, then: Callable[[Profiled], Awaitable[int]]) -> int:
+async def profiled(wanted: Wanted, then: Callable[[ProfiledClass], Awaitable[int]]) -> int:
     """Profile a class and hand it on, while the worker lives. Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
     path, cls = file_and_class(wanted.target)
     text = read(path)
@@ -90,7 +90,7 @@ async def profiled(wanted: Wanted, then: Callable[[Profiled], Awaitable[int]]) -
         async def again(sizes: dict[str, int]) -> ModelProfile:
             return await batch.profile(analysed, shown.example, ProfileRequest(sizes, wanted.device, autocast[0], memory_only=True))
 
-        return await then(Profiled(view, analysed, again))
+        return await then(ProfiledClass(view, analysed, again))
 
 
 def file_and_class(target: str) -> tuple[Path, str | None]:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from shapelens.batch import Analysed, Batch, read
 from shapelens.commands import RefusedRequest
-from shapelens.commands.profiled import Profiled, Wanted, file_and_class, profiled, refuse_what_has_no_answer
+from shapelens.commands.profiled import ProfiledClass, Wanted, file_and_class, profiled, refuse_what_has_no_answer
 from shapelens.examples.expression import check
 from shapelens.project_scope import ProjectScope
 from shapelens.report.document import document
@@ -31,7 +31,7 @@ _PICTURES: dict[str, Callable[[ModelView], str]] = {
 async def picture(wanted: Wanted, output: str) -> int:
     """Print a class as a whole as "markdown", "svg", "html" or "model". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
 
-    async def print_it(found: Profiled) -> int:
+    async def print_it(found: ProfiledClass) -> int:
         sys.stdout.write(_PICTURES[output](found.view))
         return 1 if any(finding.severity == "error" for finding in found.analysed.findings) else 0
 

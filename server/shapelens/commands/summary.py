@@ -11,7 +11,7 @@ from rich.text import Text
 
 from shapelens.analysis.shapes import memory_text
 from shapelens.commands import RefusedRequest
-from shapelens.commands.profiled import Profiled, Wanted, profiled
+from shapelens.commands.profiled import ProfiledClass, Wanted, profiled
 from shapelens.report.model_table import HEADINGS, table_rows, totals
 
 WIDEST = 10_000
@@ -22,7 +22,7 @@ async def summary(wanted: Wanted, memory: str | None, dim: str, depth: int | Non
     """Print a class as a table. memory: which size of the named dim `dim` fits it is said, too. Raises what `profiled` does."""
     limit = _bytes(memory) if memory is not None else None
 
-    async def print_it(found: Profiled) -> int:
+    async def print_it(found: ProfiledClass) -> int:
         console = Console(highlight=False, soft_wrap=True)
         _print(found, console, depth)
         if limit is not None:
@@ -34,7 +34,7 @@ async def summary(wanted: Wanted, memory: str | None, dim: str, depth: int | Non
     return await profiled(wanted, print_it)
 
 
-def _print(found: Profiled, console: Console, depth: int | None) -> None:
+def _print(found: ProfiledClass, console: Console, depth: int | None) -> None:
     view = found.view
     console.print(Text(f"{view.class_name}  ", "bold") + Text(view.shown.example.expression, "dim"))
     table = Table(box=None, pad_edge=False, header_style="dim")

@@ -33,7 +33,7 @@ PROBE_SHAPE = "[B, 4]"
 
 
 @dataclass(frozen=True)
-class Remark:
+class Examined:
     """One thing that was looked at: it is well, it keeps ShapeLens from working, or it is worth knowing. action: what to do about it."""
 
     mark: Literal["ok", "bad", "note"]
@@ -41,16 +41,16 @@ class Remark:
     action: str = ""
 
 
-async def examine(folder: Path, python: str | None) -> AsyncIterator[Remark]:
+async def examine(folder: Path, python: str | None) -> AsyncIterator[Examined]:
     """Look at what there is for a folder, one thing after the other."""
-    yield Remark("ok", f"ShapeLens {__version__} on Python {platform.python_version()} ({libraries()})")
+    yield Examined("ok", f"ShapeLens {__version__} on Python {platform.python_version()} ({libraries()})")
     scope = ProjectScope([folder])
     root = scope.project_root(folder.absolute())
     for remark in _settings(root, scope.settings(root)):
         yield remark
     async with Batch(python, root=root, scope=scope) as batch:
         if batch.notice is not None:
-            yield Remark("note", batch.notice)
+            yield Examined("note", batch.notice)
         async for remark in _worker(batch):
             yield remark
 
@@ -63,62 +63,62 @@ def libraries() -> str:
         return "with the libraries of the extension"
 
 
-def _settings(root: Path, settings: Settings) -> Iterator[Remark]:
+def _settings(root: Path, settings: Settings) -> Iterator[Examined]:
     if settings.problems:
-        yield Remark("note", f"settings of {settings.folder}:")
+        yield Examined("note", f"settings of {settings.folder}:")
     elif settings.examples_from == "settings":
-        yield Remark(
+        yield Examined(
             "note", f"no [tool.shapelens] in a pyproject.toml of {root} or above it in its repository: all settings have their defaults"
         )
     else:
-        yield Remark("ok", f"settings: [tool.shapelens] of {Path(settings.folder, 'pyproject.toml')}")
+        yield Examined("ok", f"settings: [tool.shapelens] of {Path(settings.folder, 'pyproject.toml')}")
     for problem in settings.problems:
-        yield Remark("note", f"settings: {problem}", "it is ignored until it is mended")
+        yield Examined("note", f"settings: {problem}", "it is ignored until it is mended")
 
 
-async def _worker(batch: Batch) -> AsyncIterator[Remark]:
-    yield Remark("note", f"interpreter for your code: {batch.interpreter}")
+async def _worker(batch: Batch) -> AsyncIterator[Examined]:
+    yield Examined("note", f"interpreter for your code: {batch.interpreter}")
     started = time.monotonic()
     try:
         hello = await batch.start()
-        yield Remark("ok", f"Python {hello.python}, its worker answered in {time.monotonic() - started:.1f} s")
+        yield Examined("ok", f"Python {hello.python}, its worker answered in {time.monotonic() - started:.1f} s")
         torch_version = tuple(int(part) for part in (hello.torch or "0.0").split("+")[0].split(".")[:2])
         if torch_version < OLDEST_TORCH:
             oldest = ".".join(map(str, OLDEST_TORCH))
-            yield Remark("bad", f"torch {hello.torch} is too old", f"{batch.interpreter} -m pip install 'torch>={oldest}'")
+            yield Examined("bad", f"torch {hello.torch} is too old", f"{batch.interpreter} -m pip install 'torch>={oldest}'")
         else:
-            yield Remark("ok", f"torch {hello.torch}")
+            yield Examined("ok", f"torch {hello.torch}")
         first = await batch.analyse(batch.root / "shapelens_probe.py", PROBE)
         loaded = time.monotonic() - started
         again = time.monotonic()
         await batch.analyse(batch.root / "shapelens_probe.py", PROBE)
     except Unavailable as error:
-        yield Remark("bad", str(error), error.action)
+        yield Examined("bad", str(error), error.action)
         return
     yield _probe(first, loaded, time.monotonic() - again)
     for remark in _confinement(hello):
         yield remark
 
 
-def _probe(analysed: Analysed, loaded: float, again: float) -> Remark:
+def _probe(analysed: Analysed, loaded: float, again: float) -> Examined:
     shown = [shape_text(value) for seen in analysed.trace.observations if seen.kind == "return" for value in seen.values]
     if analysed.findings or PROBE_SHAPE not in shown:
         said = analysed.findings[0].message if analysed.findings else f"it shows {', '.join(shown) or 'nothing'}"
         action = "run `shapelens lsp --log-level debug` and report what it logs"
-        return Remark("bad", f"a model with one Linear layer does not run as it should: {said}", action)
-    return Remark("ok", f"a model with one Linear layer ran: first shapes after {loaded:.1f} s, the next after {again * 1000:.0f} ms")
+        return Examined("bad", f"a model with one Linear layer does not run as it should: {said}", action)
+    return Examined("ok", f"a model with one Linear layer ran: first shapes after {loaded:.1f} s, the next after {again * 1000:.0f} ms")
 
 
-def _confinement(hello: protocol.Hello) -> Iterator[Remark]:
+def _confinement(hello: protocol.Hello) -> Iterator[Examined]:
     how = "in a forked process of its own" if hello.fork else "in a process that is replaced when it fails (this system has no fork)"
-    yield Remark("note", f"each run happens {how}, within a deadline and, on Linux, a memory limit")
-    yield Remark("note", "network, writes and other programs are refused to it by an audit hook: a guard against accidents, no sandbox")
+    yield Examined("note", f"each run happens {how}, within a deadline and, on Linux, a memory limit")
+    yield Examined("note", "network, writes and other programs are refused to it by an audit hook: a guard against accidents, no sandbox")
     for held in held_by_kernel(hello):
-        yield Remark("ok", f"the kernel holds each run to it as well, by {held}")
+        yield Examined("ok", f"the kernel holds each run to it as well, by {held}")
     if not hello.landlock:
-        yield Remark("note", "no Landlock (Linux 5.13 or newer): C code may write where you may")
+        yield Examined("note", "no Landlock (Linux 5.13 or newer): C code may write where you may")
     if not hello.seccomp:
-        yield Remark("note", "no seccomp (Linux on x86-64 or arm64): C code may start processes, and use the network")
+        yield Examined("note", "no seccomp (Linux on x86-64 or arm64): C code may start processes, and use the network")
 
 
 def held_by_kernel(hello: protocol.Hello) -> list[str]:

@@ -33,7 +33,7 @@ ORPHAN_SECONDS = 2.0
 SWITCH_SECONDS = 0.0005
 
 
-class Options(NamedTuple):
+class ServerOptions(NamedTuple):
     """What the command line says: the interpreter, and what user code may do."""
 
     interpreter: str | None
@@ -52,7 +52,7 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str, allow: Sequ
     stdout, sys.stdout = sys.stdout.buffer, sys.stderr
     workers = Workers()
     served: list[Server] = []
-    options = Options(interpreter, allow)
+    options = ServerOptions(interpreter, allow)
     try:
         asyncio.run(_serve_tcp(workers, options, tcp, served) if tcp is not None else _serve_stdio(workers, options, stdout, served))
     except (KeyboardInterrupt, SystemExit, BrokenPipeError):
@@ -62,7 +62,7 @@ def run(*, tcp: int | None, interpreter: str | None, log_level: str, allow: Sequ
     sys.exit(0 if served and served[0].said_goodbye else 1)
 
 
-async def _serve_stdio(workers: Workers, options: Options, stdout: BinaryIO, served: list[Server]) -> None:
+async def _serve_stdio(workers: Workers, options: ServerOptions, stdout: BinaryIO, served: list[Server]) -> None:
     proxy = StartupProxy(sys.stdin.fileno(), stdout, location.opened(), options.interpreter)
     proxy.greeted.add_done_callback(lambda greeted: None if greeted.cancelled() else _watch(greeted.result(), workers))
     usual = sys.getswitchinterval()
@@ -80,7 +80,7 @@ async def _serve_stdio(workers: Workers, options: Options, stdout: BinaryIO, ser
     await language_server.serve_stdio(served[0], proxy.messages, stdout)
 
 
-async def _serve_tcp(workers: Workers, options: Options, port: int, served: list[Server]) -> None:
+async def _serve_tcp(workers: Workers, options: ServerOptions, port: int, served: list[Server]) -> None:
     handlers, language_server = _load()
     served.append(handlers.make(options.interpreter, workers, allow=options.allow))
     await language_server.serve_tcp(served[0], port)

@@ -10,7 +10,7 @@ TAB = 4
 
 
 @dataclass(frozen=True)
-class Row:
+class PrintedLine:
     """One line of source. `text` is what is printed; `cells[i]` is the cell in which code point i starts, `cells[-1]` where it ends."""
 
     text: str
@@ -26,7 +26,7 @@ class Row:
         return self.cells[min(max(column, 0), len(self.cells) - 1)]
 
 
-def row(line: str) -> Row:
+def row(line: str) -> PrintedLine:
     """Lay out one line (without its line end)."""
     text: list[str] = []
     cells = [0]
@@ -40,4 +40,4 @@ def row(line: str) -> Row:
             character = "\N{REPLACEMENT CHARACTER}"
         text.append(character)
         cells.append(cells[-1] + cell_len(character))
-    return Row("".join(text), tuple(cells))
+    return PrintedLine("".join(text), tuple(cells))

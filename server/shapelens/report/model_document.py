@@ -14,7 +14,7 @@ from shapelens.analysis.structure.choose import Shown
 from shapelens.analysis.structure.graph import Graph, graph
 from shapelens.analysis.structure.large_logits import LargeLogits, large_logits
 from shapelens.analysis.structure.training_memory import MemoryEstimate, inference_memory, training_memory
-from shapelens.analysis.structure.tree import Failure, Row, tree, walk
+from shapelens.analysis.structure.tree import Failure, ModuleRow, tree, walk
 from shapelens.profiles import ModelProfile
 from shapelens.source.positions import Lines
 from shapelens.traces import FileSpan
@@ -39,7 +39,7 @@ class ModelView:
     device: str = "cuda"
     autocast: str = ""  # what the model is called under: "bfloat16" | "float16" | "" for none
     autocast_from: str = "default"  # as for the optimizer
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ModuleRow] = field(default_factory=list)
     """The module at the path and what is inside of it; further models behind it."""
 
     @classmethod
@@ -119,7 +119,7 @@ def model_document(view: ModelView) -> dict[str, Any]:
     }
 
 
-def _row(view: ModelView, row: Row) -> dict[str, Any]:
+def _row(view: ModelView, row: ModuleRow) -> dict[str, Any]:
     return {
         "path": row.path,
         "name": row.name,

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from shapelens.analysis.markdown import code, plain
 from shapelens.analysis.shapes import count_text, memory_text
 from shapelens.analysis.structure.training_memory import MemoryEstimate
-from shapelens.analysis.structure.tree import Row, repeats
+from shapelens.analysis.structure.tree import ModuleRow, repeats
 from shapelens.report.model_document import ModelView
 
 _PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
@@ -30,14 +30,14 @@ def table_rows(view: ModelView, depth: int | None = None) -> Iterator[TableRow]:
     return _rows(view, view.rows, 0, depth)
 
 
-def _rows(view: ModelView, rows: list[Row], level: int, depth: int | None) -> Iterator[TableRow]:
+def _rows(view: ModelView, rows: list[ModuleRow], level: int, depth: int | None) -> Iterator[TableRow]:
     for row, count in repeats(rows):
         yield TableRow(level, _cells(view, row, count), row.failure.message if row.failure is not None else "")
         if depth is None or level < depth:
             yield from _rows(view, row.rows, level + 1, depth)
 
 
-def _cells(view: ModelView, row: Row, count: int) -> tuple[str, ...]:
+def _cells(view: ModelView, row: ModuleRow, count: int) -> tuple[str, ...]:
     name = row.class_name if row.name == row.class_name else f"{row.name} ({row.class_name})"
     if count > 1:
         name += f" ×{count}, each"
@@ -51,7 +51,7 @@ def _cells(view: ModelView, row: Row, count: int) -> tuple[str, ...]:
     return (name, shown, *amounts, _line(view, row))
 
 
-def _line(view: ModelView, row: Row) -> str:
+def _line(view: ModelView, row: ModuleRow) -> str:
     if row.span is None:
         return ""
     return str(row.span.line) if row.span.file == view.file else f"{PurePath(row.span.file).name}:{row.span.line}"

@@ -15,7 +15,7 @@ from rich.text import Text
 from shapelens.analysis.display.lenses import Lens, lenses
 from shapelens.analysis.findings.findings import Finding
 from shapelens.batch import Analysed
-from shapelens.report.layout import Row, row
+from shapelens.report.layout import PrintedLine, row
 from shapelens.source.module import Module
 from shapelens.source.positions import Lines
 
@@ -38,7 +38,7 @@ class Listing:
         # The empty line after the last line end is no line to a reader.
         self.numbers = range(1, max(lines.count - (lines.line(lines.count) == ""), 1) + 1)
         self.gutter = len(str(max(self.numbers, default=1))) + 3  # "  9 │ "
-        self.rows: dict[int, Row] = {number: row(lines.line(number)) for number in self.numbers}
+        self.rows: dict[int, PrintedLine] = {number: row(lines.line(number)) for number in self.numbers}
         self.hints: dict[int, str] = {}
         for hint in analysed.hints:
             line = hint.position.line

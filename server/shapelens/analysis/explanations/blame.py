@@ -9,7 +9,7 @@ import ast
 import math
 import re
 
-from shapelens.analysis.explanations.expression_parts import Part, Parts
+from shapelens.analysis.explanations.expression_parts import ExpressionPart, Parts
 from shapelens.analysis.explanations.operation_messages import Failed
 from shapelens.analysis.layer_arguments import ARGUMENTS, constructor_words
 from shapelens.analysis.places import ArgumentPlace, Place, Places
@@ -29,13 +29,13 @@ def blamed(places: Places, failed: Failed, place: Place) -> Span:
     return part.span if part is not None else place.span
 
 
-def _sizes(parts: Parts) -> list[Part]:
+def _sizes(parts: Parts) -> list[ExpressionPart]:
     """The sizes of `view(2, 3)`; [] of `view((2, 3))` and where there is a star."""
     given = [argument for argument in parts.arguments if not argument.keyword]
     return [] if parts.receiver is None or any(isinstance(part.node, ast.Starred | ast.Tuple | ast.List) for part in given) else given
 
 
-def _view(failed: Failed, parts: Parts) -> Part | None:
+def _view(failed: Failed, parts: Parts) -> ExpressionPart | None:
     found = re.search(r"shape '\[(.*?)\]' is invalid", failed.message)
     asked = [int(size) for size in found.group(1).split(",") if size.strip()] if found else []
     shape, given = failed.tensors[0].shape or [], _sizes(parts) if failed.tensors else []
@@ -52,7 +52,7 @@ def _view(failed: Failed, parts: Parts) -> Part | None:
     return given[suspects[0]] if len(suspects) == 1 else None
 
 
-def _dim(failed: Failed, parts: Parts) -> Part | None:
+def _dim(failed: Failed, parts: Parts) -> ExpressionPart | None:
     found = re.search(r"but got (-?\d+)\)?$", failed.message)
     named = [argument for argument in parts.arguments if argument.keyword in ("dim", "axis", "start_dim", "end_dim", "dim0", "dim1")]
     if not found:
@@ -61,7 +61,7 @@ def _dim(failed: Failed, parts: Parts) -> Part | None:
     return given[0] if len(given) == 1 else named[0] if len(named) == 1 else None
 
 
-def _cat(failed: Failed, parts: Parts) -> Part | None:
+def _cat(failed: Failed, parts: Parts) -> ExpressionPart | None:
     """The dim, where joining along another one would do."""
     shapes = [value.shape or [] for value in failed.tensors]
     if parts.function == "stack" or len({len(shape) for shape in shapes}) != 1:
@@ -70,11 +70,11 @@ def _cat(failed: Failed, parts: Parts) -> Part | None:
     return parts.argument("dim", 1) if len(different) == 1 else None
 
 
-def _split(failed: Failed, parts: Parts) -> Part | None:
+def _split(failed: Failed, parts: Parts) -> ExpressionPart | None:
     return parts.argument("split_size", 0 if parts.receiver is not None else 1)
 
 
-def _index(failed: Failed, parts: Parts) -> Part | None:
+def _index(failed: Failed, parts: Parts) -> ExpressionPart | None:
     found = re.search(r"out of bounds for dimension (\d+)", failed.message)
     if not found or parts.function != "[]":
         return None
@@ -90,17 +90,17 @@ def _index(failed: Failed, parts: Parts) -> Part | None:
     return None
 
 
-def _einsum(failed: Failed, parts: Parts) -> Part | None:
+def _einsum(failed: Failed, parts: Parts) -> ExpressionPart | None:
     return parts.arguments[0] if parts.arguments and isinstance(parts.arguments[0].node, ast.Constant) else None
 
 
-def _expand(failed: Failed, parts: Parts) -> Part | None:
+def _expand(failed: Failed, parts: Parts) -> ExpressionPart | None:
     found = re.search(r"at non-singleton dimension (\d+)\.", failed.message)
     given = _sizes(parts)
     return given[int(found.group(1))] if found and parts.function == "expand" and int(found.group(1)) < len(given) else None
 
 
-def _target(failed: Failed, parts: Parts) -> Part | None:
+def _target(failed: Failed, parts: Parts) -> ExpressionPart | None:
     return parts.argument("target", 1) if "target" in failed.message and parts.receiver is None else None
 
 

@@ -29,7 +29,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
 
 
 @dataclass(frozen=True)
-class Part:
+class ExpressionPart:
     """An operand or argument. number: its value, where it is written as one."""
 
     text: str
@@ -56,17 +56,17 @@ class Parts:
     """function: "view" of `x.view(2, 3)`, "@" of `a @ b`, "[]" of `x[0]`. receiver: the `x`; None for a function."""
 
     function: str
-    receiver: Part | None = None
-    arguments: list[Part] = field(default_factory=list)
+    receiver: ExpressionPart | None = None
+    arguments: list[ExpressionPart] = field(default_factory=list)
 
-    def operands(self) -> list[Part]:
+    def operands(self) -> list[ExpressionPart]:
         """What may be tensors, in order: lists and tuples taken apart, numbers and strings left out."""
         found = [self.receiver] if self.receiver is not None else []
         for argument in self.arguments:
             found += [argument] if self.function == "[]" else _flat(argument)
         return [part for part in found if not isinstance(part.node, ast.Constant | ast.UnaryOp | ast.Slice | ast.JoinedStr)]
 
-    def argument(self, name: str, index: int) -> Part | None:
+    def argument(self, name: str, index: int) -> ExpressionPart | None:
         """The argument of this keyword or at this index."""
         positional = [argument for argument in self.arguments if not argument.keyword]
         named = next((argument for argument in self.arguments if argument.keyword == name), None)
@@ -124,16 +124,16 @@ class _PartsCollector:
             return None
         return Parts(_OPERATORS.get(type(node.op), ""), None, [self._part(node.target), self._part(node.value)])
 
-    def _part(self, node: ast.expr, keyword: str = "") -> Part:
+    def _part(self, node: ast.expr, keyword: str = "") -> ExpressionPart:
         end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         inside = self._lines.span_from_bytes(protocol.FileSpan("", node.lineno, node.col_offset, *end))
         lines = self._place.module.lines
         span = lines.span(self._first + self._lines.offset(inside.start), self._first + self._lines.offset(inside.end))
-        return Part(lines.text_of(span), span, node, keyword)
+        return ExpressionPart(lines.text_of(span), span, node, keyword)
 
 
-def _flat(part: Part) -> list[Part]:
+def _flat(part: ExpressionPart) -> list[ExpressionPart]:
     """The elements of a list or tuple, placed as the whole of it; else the part itself."""
     if not isinstance(part.node, ast.List | ast.Tuple):
         return [part]
-    return [Part(ast.unparse(each), part.span, each) for each in part.node.elts]
+    return [ExpressionPart(ast.unparse(each), part.span, each) for each in part.node.elts]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from shapelens.analysis.explanations.expression_parts import Part, parts_of
+from shapelens.analysis.explanations.expression_parts import ExpressionPart, parts_of
 from shapelens.analysis.explanations.operation_messages import LOSSES, failed_at
 from shapelens.analysis.explanations.related_places import reduction
 from shapelens.analysis.places import Place, Places
@@ -67,7 +67,7 @@ def _with_method(text: str, method: str) -> str:
     return f"{text}.{method}" if isinstance(node, _PRIMARY) else f"({text}).{method}"
 
 
-def _of_loss(place: Place, name: str, operands: Sequence[Part], tensors: Sequence[Value]) -> Iterator[Fix]:
+def _of_loss(place: Place, name: str, operands: Sequence[ExpressionPart], tensors: Sequence[Value]) -> Iterator[Fix]:
     given, target = operands[0].span, operands[1].span
     sizes, wanted = list(tensors[0].shape or []), list(tensors[1].shape or [])
     whole = not tensors[1].dtype.startswith(("float", "bfloat"))
@@ -98,7 +98,7 @@ def _of_loss(place: Place, name: str, operands: Sequence[Part], tensors: Sequenc
         yield appended(place, given, "flatten(0, -2)", "Put all but the classes into one dim")
 
 
-def _of_comparison(place: Place, operands: Sequence[Part], tensors: Sequence[Value]) -> Iterator[Fix]:
+def _of_comparison(place: Place, operands: Sequence[ExpressionPart], tensors: Sequence[Value]) -> Iterator[Fix]:
     """Scores that are compared with the numbers of classes."""
     for scores, numbers in ((0, 1), (1, 0)):
         sizes, wanted = list(tensors[scores].shape or []), list(tensors[numbers].shape or [])

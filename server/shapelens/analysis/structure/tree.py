@@ -21,7 +21,7 @@ class Failure:
 
 
 @dataclass
-class Row:
+class ModuleRow:
     """A module. Amounts include those of the rows inside of it; bytes are as they are allocated on a CPU.
 
     signature: equal for rows that differ in nothing but their name: the same class, arguments, shapes, amounts, and rows inside.
@@ -45,11 +45,11 @@ class Row:
     call_span: FileSpan | None  # where it was called first
     first_step: int | None
     failure: Failure | None = None
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ModuleRow] = field(default_factory=list)
     signature: int = 0
 
 
-def tree(profile: ModelProfile, findings: Sequence[Finding] = ()) -> list[Row]:
+def tree(profile: ModelProfile, findings: Sequence[Finding] = ()) -> list[ModuleRow]:
     """The rows of the models that the example calls; mostly one. findings: those of the document, for what failed."""
     builder = _Builder(profile, findings)
     roots = [number for number, module in enumerate(profile.modules) if builder.parent(module) is None]
@@ -58,14 +58,14 @@ def tree(profile: ModelProfile, findings: Sequence[Finding] = ()) -> list[Row]:
     return rows
 
 
-def walk(rows: Sequence[Row], depth: int = 0) -> Iterator[tuple[int, Row]]:
+def walk(rows: Sequence[ModuleRow], depth: int = 0) -> Iterator[tuple[int, ModuleRow]]:
     """All rows from top to bottom, with how deep each is."""
     for row in rows:
         yield depth, row
         yield from walk(row.rows, depth + 1)
 
 
-def repeats(rows: Sequence[Row]) -> Iterator[tuple[Row, int]]:
+def repeats(rows: Sequence[ModuleRow]) -> Iterator[tuple[ModuleRow, int]]:
     """Rows of one level, of those that follow each other and differ in their name alone only the first; with how many there are."""
     place = 0
     while place < len(rows):
@@ -119,7 +119,7 @@ class _Builder:
                 return self._numbers[path] if path or ":" not in module.path.partition(".")[0] else None
         return None
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> ModuleRow:
         """The row of a module, with those inside of it in the order of their first call; those that are never called come last."""
         profile, module = self._profile, self._profile.modules[number]
         calls = self._calls.get(number, [])
@@ -134,7 +134,7 @@ class _Builder:
         def amount(sums: list[int], inside: list[int]) -> int:
             return sum(sums[profile.steps[call].end] - sums[call] for call in outermost) if outermost else sum(inside)
 
-        return Row(
+        return ModuleRow(
             path=module.path,
             name=module.path.rpartition(".")[2] or module.class_name,
             class_name=module.class_name,
@@ -172,7 +172,7 @@ class _Builder:
         return self._failure(next((inner for inner in inside if inner.kind == "operation" and inner.mismatch is not None), None), module)
 
 
-def _sign(rows: list[Row], known: dict[object, int]) -> None:
+def _sign(rows: list[ModuleRow], known: dict[object, int]) -> None:
     for row in rows:
         _sign(row.rows, known)
         inside = tuple((inner.name, inner.signature) for inner in row.rows)

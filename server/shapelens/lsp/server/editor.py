@@ -14,7 +14,7 @@ from shapelens.analysis.findings.findings import Finding
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.notebook_document import NotebookDocument
 from shapelens.lsp.server import to_lsp
-from shapelens.lsp.server.places import Places, TextDocument
+from shapelens.lsp.server.places import ClientPlaces, TextDocument
 
 logger = logging.getLogger(__name__)
 STATUS = "shapelens/status"
@@ -26,7 +26,7 @@ class Editor:
 
     def __init__(self, server: LanguageServer, documents: dict[str, Document] | None = None) -> None:
         self._server = server
-        self.places = Places(documents if documents is not None else {})
+        self.places = ClientPlaces(documents if documents is not None else {})
         self._in_cells: dict[str, object] = {}  # by the URI of a cell: its version and what is shown in it
         self.faint: Callable[[Document, Sequence[Finding]], Sequence[Finding]] = lambda document, findings: findings  # known ones as hints
         self.on_shown: Callable[[], None] | None = None  # called when something else is shown

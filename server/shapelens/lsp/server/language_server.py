@@ -19,7 +19,7 @@ from shapelens.cache import location
 from shapelens.lsp.server import tcp
 from shapelens.lsp.server.display_recorder import DisplayRecorder
 from shapelens.lsp.server.editor import Editor
-from shapelens.lsp.server.places import Places
+from shapelens.lsp.server.places import ClientPlaces
 from shapelens.lsp.session import Session
 from shapelens.lsp.workspace.baselines import Baselines
 
@@ -136,7 +136,7 @@ class Server(LanguageServer):
         self.proxy = proxy
         self.editor = Editor(self)
         self.session = Session(self.editor, interpreter, workers, location.opened())
-        self.editor.places = Places(self.session.documents)
+        self.editor.places = ClientPlaces(self.session.documents)
         self.editor.faint = Baselines(self.session.workspace.configuration).faint
         self.display_recorder: DisplayRecorder | None = None
         if proxy is not None and proxy.display_cache is not None:

@@ -48,7 +48,7 @@ class TextDocument:
         return self.first < line <= self.first + self.count
 
 
-class Places:
+class ClientPlaces:
     """Finds the text documents of the client among our documents, which are by URI."""
 
     def __init__(self, documents: Mapping[str, Document]) -> None:

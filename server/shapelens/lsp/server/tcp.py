@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 
 from lsprotocol import types
 
-from shapelens.lsp.startup.messages import Messages, Splitter
+from shapelens.lsp.startup.messages import Messages, MessageSplitter
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ async def listen(port: int, serve: Serve) -> None:
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal is_taken
-        splitter, messages = Splitter(), Messages()
+        splitter, messages = MessageSplitter(), Messages()
         try:
             greeting = await asyncio.wait_for(_greeting(reader, splitter, messages), LONGEST_GREETING)
             _check(greeting, token, writer)
@@ -70,7 +70,7 @@ async def listen(port: int, serve: Serve) -> None:
     listener.close()
 
 
-async def _greeting(reader: asyncio.StreamReader, splitter: Splitter, messages: Messages) -> bytes:
+async def _greeting(reader: asyncio.StreamReader, splitter: MessageSplitter, messages: Messages) -> bytes:
     """The body of the first message; it stands in `messages`, with those that came with it. Raises RefusedConnection and OSError."""
     first, size = b"", 0
     while chunk := await reader.read(READ_SIZE):
@@ -107,7 +107,7 @@ def _check(greeting: bytes, token: str, writer: asyncio.StreamWriter) -> None:
         raise RefusedConnection(problem)
 
 
-async def _read(reader: asyncio.StreamReader, splitter: Splitter, messages: Messages) -> None:
+async def _read(reader: asyncio.StreamReader, splitter: MessageSplitter, messages: Messages) -> None:
     with contextlib.suppress(OSError):
         while chunk := await reader.read(READ_SIZE):
             for body in splitter.feed(chunk):

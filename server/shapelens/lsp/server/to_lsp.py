@@ -13,7 +13,7 @@ from shapelens.analysis.findings.codes import CODES
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.lsp.documents.document import Document
-from shapelens.lsp.server.places import Places, TextDocument, same_file, uri_of
+from shapelens.lsp.server.places import ClientPlaces, TextDocument, same_file, uri_of
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position
 
@@ -31,7 +31,7 @@ _SEVERITIES = {
 Change = tuple[str, "int | None", Sequence[types.TextEdit]]
 
 
-def diagnostic(finding: Finding, text: TextDocument, places: Places, encoding: str) -> types.Diagnostic:
+def diagnostic(finding: Finding, text: TextDocument, places: ClientPlaces, encoding: str) -> types.Diagnostic:
     """A finding in a text document. Its fixes travel in `data`, with the version of the document that their positions are of."""
     uri = text.document.uri
     related = []
@@ -53,13 +53,13 @@ def diagnostic(finding: Finding, text: TextDocument, places: Places, encoding: s
     )
 
 
-def fix_data(fix: Fix, uri: str, places: Places, encoding: str) -> dict[str, Any] | None:
-    """A fix as JSON: title and changes (Places.edits). None where the text of its file cannot be had."""
+def fix_data(fix: Fix, uri: str, places: ClientPlaces, encoding: str) -> dict[str, Any] | None:
+    """A fix as JSON: title and changes (ClientPlaces.edits). None where the text of its file cannot be had."""
     changes = places.edits(uri if same_file(fix.file, uri) else uri_of(fix.file), fix.edits, encoding)
     return {"title": fix.title, "changes": changes} if changes is not None else None
 
 
-def changes_of(data: Sequence[dict[str, Any]], document: Document, places: Places) -> list[Change]:
+def changes_of(data: Sequence[dict[str, Any]], document: Document, places: ClientPlaces) -> list[Change]:
     """Edits that were written as JSON; those of a document's own text with its version."""
     changes: list[Change] = []
     for each in data:
@@ -69,7 +69,7 @@ def changes_of(data: Sequence[dict[str, Any]], document: Document, places: Place
     return changes
 
 
-def change_of(edit: TextEdit, document: Document, places: Places, encoding: str) -> list[Change]:
+def change_of(edit: TextEdit, document: Document, places: ClientPlaces, encoding: str) -> list[Change]:
     """One edit of a document."""
     return changes_of(places.edits(document.uri, [edit], encoding) or [], document, places)
 

@@ -39,7 +39,7 @@ class Messages:
         return await self._bodies.get()
 
 
-class Splitter:
+class MessageSplitter:
     """Splits what a client sends into the bodies of its messages.
 
     A header without a length leaves open where its message ends: that message is lost, and the next header is found behind it.

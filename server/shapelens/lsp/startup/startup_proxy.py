@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from shapelens.cache.store import Store
 from shapelens.lsp.startup.display_cache import Display, DisplayCache
-from shapelens.lsp.startup.messages import Messages, Splitter
+from shapelens.lsp.startup.messages import Messages, MessageSplitter
 
 logger = logging.getLogger(__name__)
 READ_SIZE = 1 << 16
@@ -45,7 +45,7 @@ class StartupProxy:
             "textDocument/inlayHint": self._inlay_hint,
             "textDocument/codeLens": self._code_lens,
         }
-        self._splitter = Splitter()
+        self._splitter = MessageSplitter()
         try:
             self._loop.add_reader(stdin, self._readable, stdin)
         except (NotImplementedError, OSError):  # On Windows, and for a regular file. A read that waits cannot be ended: a daemon.

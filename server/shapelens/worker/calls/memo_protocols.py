@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Protocol, Set, Tuple
 
 from ...protocol import FileSpan
-from ..trace.recorder import Seen
+from ..trace.recorder import SeenValues
 
 
 class CallRecording(Protocol):
@@ -26,7 +26,7 @@ class CallReplay(Protocol):
 
     modules: List[Any]  # of that example, by layer index
     spans: List[Optional[FileSpan]]  # where they were constructed
-    seen: Dict[int, Seen]  # what their calls gave
+    seen: Dict[int, SeenValues]  # what their calls gave
 
     def result(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
         """What a call gives, if that is known; None where it has to be made."""

@@ -15,7 +15,7 @@ from ..trace.frames import Frames
 from ..trace.layer_inputs import Expectation, is_torch_layer, unmet_expectations, wrong_dtype
 from ..trace.module_memory import Holdings, own_tensors, parts_of
 from ..trace.progress import Progress
-from ..trace.recorder import Recorder, Seen
+from ..trace.recorder import Recorder, SeenValues
 from ..trace.suspects import modules_running, suspects_of
 from ..trace.value_summary import LAYER, MODE, STAND_IN, key_of, value_of
 from ..unknown import unknown_sizes
@@ -59,7 +59,7 @@ class Calls:
         self.modules: List[Any] = []  # by layer index
         self.spans: List[Optional[FileSpan]] = []
         self.call_spans: List[Optional[FileSpan]] = []
-        self.seen: Dict[int, Seen] = {}
+        self.seen: Dict[int, SeenValues] = {}
         self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
         self.mismatches: List[Mismatch] = []
         self.depth = 0
@@ -181,7 +181,7 @@ class Calls:
         if output is not None:
             given = tuple([key_of(argument) for argument in args if isinstance(argument, (Tensor, tuple, list, dict))])
             given += tuple([key_of(argument) for argument in kwargs.values() if isinstance(argument, (Tensor, tuple, list, dict))])
-            self.seen.setdefault(index, Seen()).add((given, output))
+            self.seen.setdefault(index, SeenValues()).add((given, output))
         if self.meta.inside_layer:
             return
         if is_torch_layer(module):

@@ -18,7 +18,7 @@ from ..sandbox.exceptions import traceback_of
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in
-from ..trace.recorder import Seen
+from ..trace.recorder import SeenValues
 from ..trace.value_summary import HALF_BUILT, LAYER, STAND_IN, VAGUE, key_of, value_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import holds_absent
@@ -102,7 +102,7 @@ class Recovery:
                 return output, (state, state) if isinstance(module, torch.nn.LSTM) else state
             return self._made(shapes, dtype, args, kwargs)
 
-    def module(self, args: Args, kwargs: Kwargs, error: Exception, seen: Optional[Seen]) -> Any:
+    def module(self, args: Args, kwargs: Kwargs, error: Exception, seen: Optional[SeenValues]) -> Any:
         """The result of a user's module whose forward raised: as of an earlier call of it, or a vague one. Raises NotRecovered."""
         if isinstance(error, (MemoryError, RecursionError, NotImplementedError)):
             raise NotRecovered

@@ -7,12 +7,12 @@ from itertools import zip_longest
 from typing import Any, Callable, Dict, List, Tuple
 
 from ..sandbox.limits import TooLong
-from ..trace.recorder import Seen
-from ..unknown.conditions import MOST_PATHS, Place, branches, gave_up
+from ..trace.recorder import SeenValues
+from ..unknown.conditions import MOST_PATHS, ConditionPlace, branches, gave_up
 from .evaluation import NONE_TURNED, Evaluation
 
 
-def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Place]) -> bool:
+def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[ConditionPlace]) -> bool:
     """Add to what was seen of an example what its other paths show: all conditions turned at once, then each of `alone` by itself.
 
     `evaluate` evaluates the example. A limit of time ends the exploration, not the example, which has run to its end: nothing is added
@@ -27,7 +27,7 @@ def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Pl
         error = evaluation.run(lambda: evaluation.start(calls.example, conditions, other_path=other_path), evaluate)
         return not gave_up(error, evaluation.calls.mismatches, is_user_file)
 
-    paths: List[Tuple[Dict[int, Seen], Dict[int, Seen]]] = []  # what they show, by site and by layer
+    paths: List[Tuple[Dict[int, SeenValues], Dict[int, SeenValues]]] = []  # what they show, by site and by layer
 
     def keep() -> None:
         paths.append((evaluation.recorder.seen, evaluation.calls.seen))
@@ -53,14 +53,14 @@ def explore(evaluation: Evaluation, evaluate: Callable[[], None], alone: List[Pl
     return True
 
 
-def _add(seen: Dict[int, Seen], elsewhere: Dict[int, Seen]) -> None:
+def _add(seen: Dict[int, SeenValues], elsewhere: Dict[int, SeenValues]) -> None:
     """Add what another evaluation saw, in which conditions on data went the other way: sizes that differ become unknown."""
     for number, other in elsewhere.items():
         own = seen.get(number)
         if own is None:
             seen[number] = other
         elif own.sequence[: len(other.sequence)] != other.sequence[: len(own.sequence)]:
-            seen[number] = merged = Seen()
+            seen[number] = merged = SeenValues()
             for first, second in zip_longest(own.sequence, other.sequence[: len(own.sequence)]):
                 merged.add(first if second is None else _common(first, second))
             merged.total = own.total

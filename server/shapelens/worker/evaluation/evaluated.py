@@ -7,17 +7,17 @@ from typing import Any, Dict, FrozenSet, List, Optional
 from ...protocol import Remark, Value
 from ..calls.module_calls import Calls
 from ..trace.dim_names import Sizes, name_key
-from ..trace.recorder import Seen
-from ..unknown.conditions import Place
+from ..trace.recorder import SeenValues
+from ..unknown.conditions import ConditionPlace
 
 
 class Evaluated:
     """What one evaluation of an example saw: by site, and by layer of `calls`."""
 
-    def __init__(self, sites: Dict[int, Seen], calls: Calls, sizes: Optional[Sizes] = None, end: Any = None) -> None:
+    def __init__(self, sites: Dict[int, SeenValues], calls: Calls, sizes: Optional[Sizes] = None, end: Any = None) -> None:
         self.sites = sites
         self.calls = calls
-        self.layers: Dict[int, Seen] = calls.seen
+        self.layers: Dict[int, SeenValues] = calls.seen
         self.sizes: Sizes = sizes or {}  # of the dims that have names
         self.end = end  # where an exception ended it
         self.code: Any = None  # of the example, to evaluate it again with other sizes
@@ -25,12 +25,12 @@ class Evaluated:
         self.first_layer = 0  # the index in the trace of the first of its layers
         self.refused: List[List[Value]] = []  # what failed operations were given
         self.remarks: List[Remark] = []
-        self.turned: FrozenSet[Place] = frozenset()  # the conditions on data that were turned
+        self.turned: FrozenSet[ConditionPlace] = frozenset()  # the conditions on data that were turned
         self.is_explored = False  # whether its other paths were looked at
-        self.turned_alone: List[Place] = []  # the conditions that were turned one by one for that
+        self.turned_alone: List[ConditionPlace] = []  # the conditions that were turned one by one for that
 
 
-def named_calls(number: int, others: List[Evaluated], sizes: List[Sizes], seen: Seen) -> Any:
+def named_calls(number: int, others: List[Evaluated], sizes: List[Sizes], seen: SeenValues) -> Any:
     """Distinct (inputs, output) pairs of a layer with their names, and how often each came."""
     probed = [other.layers.get(number) for other in others]
     comparable = bool(probed) and all(other is not None and other.total == seen.total for other in probed)
@@ -43,6 +43,6 @@ def named_calls(number: int, others: List[Evaluated], sizes: List[Sizes], seen: 
     return [((key, named.get(key)), count) for key, count in seen.counts.items()]
 
 
-def as_seen(number: int, seen: Seen) -> Any:
+def as_seen(number: int, seen: SeenValues) -> Any:
     """The pairs of a layer, without names."""
     return named_calls(number, [], [], seen)

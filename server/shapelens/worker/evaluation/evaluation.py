@@ -22,12 +22,12 @@ from ..trace.frames import Frames
 from ..trace.recorder import Recorder
 from ..trace.remarks import Remarks
 from ..unknown import stand_ins, unknown_sizes
-from ..unknown.conditions import Place, branches
+from ..unknown.conditions import ConditionPlace, branches
 from .isolation import isolated
 
 RUN_IS_OVER = (DeadlineReached, MemoryError, Interrupted)
 EXITS = (SystemExit, KeyboardInterrupt)
-NONE_TURNED: FrozenSet[Place] = frozenset()
+NONE_TURNED: FrozenSet[ConditionPlace] = frozenset()
 
 
 def is_failure(error: BaseException) -> bool:
@@ -59,7 +59,7 @@ class Evaluation:
         return self.calls
 
     def start(
-        self, example: int = 0, turned: FrozenSet[Place] = NONE_TURNED, *, other_path: bool = False, keeps_modules: bool = False
+        self, example: int = 0, turned: FrozenSet[ConditionPlace] = NONE_TURNED, *, other_path: bool = False, keeps_modules: bool = False
     ) -> None:
         """Forget what the last evaluation saw.
 

@@ -18,11 +18,11 @@ from ..sandbox.originals import time
 from ..trace import module_tree
 from ..trace.dim_names import Sizes, distinct, name_shape
 from ..trace.progress import EVERY, SOON
-from ..trace.recorder import Seen
+from ..trace.recorder import SeenValues
 from ..trace.remarks import name_remarks
 from ..trace.value_summary import value_of
 from ..unknown import unknown_sizes
-from ..unknown.conditions import LONGEST, Place, branches, gave_up
+from ..unknown.conditions import LONGEST, ConditionPlace, branches, gave_up
 from .branch_exploration import explore
 from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
@@ -120,7 +120,7 @@ class ExampleRunner:
         self.trace.mismatches = [kept for kept in self.trace.mismatches if kept.example != number]
 
     def _follow(
-        self, example: ExampleRun, index: int, run_it: Callable[[], None], turned: FrozenSet[Place] = NONE_TURNED
+        self, example: ExampleRun, index: int, run_it: Callable[[], None], turned: FrozenSet[ConditionPlace] = NONE_TURNED
     ) -> Optional[BaseException]:
         """Evaluate an example with these conditions on data turned; the exception that ended it, if one did."""
 
@@ -200,7 +200,7 @@ class ExampleRunner:
         sizes = [own] + [other.sizes for other in others]
         first, index, trace = found.first_layer, found.example, self.trace
 
-        def name_site(number: int, seen: Seen) -> Any:
+        def name_site(number: int, seen: SeenValues) -> Any:
             return distinct(seen, [other.sites.get(number) for other in others], sizes)
 
         held, self.recorder.seen = self.recorder.seen, found.sites

@@ -14,7 +14,7 @@ from ..meta import op_cache
 from ..trace.autocast import autocast_is_on
 from ..trace.module_memory import parts_of
 from ..trace.provenance import Derivation
-from ..trace.recorder import Seen
+from ..trace.recorder import SeenValues
 from ..trace.value_summary import MODE, ORIGIN, STAND_IN, VAGUE
 from ..unknown import unknown_sizes
 from .fingerprints import NoFingerprint, fingerprint
@@ -66,7 +66,7 @@ class Memo(NamedTuple):
     states: States
     modules: Sequence[Any]  # all of the example, by layer index
     spans: Sequence[Optional[FileSpan]]  # where these were constructed
-    seen: Mapping[int, Seen]  # what their calls gave, by layer index
+    seen: Mapping[int, SeenValues]  # what their calls gave, by layer index
     spent: Sequence[Tuple[float, Set[int]]]  # seconds of each construction and call, without those in it, and what ran for it
 
     @property

@@ -13,7 +13,7 @@ from ..sandbox.originals import os, signal, time
 from ..sandbox.scratch_folder import clean_up
 from .event_loop import EventLoop, Timer, kill, read, write_all
 from .forks import pipe_from, pipe_to
-from .framing import Splitter
+from .framing import FrameSplitter
 from .messages import INTERNAL, Fork
 
 MOST_OUTPUT = 256 * 1024  # bytes of user prints that a run may send to the log
@@ -32,7 +32,7 @@ class Child:
         self.pid = forks.fork(Fork("child", rehearsal), [jobs, result_in, output_in])
         self.rehearsal = rehearsal
         self.run: Optional[Run] = None
-        self.splitter = Splitter()
+        self.splitter = FrameSplitter()
         self.finished = False
         self.has_begun = rehearsal is None  # with its run: until then it rehearses
         self.is_known = False  # what it does, so that the next run can be prepared

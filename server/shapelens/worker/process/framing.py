@@ -19,7 +19,7 @@ def read_message(stream: BinaryIO) -> Optional[Any]:
     return decode(body) if len(body) == length else None
 
 
-class Splitter:
+class FrameSplitter:
     """Cuts a stream of bytes into whole frames."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from ..sandbox.originals import gc, os, signal, time
 from ..shims import file_access
 from .event_loop import READ_SIZE, EventLoop, Timer, kill
 from .forks import Begin, Forks
-from .framing import Splitter
+from .framing import FrameSplitter
 from .messages import Ended, Fork, Forked, Import, ImportEnded, OpCacheAdditions, Prepare
 
 SECONDS = 20.0  # for one library; one that takes longer is left to the run
@@ -158,7 +158,7 @@ class LibraryProcess:
         self._before = loaded
         self._loop = loop
         self._notify = notify
-        self._splitter = Splitter()
+        self._splitter = FrameSplitter()
         self._limit: Optional[Timer] = None
         self._socket, theirs = socket.socketpair()
         loop.own(self._socket.fileno())
@@ -284,7 +284,7 @@ class _LibraryServer:
         self._loop = loop
         self._connection = connection
         self._forks = Forks(loop, begin)
-        self._splitter = Splitter()
+        self._splitter = FrameSplitter()
         self._numbers: List[int] = []  # descriptors that came, for the next process
 
     def read(self) -> None:

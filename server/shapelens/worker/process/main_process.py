@@ -17,7 +17,7 @@ from . import child, library_process, zygote
 from .child_pool import ChildPool
 from .event_loop import READ_SIZE, EventLoop
 from .failed_loads import FailedLoads
-from .framing import Splitter
+from .framing import FrameSplitter
 from .library_process import Libraries
 from .messages import Fork, Imported, OpCacheAdditions, Outdated, Rehearsal, RunUnsuitable
 from .orphans import children_of, end_with_descendants
@@ -46,7 +46,7 @@ class MainProcess:
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming = incoming
-        self._splitter = Splitter()
+        self._splitter = FrameSplitter()
         self._loop = EventLoop()
         self._loop.own(outgoing)
         self._loop.watch(incoming, self._read)

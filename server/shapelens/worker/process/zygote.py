@@ -26,7 +26,7 @@ from . import child
 from .child_pool import ChildPool
 from .event_loop import READ_SIZE, EventLoop, write_all
 from .forks import Forks, loaded_packages
-from .framing import Splitter
+from .framing import FrameSplitter
 from .messages import OpCacheAdditions, Outdated, ProjectLoaded, Rehearsal
 
 READING_SECONDS = 0.02  # for which no message is answered
@@ -89,7 +89,7 @@ class _ZygoteServer:
         self._outgoing = outgoing
         self._project = project
         self._threads = threads
-        self._splitter = Splitter()
+        self._splitter = FrameSplitter()
         self._loop = EventLoop()
         self._loop.orphans.adopt()
         self._loop.own(outgoing)

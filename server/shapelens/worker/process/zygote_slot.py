@@ -16,7 +16,7 @@ from .child_pool import kind_of
 from .event_loop import EventLoop, Timer, kill, read, write_all
 from .failed_loads import Cause
 from .forks import pipe_from, pipe_to
-from .framing import Splitter
+from .framing import FrameSplitter
 from .messages import Fork, ProjectLoaded
 
 PATIENCE = 0.3  # seconds that a zygote has to end its children
@@ -50,7 +50,7 @@ class Zygote:
         self.is_hanging = False
         self.began = time.monotonic()
         self.printed = 0
-        self.splitter = Splitter()
+        self.splitter = FrameSplitter()
         self.limit: Optional[Timer] = None
         memory = load_progress.memory()
         self._progress: Optional[LoadProgress] = LoadProgress(memory)

@@ -65,7 +65,7 @@ _SHORT = (torch.float16, torch.bfloat16)
 Cast = Callable[[Any], Any]
 
 
-class _State:
+class _CastingLibrary:
     def __init__(self) -> None:
         self.library: Optional[Any] = None
         self.fallback: Optional[Any] = None
@@ -73,7 +73,7 @@ class _State:
         self.copies: Dict[int, Tuple[Any, Any]] = {}  # of parameters, by the id of each, which is kept alive; until autocast ends
 
 
-_state = _State()
+_state = _CastingLibrary()
 
 
 def cast_lower(value: Any) -> Any:

@@ -19,16 +19,16 @@ MOST_PARTS = 8
 _SAME_SHAPE = ("to", "cuda", "cpu", "float", "long", "half", "double", "int", "contiguous", "clone", "detach", "type")
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """A batch, or a part of one. opening: `(`, `{` or `.` of what holds the `parts`, by their `keys`; "" for a tensor."""
 
     name: str  # what the text calls it
     opening: str = ""
     keys: Tuple[str, ...] = ()
-    parts: Tuple[Part, ...] = ()
+    parts: Tuple[BatchPart, ...] = ()
     place: Optional[int] = None  # which argument of `forward` it is, where it is given to the model as it stands
 
-    def leaves(self) -> Iterator[Part]:
+    def leaves(self) -> Iterator[BatchPart]:
         """The tensors in it, in their order."""
         if not self.opening:
             yield self
@@ -47,12 +47,12 @@ class Part(NamedTuple):
         return "SimpleNamespace(%s)" % ", ".join("%s=%s" % pair for pair in zip(self.keys, inner))
 
 
-def batch_parts(method: Any, parameter: str, cls: type) -> Part:
+def batch_parts(method: Any, parameter: str, cls: type) -> BatchPart:
     """What the text of a method of a class takes out of one of its parameters."""
     return _Reader(cls, ("self",)).of_parameter(method, parameter, 0)
 
 
-def parts_of_target(function: Any, target: ast.expr, models: Collection[str]) -> Optional[Part]:
+def parts_of_target(function: Any, target: ast.expr, models: Collection[str]) -> Optional[BatchPart]:
     """What the text of a function takes out of what it binds to a target; None where it binds no name. models: what it calls models."""
     node = function_node(function)
     if node is None:
@@ -71,23 +71,23 @@ class _Reader:
         self._names = getattr(function_of(function), "__globals__", {}) if function is not None else {}
         self._under_way: List[Tuple[Any, str]] = []
 
-    def of_parameter(self, method: Any, name: str, depth: int) -> Part:
+    def of_parameter(self, method: Any, name: str, depth: int) -> BatchPart:
         node = function_node(method)
         if node is None or depth > DEEPEST or (node, name) in self._under_way:
-            return Part(name)
+            return BatchPart(name)
         self._under_way.append((node, name))
         try:
             return self.of_name(name, index_of(node), depth)
         finally:
             self._under_way.pop()
 
-    def of_name(self, name: str, index: Index, depth: int) -> Part:
+    def of_name(self, name: str, index: Index, depth: int) -> BatchPart:
         """What is taken out of a name, by all of its uses."""
-        keys: Dict[str, Part] = {}
-        attributes: Dict[str, Part] = {}
-        items: Dict[int, Part] = {}
+        keys: Dict[str, BatchPart] = {}
+        attributes: Dict[str, BatchPart] = {}
+        items: Dict[int, BatchPart] = {}
         place: Optional[int] = None
-        handed_on: Optional[Part] = None
+        handed_on: Optional[BatchPart] = None
         for node in index.loads.get(name, ()) if depth <= DEEPEST else ():
             parent = index.parents.get(node)
             if isinstance(parent, ast.Assign) and parent.value is node:
@@ -112,22 +112,22 @@ class _Reader:
             elif isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
                 found = self.of_target(parent.target, index, depth + 1, name)
                 if found is not None:
-                    return Part(name, "(", (), (found, found))
+                    return BatchPart(name, "(", (), (found, found))
             elif isinstance(parent, (ast.Call, ast.Starred, ast.keyword)):
                 place = self._place(node, parent, index) if place is None else place
                 handed_on = handed_on or self._handed_on(node, parent, index, depth + 1)
         for opening, found_parts in (("{", keys), (".", attributes)):
             if found_parts and len(found_parts) <= MOST_PARTS:
-                return Part(name, opening, tuple(found_parts), tuple(found_parts.values()))
+                return BatchPart(name, opening, tuple(found_parts), tuple(found_parts.values()))
         if len(items) > 1 and max(items) < MOST_PARTS:
-            return Part(name, "(", (), tuple([items.get(number, Part("_")) for number in range(max(items) + 1)]))
+            return BatchPart(name, "(", (), tuple([items.get(number, BatchPart("_")) for number in range(max(items) + 1)]))
         if handed_on is not None and (handed_on.opening or place is None):
             return handed_on._replace(name=name)
         if list(items) == [0] and place is None:
-            return Part(name, "(", (), (items[0], Part("_")))
-        return Part(name, place=place)
+            return BatchPart(name, "(", (), (items[0], BatchPart("_")))
+        return BatchPart(name, place=place)
 
-    def _of_value(self, node: ast.expr, name: str, index: Index, depth: int) -> Part:
+    def _of_value(self, node: ast.expr, name: str, index: Index, depth: int) -> BatchPart:
         """What is taken out of the value of an expression: of the names that it is assigned to."""
         parent = index.parents.get(node)
         while isinstance(parent, ast.Attribute) and parent.attr in _SAME_SHAPE:  # `batch["ids"].to(device)`
@@ -140,13 +140,13 @@ class _Reader:
             if found is not None:
                 return found
         if isinstance(parent, ast.Call):
-            return Part(name, place=self._place(node, parent, index))
-        return Part(name)
+            return BatchPart(name, place=self._place(node, parent, index))
+        return BatchPart(name)
 
-    def of_target(self, target: ast.expr, index: Index, depth: int, name: str) -> Optional[Part]:
+    def of_target(self, target: ast.expr, index: Index, depth: int, name: str) -> Optional[BatchPart]:
         if isinstance(target, (ast.Tuple, ast.List)):
-            parts = [self.of_target(part, index, depth, "x") or Part("x") for part in target.elts if not isinstance(part, ast.Starred)]
-            return Part(name, "(", (), tuple(parts)) if 0 < len(parts) <= MOST_PARTS else None
+            parts = [self.of_target(part, index, depth, "x") or BatchPart("x") for part in target.elts if not isinstance(part, ast.Starred)]
+            return BatchPart(name, "(", (), tuple(parts)) if 0 < len(parts) <= MOST_PARTS else None
         if isinstance(target, ast.Name):
             return None if target.id == name else self.of_name(target.id, index, depth)
         return None
@@ -157,7 +157,7 @@ class _Reader:
             return next((number for number, argument in enumerate(parent.args) if argument is node), None)
         return None
 
-    def _handed_on(self, node: ast.AST, parent: ast.AST, index: Index, depth: int) -> Optional[Part]:
+    def _handed_on(self, node: ast.AST, parent: ast.AST, index: Index, depth: int) -> Optional[BatchPart]:
         """What the method takes out of it that an expression is given to."""
         call = parent if isinstance(parent, ast.Call) else index.parents.get(parent)
         if not isinstance(call, ast.Call):
@@ -172,21 +172,21 @@ class _Reader:
         if isinstance(parent, ast.Starred):
             before = call.args.index(parent)
             parts = self._parameters(method, own, call, depth)[before:]
-            return Part("batch", "(", (), parts) if parts and before == len(call.args) - 1 else None
+            return BatchPart("batch", "(", (), parts) if parts and before == len(call.args) - 1 else None
         if isinstance(parent, ast.keyword):
             if parent.arg is not None:
                 return self.of_parameter(method, parent.arg, depth) if parent.arg in own else None
             parts = self._parameters(method, own, call, depth)
-            return Part("batch", "{", tuple(own), parts) if parts else None
+            return BatchPart("batch", "{", tuple(own), parts) if parts else None
         place = next((number for number, argument in enumerate(call.args) if argument is node), None)
         if place is None or place >= len(own) or self._is_forward(call.func):
             return None
         return self.of_parameter(method, own[place], depth)
 
-    def _parameters(self, method: Any, names: List[str], call: ast.Call, depth: int) -> Tuple[Part, ...]:
+    def _parameters(self, method: Any, names: List[str], call: ast.Call, depth: int) -> Tuple[BatchPart, ...]:
         """What a method takes out of each of its parameters."""
         if self._is_forward(call.func):
-            return tuple([Part(name, place=number) for number, name in enumerate(names)])
+            return tuple([BatchPart(name, place=number) for number, name in enumerate(names)])
         return tuple([self.of_parameter(method, name, depth) for name in names])
 
     def _method(self, function: ast.expr) -> Any:

@@ -23,7 +23,7 @@ from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
 from ..search.inputs.forms import FIRST, Form
 from ..search.inputs.name_priors import MEASURED, is_measured, number_for, read_forms, tensors_by_name, words_of
-from .batch_parts import Part, parts_of_target
+from .batch_parts import BatchPart, parts_of_target
 from .class_examples import DTYPES, ClassExample, targets_of
 
 UNKNOWN = Form("unknown")
@@ -153,7 +153,7 @@ class FunctionArguments:
         given = dict(zip(tensors, texts))
         return ", ".join(given.get(each.name) or [*self.forms(each), *forms.scalars(each)][0].template for each in required)
 
-    def _samples(self, name: str) -> Optional[Part]:
+    def _samples(self, name: str) -> Optional[BatchPart]:
         """What a function that makes a batch takes out of each sample in the list that it is given; None for any other function."""
         if self._node is None or "collate" not in self._function.__name__ or name != self._parameters()[-1].name:
             return None
@@ -202,7 +202,7 @@ class FunctionArguments:
 
     # --- loaders ---
 
-    def _batch(self, name: str) -> Optional[Part]:
+    def _batch(self, name: str) -> Optional[BatchPart]:
         """What a loop over a parameter takes out of each item; None where there is no such loop."""
         if self._node is None:
             return None
@@ -230,13 +230,13 @@ class FunctionArguments:
         found = [each.name for each in self._parameters() if _MODEL.fullmatch(words_of(each.name))]
         return [name for name in found if self._uses(name).kinds.get("called")]
 
-    def _loaders(self, batch: Part) -> Iterator[Form]:
+    def _loaders(self, batch: BatchPart) -> Iterator[Form]:
         """Loaders of batches of that form, the likelier first."""
         for parts in itertools.islice(self._parts(batch, self.model), MOST_FORMS):
             text = batch.written(iter([part.template for part in parts]))
             yield Form("batches(%s)" % text, {name: size for part in parts for name, size in part.sizes.items()})
 
-    def _parts(self, batch: Part, model: Optional[ClassExample]) -> Iterator[List[Form]]:
+    def _parts(self, batch: BatchPart, model: Optional[ClassExample]) -> Iterator[List[Form]]:
         """What stands in the places of a batch's tensors."""
         leaves = list(batch.leaves())
         own = [Form(text) for text in model.arguments] if model is not None else []
@@ -280,7 +280,7 @@ def _numbers(name: str) -> List[Form]:
     return []
 
 
-def _lists_of(samples: Part) -> Iterator[Form]:
+def _lists_of(samples: BatchPart) -> Iterator[Form]:
     """Lists of two samples of that form, the likelier first."""
     options = [_of_one(leaf.name) for leaf in samples.leaves()]
     first = [each[0] for each in options]

@@ -24,7 +24,7 @@ from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
 from ..search.trials.doubtful_examples import is_mismatch
 from ..search.trials.trial import TrialRunner
-from ..trace.recorder import Seen
+from ..trace.recorder import SeenValues
 from .class_examples import ClassExample, with_names_once
 from .function_arguments import FunctionArguments, form_of
 from .program import Program, gradients_assumed
@@ -197,7 +197,7 @@ def _of_unknown(node: Definition) -> str:
     return "%s(%s)" % (node.name, ", ".join(["unknown"] * required + [name + "=unknown" for name in named]))
 
 
-def _has_empty_tensors(seen: Iterable[Seen]) -> bool:
+def _has_empty_tensors(seen: Iterable[SeenValues]) -> bool:
     """Whether a tensor without an element was seen."""
     return any(key[0] == "tensor" and 0 in key[1] for values in seen for key in values.counts)
 

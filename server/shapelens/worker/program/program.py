@@ -98,7 +98,7 @@ class Program:
             return False
         return finished
 
-    def _execute(self, statement: "Statement", seconds: float, names: Dict[str, Any], on_failure: Callable[..., None]) -> bool:
+    def _execute(self, statement: "ProgramStatement", seconds: float, names: Dict[str, Any], on_failure: Callable[..., None]) -> bool:
         """Execute a statement; whether its time was enough: what it would have made is not known then, and the next one goes on."""
         try:
             with within(seconds):
@@ -161,14 +161,14 @@ def gradients_assumed() -> Iterator[None]:
         yield
 
 
-class Statement(NamedTuple):
+class ProgramStatement(NamedTuple):
     """A statement of a program: its code, and the names that it binds."""
 
     code: CodeType
     bound: List[str]
 
 
-def _compiled(file: str, text: str, recorder: Recorder) -> List[Statement]:
+def _compiled(file: str, text: str, recorder: Recorder) -> List[ProgramStatement]:
     """The statements, with those of a `__main__` block one by one. Raises SyntaxError."""
     tree = parse(text, file)
     flags = future_flags(tree)
@@ -179,7 +179,7 @@ def _compiled(file: str, text: str, recorder: Recorder) -> List[Statement]:
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
-        return [Statement(_code_of(node, file, flags), _own_names(node)) for node in tree.body]
+        return [ProgramStatement(_code_of(node, file, flags), _own_names(node)) for node in tree.body]
     except RecursionError:
         del recorder.sites[first:]
         return []

@@ -19,7 +19,7 @@ from ..evaluation.example_runner import ExampleRunner
 from ..meta.gradients import training
 from ..sandbox.clocks import WorkClock
 from ..shims import file_access
-from ..trace.recorder import Seen
+from ..trace.recorder import SeenValues
 from ..unknown import unknown_sizes
 from .class_examples import class_examples
 from .earlier_classes import call_earlier_classes
@@ -127,6 +127,6 @@ def _add_other_branches(runner: ExampleRunner, program: Program, found: Evaluate
                 found.sites[number] = other
 
 
-def _holds_layer(seen: Seen) -> bool:
+def _holds_layer(seen: SeenValues) -> bool:
     """Whether a value is a layer: those are numbered by the evaluation that made them."""
     return any(key is not None and key[0] == "layer" for key in seen.counts)

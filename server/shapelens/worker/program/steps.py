@@ -28,7 +28,7 @@ from ..search.inputs.forms import Form
 from ..search.inputs.input_search import GivenParts, InputSearch, last_of
 from ..search.trials.doubtful_examples import is_mismatch, runs_with_other_sizes
 from ..search.trials.trial import Trial, TrialRunner
-from .batch_parts import Part, batch_parts
+from .batch_parts import BatchPart, batch_parts
 from .class_examples import ClassExample, class_of, taken_apart, targets_of, with_names_once
 from .program import Program, gradients_assumed
 from .unknown_inputs import UnknownInputs
@@ -181,7 +181,7 @@ class _Step:
         self._method = getattr(cls, name)
         self._bound = "%s.%s" % (model, name)
         self._given = given
-        self._parts: Dict[str, Part] = {}
+        self._parts: Dict[str, BatchPart] = {}
 
     def expressions(self) -> List[str]:
         """The expression of the first call in which nothing is wrong; a second one where the step tells two optimizers apart."""
@@ -245,7 +245,7 @@ class _Step:
             each for each in parameters if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
         ]
 
-    def _part(self, name: str) -> Part:
+    def _part(self, name: str) -> BatchPart:
         if name not in self._parts:
             self._parts[name] = batch_parts(self._method, name, self._cls)
         return self._parts[name]
@@ -304,7 +304,7 @@ class _Step:
         options = [self._forms_of_leaf(leaf, "%s.%d" % (parameter.name, number)) for number, leaf in enumerate(part.leaves())]
         return [_joined(part, [each[min(rank, len(each) - 1)] for each in options]) for rank in range(4)]
 
-    def _forms_of_leaf(self, leaf: Part, path: str) -> List[Form]:
+    def _forms_of_leaf(self, leaf: BatchPart, path: str) -> List[Form]:
         found: List[Form] = []
         if self._given is not None and leaf.place is not None and leaf.place < len(self._given.arguments):
             found = [form for form in [_with_free_sizes(self._given.arguments[leaf.place], path)] if form is not None]
@@ -327,7 +327,7 @@ def _fixed(name: str) -> Optional[str]:
     return str(NUMBERS[name]) if name in NUMBERS else TEXTS.get(name)
 
 
-def _batches(part: Part, given: ClassExample, targets: List[str]) -> Iterator[str]:
+def _batches(part: BatchPart, given: ClassExample, targets: List[str]) -> Iterator[str]:
     """Batches of that form, with what `forward` is given where the text says so, or else first, and with targets in the other places."""
     leaves = list(part.leaves())
     own = given.arguments
@@ -361,7 +361,7 @@ def _as_in_batch(form: Form, path: str) -> Form:
     return form
 
 
-def _joined(part: Part, leaves: List[Form]) -> Form:
+def _joined(part: BatchPart, leaves: List[Form]) -> Form:
     """The form of a batch with leaves of these forms."""
     sizes = {name: size for form in leaves for name, size in form.sizes.items()}
     return Form(part.written(iter([form.template for form in leaves])), sizes)

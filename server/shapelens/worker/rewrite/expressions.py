@@ -7,7 +7,7 @@ import copy
 from typing import Any, List, Optional, Set, Tuple
 
 from .scopes import is_size, numbers_of, targets_in
-from .sites import BOUND, NUMBERS, PLAIN, SCALAR, TURNS, VALUE, WINDOW, Place, Site, place_of
+from .sites import BOUND, NUMBERS, PLAIN, SCALAR, TURNS, VALUE, WINDOW, NodePlace, Site, place_of
 from .windows import length_of
 
 LONGEST_CHAIN = 100  # operators in a row that report themselves
@@ -27,7 +27,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.functions = 0  # enclosing ones
         self.names = names  # that hold values which are known to change or to be computed: those of the functions around
         self.sizes: Set[str] = set()  # those of them that are given sizes
-        self.statement: Optional[Place] = None
+        self.statement: Optional[NodePlace] = None
         self.of_model = False  # in a class of a module: its loops are part of what it computes
         self.numbers = False  # inside of a comprehension of numbers
 
@@ -165,7 +165,9 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     # --- reports ---
 
-    def _report_names(self, reporter: str, names: List[Tuple[str, Place]], kind: str, at: ast.AST, size: bool = False) -> List[ast.stmt]:
+    def _report_names(
+        self, reporter: str, names: List[Tuple[str, NodePlace]], kind: str, at: ast.AST, size: bool = False
+    ) -> List[ast.stmt]:
         if not names:
             return []
         first = len(self.sites)
@@ -178,7 +180,7 @@ class ExpressionRewriter(ast.NodeTransformer):
     def _wrap(
         self,
         value: ast.expr,
-        place: Place,
+        place: NodePlace,
         kind: str,
         name: str,
         *,
@@ -193,7 +195,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.sites.append(Site(place, kind, name, ".".join(self.qualified), self.statement, is_call, operation, size))
         return self._call(SCALAR if size else reporter, [ast.Constant(len(self.sites) - 1), value], place)
 
-    def _call(self, function: str, arguments: List[ast.expr], place: Place) -> ast.Call:
+    def _call(self, function: str, arguments: List[ast.expr], place: NodePlace) -> ast.Call:
         call = ast.Call(ast.Name(function, ast.Load()), arguments, [])
         for node in (call, call.func, *arguments):
             if not hasattr(node, "lineno"):  # What is in it of the source stays where it is.

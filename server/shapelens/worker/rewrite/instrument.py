@@ -20,7 +20,23 @@ from typing import Any, List, Set
 
 from .expressions import ExpressionRewriter
 from .scopes import FUNCTIONS, ScopeSurvey, arguments_of, is_pure, is_size, pattern_captures, targets_in
-from .sites import ASSUMED, BOUND, FIRST_TURNS, NAMES, NUMBERS, READ, SCALAR, TURN, TURNS, UNWATCHED, VALUE, WINDOW, Place, Site, place_of
+from .sites import (
+    ASSUMED,
+    BOUND,
+    FIRST_TURNS,
+    NAMES,
+    NUMBERS,
+    READ,
+    SCALAR,
+    TURN,
+    TURNS,
+    UNWATCHED,
+    VALUE,
+    WINDOW,
+    NodePlace,
+    Site,
+    place_of,
+)
 
 __all__ = [
     "ASSUMED",
@@ -34,7 +50,7 @@ __all__ = [
     "TURNS",
     "VALUE",
     "WINDOW",
-    "Place",
+    "NodePlace",
     "Rewriter",
     "Site",
     "place_of",

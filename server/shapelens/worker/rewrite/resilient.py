@@ -22,7 +22,7 @@ from typing import Any, List, Optional, Set, Tuple, Union
 
 from .instrument import Rewriter
 from .scopes import ScopeSurvey, is_size, targets_in
-from .sites import UNKNOWN_AT, Place, Site, place_of
+from .sites import UNKNOWN_AT, NodePlace, Site, place_of
 from .tensor_expressions import computes_tensors
 
 ERRORS = "__shapelens_errors__"  # the classes of exceptions that end a statement, not the program
@@ -200,7 +200,7 @@ def _targets(node: ast.stmt) -> List[str]:
     return sorted(names)
 
 
-def _is_of(site: Site, place: Place, node: ast.stmt) -> bool:
+def _is_of(site: Site, place: NodePlace, node: ast.stmt) -> bool:
     """Whether a site holds what a statement assigns or returns."""
     return (site.kind == "assign" and site.statement == place) or (site.kind == "return" and isinstance(node, ast.Return))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Iterator, List, Optional, Set, Tuple
 
-from .sites import Place, place_of
+from .sites import NodePlace, place_of
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -34,7 +34,7 @@ def targets_in(target: ast.expr) -> Iterator[ast.expr]:
         yield target
 
 
-def pattern_captures(pattern: ast.AST) -> Iterator[Tuple[str, Place]]:
+def pattern_captures(pattern: ast.AST) -> Iterator[Tuple[str, NodePlace]]:
     """The names that a pattern of a `match` binds, with their places; `**rest` has none in the tree."""
     for node in ast.walk(pattern):
         name = getattr(node, "name", None)

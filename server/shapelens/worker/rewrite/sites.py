@@ -24,18 +24,18 @@ NUMBERS = {"int": "__shapelens_int__", "max": "__shapelens_max__", "min": "__sha
 
 UNWATCHED = "unwatched"
 
-Place = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes
+NodePlace = Tuple[int, int, int, int]  # line, column, end line, end column; columns in UTF-8 bytes
 
 
 @dataclass
 class Site:
     """A place whose values are recorded."""
 
-    place: Place
+    place: NodePlace
     kind: str  # "parameter" | "assign" | "return" | "expression"; "entry": only says that a function ran, and holds no values
     name: str  # of a return: "return" or "yield"; of an entry UNWATCHED where nothing tells whether the function runs
     function: str  # "" at module level
-    statement: Optional[Place] = None
+    statement: Optional[NodePlace] = None
     is_call: bool = False  # the expression is a call: where it returns a new module, that is the module's constructor
     operation: bool = False  # the expression computes (call, operator, subscript), so that it can fail
     size: bool = False  # a number there follows from a shape, as far as the text tells
@@ -43,6 +43,6 @@ class Site:
     defining: bool = False  # at module level or in the body of a class there: it runs once, not with each example
 
 
-def place_of(node: ast.AST) -> Place:
+def place_of(node: ast.AST) -> NodePlace:
     """Where a node stands."""
     return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]

@@ -16,15 +16,15 @@ class AllowedActs:
         self.folders: List[str] = [name for name in names if os.path.isabs(name) and os.path.isdir(name)]
 
 
-class _State:
+class _Allowed:
     acts = AllowedActs()
 
 
 def allow(names: Sequence[str]) -> None:
     """From now on, in this process and those that are forked from it. The kernel's boundary is made for it once."""
-    _State.acts = AllowedActs(names)
+    _Allowed.acts = AllowedActs(names)
 
 
 def allowed() -> AllowedActs:
     """What is allowed now."""
-    return _State.acts
+    return _Allowed.acts

@@ -14,11 +14,11 @@ _original = torch.utils.checkpoint.checkpoint
 _OPTIONS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
 
 
-class _State:
+class _Checkpoints:
     respected = False  # whether checkpoints are made
 
 
-_state = _State()
+_state = _Checkpoints()
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

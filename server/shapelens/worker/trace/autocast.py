@@ -11,12 +11,12 @@ _enter, _exit, _init = torch.autocast.__enter__, torch.autocast.__exit__, torch.
 _nested: List[Optional[torch.dtype]] = []  # what those under way bring dtypes to; None for one that is off
 
 
-class _State:
+class _Listener:
     changed: Optional[Callable[[], None]] = None
     """Called when an autocast begins or ends."""
 
 
-state = _State()
+state = _Listener()
 
 
 def autocast_dtype() -> Optional[torch.dtype]:

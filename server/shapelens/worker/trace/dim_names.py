@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from .recorder import Seen
+from .recorder import SeenValues
 from .value_summary import Key
 
 Sizes = Dict[str, int]
@@ -146,7 +146,7 @@ def name_shape(shapes: Sequence[Any], sizes: Sequence[Sizes], naming: Naming = f
     return tuple(names)
 
 
-def distinct(seen: Seen, probes: Sequence[Optional[Seen]], sizes: Sequence[Sizes]) -> List[Tuple[Key, Optional[Any]]]:
+def distinct(seen: SeenValues, probes: Sequence[Optional[SeenValues]], sizes: Sequence[Sizes]) -> List[Tuple[Key, Optional[Any]]]:
     """The distinct values of a site in the order in which they came, each with its names (None where the probes say nothing)."""
     comparable = bool(probes) and all(probe is not None and probe.total == seen.total for probe in probes)
     if not comparable:

@@ -22,7 +22,7 @@ MOST_NUMBERS = 16  # distinct ones of a site
 _plainly = torch._C.DisableTorchFunction
 
 
-class Seen:
+class SeenValues:
     """The values of one site (or one layer): counts of distinct keys, and the order in which they came."""
 
     __slots__ = ("counts", "sequence", "total")
@@ -48,8 +48,8 @@ class Recorder:
         self.rewritten: Dict[str, int] = {}  # the first site of each file that is in use
         self._first_sites: List[int] = [first for first, _ in self.files]
         self.pieces: Tuple[str, List[range]] = ("", [])  # a file whose sites are not in one range, and the ranges in the order of its text
-        self.seen: Dict[int, Seen] = {}
-        self.defined: Dict[int, Seen] = {}  # of the sites that run once, with the definitions
+        self.seen: Dict[int, SeenValues] = {}
+        self.defined: Dict[int, SeenValues] = {}  # of the sites that run once, with the definitions
         self.unknown: Set[int] = set()  # sites of tensors that have held something of which nothing is known
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
         self.reached: Set[int] = set()  # sites of functions that ran since this was emptied
@@ -176,7 +176,9 @@ class Recorder:
     def _add(self, number: int, key: Key) -> None:
         seen = self.seen.get(number)
         if seen is None:
-            seen = self.defined.setdefault(number, Seen()) if self.sites[number].defining else self.seen.setdefault(number, Seen())
+            seen = (
+                self.defined.setdefault(number, SeenValues()) if self.sites[number].defining else self.seen.setdefault(number, SeenValues())
+            )
         if key[0] == "scalar" and len(seen.counts) >= MOST_NUMBERS and key not in seen.counts:
             seen.total += 1
         else:
@@ -237,7 +239,7 @@ class Recorder:
         return out
 
     def observations(
-        self, example: int, name: Callable[[int, Seen], List[Tuple[Key, Optional[Key]]]], files: Container[str]
+        self, example: int, name: Callable[[int, SeenValues], List[Tuple[Key, Optional[Key]]]], files: Container[str]
     ) -> List[Observation]:
         """What the sites of these files held in this example, and with the first one what the definitions gave.
 

@@ -20,7 +20,7 @@ from . import unknown_sizes
 Tensor = torch.Tensor
 _ON_THE_WAY = (WORKER, TORCH + "_tensor.py", TORCH + "overrides.py")  # from a condition to the tensor that is asked
 
-Place = Tuple[str, int]  # file and line
+ConditionPlace = Tuple[str, int]  # file and line
 
 MOST_TURNS = 64  # that a loop takes while its condition depends on data
 MOST_PATHS = 4  # that are tried where user code gives one up
@@ -28,7 +28,7 @@ LONGEST = 0.05  # seconds that an evaluation may take whose conditions are turne
 _FALSE = "this condition depends on data: what is shown is seen where it is false"
 _TRUE = "this condition depends on data: what is shown is seen where it is true, as the code goes no further where it is false"
 _LOOP = "this loop ends when the data says so: what is shown is seen in %d turns of it" % MOST_TURNS
-_NONE: FrozenSet[Place] = frozenset()
+_NONE: FrozenSet[ConditionPlace] = frozenset()
 
 
 class Branches:
@@ -37,12 +37,12 @@ class Branches:
     def __init__(self) -> None:
         self.start()
 
-    def start(self, turned: FrozenSet[Place] = _NONE) -> None:
+    def start(self, turned: FrozenSet[ConditionPlace] = _NONE) -> None:
         """Forget what was asked. From now on the conditions in `turned` are the other way round than they would be."""
-        self.asked: Dict[Place, int] = {}  # how often, in the order in which they came
+        self.asked: Dict[ConditionPlace, int] = {}  # how often, in the order in which they came
         self.turned = turned
 
-    def decide(self, place: Place) -> bool:
+    def decide(self, place: ConditionPlace) -> bool:
         """The truth of the condition at a place. What code asserts is taken to hold, on the other path too (in libraries as well, which are
         not rewritten)."""
         if linecache.getline(*place).lstrip().startswith("assert"):
@@ -50,12 +50,12 @@ class Branches:
         count = self.asked[place] = self.asked.get(place, 0) + 1
         return (count > MOST_TURNS) is not (unknown_sizes.state.other_path is not (place in self.turned))
 
-    def last(self, is_user_file: Callable[[str], bool]) -> FrozenSet[Place]:
+    def last(self, is_user_file: Callable[[str], bool]) -> FrozenSet[ConditionPlace]:
         """The last condition in user code that is not turned yet, in a set; an empty one where there is none, or enough are."""
         found = [place for place in self.asked if place not in self.turned and is_user_file(place[0])]
         return frozenset(found[-1:]) if len(self.turned) < MOST_PATHS else _NONE
 
-    def places(self, is_user_file: Callable[[str], bool]) -> List[Place]:
+    def places(self, is_user_file: Callable[[str], bool]) -> List[ConditionPlace]:
         """The conditions in user code that are worth turning one by one: none where there is only one, or more than is cheap."""
         found = [place for place in self.asked if is_user_file(place[0])]
         return found if 1 < len(found) <= MOST_PATHS else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, List, Optional
 
-from ...trace.recorder import Seen
+from ...trace.recorder import SeenValues
 from ..trials.trial import TrialRunner
 from .choices import ArgumentChoice, ChoiceNode, node_of
 from .forms import FIRST, Form
@@ -52,7 +52,7 @@ def _mixes_batch(runner: TrialRunner, model: Any, node: ChoiceNode) -> bool:
     return error is None and after is not None and _has_twice(before, after, batch)
 
 
-def _has_twice(before: Dict[int, Seen], after: Dict[int, Seen], batch: int) -> bool:
+def _has_twice(before: Dict[int, SeenValues], after: Dict[int, SeenValues], batch: int) -> bool:
     for number, seen in before.items():
         for key, other in zip(seen.sequence, after[number].sequence if number in after else ()):
             if key is None or other is None or not key[0] == other[0] == "tensor":

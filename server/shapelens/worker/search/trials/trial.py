@@ -16,9 +16,9 @@ from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
 from ...sandbox.clocks import WorkClock
 from ...sandbox.limits import TooLong, within
 from ...trace.frames import EXAMPLE_FILE
-from ...trace.recorder import Seen
+from ...trace.recorder import SeenValues
 from ...unknown import unknown_sizes
-from ...unknown.conditions import Place, branches, gave_up
+from ...unknown.conditions import ConditionPlace, branches, gave_up
 
 MODEL = "__shapelens_model__"
 _GIVEN = "__shapelens_given__"
@@ -66,13 +66,13 @@ class TrialRunner:
         self.tried = 0
         self._built_of_unknown = False  # whether there was an unknown size when the model was built that is called now
         self.target = ""  # the class that an example is looked for
-        self.seen: Optional[Dict[int, Seen]] = None  # what the last attempt saw, where it was a call that ran to its end
+        self.seen: Optional[Dict[int, SeenValues]] = None  # what the last attempt saw, where it was a call that ran to its end
         self._models: Dict[str, Any] = {}
-        self._built: Dict[int, Seen] = {}  # what was seen while the last model was built
-        self._before: Dict[int, Seen] = {}  # the same, where that was not part of the last attempt
+        self._built: Dict[int, SeenValues] = {}  # what was seen while the last model was built
+        self._before: Dict[int, SeenValues] = {}  # the same, where that was not part of the last attempt
 
     @property
-    def seen_so_far(self) -> Dict[int, Seen]:
+    def seen_so_far(self) -> Dict[int, SeenValues]:
         """What the last attempt saw, be it to its end or not, with what was seen while its model was built."""
         return {**self._before, **self.evaluation.recorder.seen}
 
@@ -139,7 +139,7 @@ class TrialRunner:
         found = [trial.found] if trial.found is not None and isinstance(trial.error, RefusedInput) else []
         return gave_up(None if isinstance(trial.error, RefusedInput) else trial.error, found, self.evaluation.frames.is_user_file)
 
-    def _call(self, model: Any, arguments: str, turned: FrozenSet[Place]) -> Trial:
+    def _call(self, model: Any, arguments: str, turned: FrozenSet[ConditionPlace]) -> Trial:
         def evaluate(namespace: Namespace) -> Any:
             namespace[_GIVEN] = eval(compile_expression("(lambda *args, **kwargs: (args, kwargs))(%s)" % arguments), namespace)
             namespace[MODEL] = model
@@ -161,7 +161,7 @@ class TrialRunner:
     # --- both ---
 
     def _evaluated(
-        self, evaluate: Callable[[Namespace], Any], turned: FrozenSet[Place] = NONE_TURNED, keeps_modules: bool = False
+        self, evaluate: Callable[[Namespace], Any], turned: FrozenSet[ConditionPlace] = NONE_TURNED, keeps_modules: bool = False
     ) -> Trial:
         evaluation, result = self.evaluation, None
 

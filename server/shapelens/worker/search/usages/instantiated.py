@@ -46,7 +46,7 @@ def instantiated(file: str, folders: Iterable[str], classes: Collection[str], kn
             continue
         with contextlib.suppress(Exception):  # Without PyYAML, and for a file that is none of YAML, nothing is known.
             for document in importlib.import_module("yaml").safe_load_all(text):
-                yield from _Writer(document, file, classes, known).candidates(os.path.basename(path))
+                yield from _ConfigurationWriter(document, file, classes, known).candidates(os.path.basename(path))
 
 
 def _yaml_files(folders: Iterable[str]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _yaml_files(folders: Iterable[str]) -> Iterator[str]:
                     yield os.path.join(inner, name)
 
 
-class _Writer:
+class _ConfigurationWriter:
     """Writes what one configuration says down as expressions that the document can evaluate."""
 
     def __init__(self, document: Any, file: str, classes: Collection[str], known: Collection[str]) -> None:
