@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 _IS_GIVEN = re.compile(r"(exists?|is_?given|is_?some|is_?not_?none|present|is_tensor|isinstance)\Z", re.IGNORECASE)
 _IS_NONE = re.compile(r"(not_?exists?|is_?none)\Z", re.IGNORECASE)
@@ -25,6 +25,19 @@ def is_passed_on(function: Any, name: str) -> bool:
             if any(isinstance(value, ast.Name) and value.id == name for value in given):
                 return True
     return False
+
+
+def asks_whether_given(test: ast.expr) -> Optional[Tuple[ast.expr, bool]]:
+    """What a condition asks whether it is None, with whether it is true where that is not; None for any other condition."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        other = test.comparators[0]
+        if isinstance(other, ast.Constant) and other.value is None and isinstance(test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+            return test.left, isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+    if isinstance(test, ast.Call) and test.args:
+        function = test.func.attr if isinstance(test.func, ast.Attribute) else getattr(test.func, "id", "")
+        if _IS_GIVEN.match(function) or _IS_NONE.match(function):
+            return test.args[0], _IS_GIVEN.match(function) is not None
+    return None
 
 
 def _missed(block: Sequence[ast.stmt], name: str, known: Dict[str, bool]) -> int:
@@ -79,13 +92,9 @@ def _truth(test: ast.expr, name: str, known: Dict[str, bool]) -> Optional[bool]:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         truth = _truth(test.operand, name, known)
         return None if truth is None else not truth
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name) and test.left.id == name:
-        other = test.comparators[0]
-        if isinstance(other, ast.Constant) and other.value is None:
-            return isinstance(test.ops[0], (ast.Is, ast.Eq))
-    if isinstance(test, ast.Call) and test.args and isinstance(test.args[0], ast.Name) and test.args[0].id == name:
-        function = test.func.attr if isinstance(test.func, ast.Attribute) else getattr(test.func, "id", "")
-        return False if _IS_GIVEN.match(function) else True if _IS_NONE.match(function) else None
+    asked = asks_whether_given(test)
+    if asked is not None and isinstance(asked[0], ast.Name) and asked[0].id == name:
+        return not asked[1]
     if isinstance(test, ast.BoolOp):
         truths = [_truth(value, name, known) for value in test.values]
         decides = isinstance(test.op, ast.Or)  # One true part makes an `or` true, one false part an `and` false.

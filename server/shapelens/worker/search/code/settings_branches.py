@@ -1,16 +1,20 @@
 """The branches of a class that settings choose between: which value of which setting leads into each, as its text tells.
 
 A setting is an argument of the constructor or an attribute of an object with settings: `mode`, `self.mode`, `configs.mode`, `opt["mode"]`.
+A condition may ask for what a name or an attribute holds: `use_nearest = self.nearest > 0`, `self.gate = Gate() if gated else None`.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
+import copy
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from .branches import asks_whether_given
 from .sources import methods
 
 COMPUTES = (ast.Call, ast.BinOp, ast.Subscript)
+DEEPEST = 4  # names that hold what other names hold
 
 
 class OtherThan(NamedTuple):
@@ -34,16 +38,20 @@ def branches_by_settings(cls: type, file: str) -> List[Branch]:
     """The branches in a class's methods that stand in `file`, in the order of the text; inner ones after those around them."""
     found: List[Branch] = []
     own = [node for function, node in methods(cls) if function.__code__.co_filename == file]
-    aliases = dict(alias for node in own if node.name == "__init__" for alias in _aliases(node))
+    attributes: Dict[str, ast.expr] = {}
     for node in own:
+        if node.name == "__init__":
+            attributes.update({name: value for name, value in _held(node).items() if name.startswith("self.")})
+    for node in own:
+        resolve = _Resolver({**attributes, **_held(node)})
         for statement in ast.walk(node):
             if not isinstance(statement, ast.If):
                 continue
-            true, false = _values(statement.test)
+            true, false = _values(resolve.visit(copy.deepcopy(statement.test)))
             for block, values in ((statement.body, true), (statement.orelse, false)):
                 lines = _lines(block)
                 if lines:
-                    found += [Branch(aliases.get(name, name), value, lines) for name, value in values]
+                    found += [Branch(name, value, lines) for name, value in values]
     return found
 
 
@@ -56,13 +64,63 @@ def literals_of(branches: List[Branch], name: str) -> List[Any]:
     return list(dict.fromkeys(values))
 
 
-def _aliases(init: Any) -> Iterator[Tuple[str, str]]:
-    """(attribute, the setting that it holds) for `self.kind = configs.mode`."""
-    for node in ast.walk(init):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], (ast.Attribute, ast.Name)):
-            name, held = _name(node.targets[0]), _name(node.value)
-            if name is not None and held is not None and name != held:
-                yield name, held
+def _held(function: Any) -> Dict[str, ast.expr]:
+    """What names and attributes (`self.mode`) hold that are assigned once in a function, as far as that is a setting or a condition."""
+    values: Dict[str, List[ast.expr]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            for target, value in _pairs(node.targets[0], node.value):
+                values.setdefault(ast.unparse(target), []).append(value)
+    return {name: held[0] for name, held in values.items() if len(held) == 1 and _says_setting(held[0]) and ast.unparse(held[0]) != name}
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[Tuple[ast.expr, ast.expr]]:
+    """A target with its value; of `a, b, c = *x.shape, self.mode` those behind the star, from the end."""
+    if not isinstance(target, ast.Tuple):
+        yield target, value
+    elif isinstance(value, ast.Tuple):
+        for one, other in zip(reversed(target.elts), reversed(value.elts)):
+            if isinstance(one, ast.Starred) or isinstance(other, ast.Starred):
+                return
+            yield one, other
+
+
+def _says_setting(value: ast.expr) -> bool:
+    """Whether a value is a setting, a condition, or is there only under a condition."""
+    is_condition = isinstance(value, (ast.Compare, ast.BoolOp)) or (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not))
+    return is_condition or _name(value) is not None or (isinstance(value, ast.IfExp) and _condition_of(value) is not None)
+
+
+def _condition_of(value: ast.IfExp) -> Optional[ast.expr]:
+    """The condition under which `x if condition else None` is something; None where both sides are."""
+    if isinstance(value.orelse, ast.Constant) and value.orelse.value is None:
+        return value.test
+    if isinstance(value.body, ast.Constant) and value.body.value is None:
+        return ast.UnaryOp(ast.Not(), value.test)
+    return None
+
+
+class _Resolver(ast.NodeTransformer):
+    """Puts what names and attributes hold in their place."""
+
+    def __init__(self, held: Mapping[str, ast.expr]) -> None:
+        self._held = held
+        self._depth = 0
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._resolved(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self._resolved(node)
+
+    def _resolved(self, node: ast.expr) -> ast.expr:
+        held = self._held.get(ast.unparse(node))
+        if held is None or self._depth == DEEPEST:
+            return node
+        self._depth += 1
+        found: ast.expr = self.visit(copy.deepcopy(held))
+        self._depth -= 1
+        return found
 
 
 def _name(node: ast.AST) -> Optional[str]:
@@ -90,6 +148,14 @@ def _values(test: ast.expr) -> Tuple[_Values, _Values]:
         elif len(every) > 1:
             every = []
         return (one, every) if isinstance(test.op, ast.Or) else (every, one)
+    if isinstance(test, ast.IfExp):
+        condition = _condition_of(test)
+        return ([], []) if condition is None else _values(condition)
+    asked = asks_whether_given(test)
+    if asked is not None:
+        value, is_given = asked
+        true, false = _values(value) if isinstance(value, ast.IfExp) else ([], [])
+        return (true, false) if is_given else (false, true)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compared(test.left, test.ops[0], test.comparators[0])
     name = _name(test) if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)) else None
