@@ -50,6 +50,7 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "torchmetrics.functional": metrics.functions,
     "torchvision.transforms.functional": pictures.functional,
     "torchvision.transforms.v2.functional": pictures.functional,
+    "torchvision.io": pictures.decoders,
     "torchvision.utils": pictures.grids,
     "torchvision.datasets": vision.torchvision,
     **lightning.IN_MODULE,

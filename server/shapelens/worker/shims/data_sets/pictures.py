@@ -6,7 +6,10 @@ becomes a tensor. A picture that was cut to a square, or resized to other propor
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import inspect
+import os
 from types import ModuleType
 from typing import Any, List, Tuple
 
@@ -132,6 +135,31 @@ def grids(module: ModuleType) -> List[Replacement]:
         return original(tensor, *args, **kwargs) if pictures is None else pictures
 
     return [(module, "make_grid", make_grid)]
+
+
+_CHANNELS_OF = {"GRAY": 1, "GRAY_ALPHA": 2, "RGB": 3, "RGB_ALPHA": 4, "RGBA": 4}
+
+
+def decoders(module: ModuleType) -> List[Replacement]:
+    """The replacements in `torchvision.io`: a picture that cannot be read here is a `uint8` tensor of unknown size."""
+
+    def changed(original: Any) -> Any:
+        default = inspect.signature(original).parameters["mode"].default
+
+        def decode(source: Any, mode: Any = default, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(source, (str, os.PathLike)) and not is_absent(source) and not os.path.exists(source):
+                say("%s is not here: a picture of unknown size takes its place" % source)
+            else:
+                with contextlib.suppress(Exception):  # Bytes that nobody has, or no decoder for them on this machine.
+                    return original(source, mode, *args, **kwargs)
+            channels = _CHANNELS_OF.get(str(getattr(mode, "name", mode)).upper()) or unknown_sizes.count()
+            size = unknown_sizes.size(lasting=True)
+            return torch.empty((channels, size, size), dtype=torch.uint8, device=META)
+
+        return decode
+
+    names = ("read_image", "decode_image", "decode_jpeg", "decode_png")
+    return [(module, name, changed(module.__dict__[name])) for name in names if name in module.__dict__]
 
 
 def pil(module: ModuleType) -> List[Replacement]:
