@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-SHORTHANDS = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8", "bool", "c64")
+SHORTHANDS = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8", "bool", "c64", "c128")
 
 _STATEMENTS: dict[type[ast.stmt], str] = {
     ast.Assign: "an assignment",

@@ -15,22 +15,9 @@ import torch
 from ..trace.frames import EXAMPLE_FILE
 from ..trace.provenance import INPUT
 from ..trace.value_summary import ORIGIN
+from .dtype_names import SHORTHANDS
 from .offered_names import offered, unknown
 
-SHORTHANDS = {
-    "f32": torch.float32,
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "f64": torch.float64,
-    "i64": torch.int64,
-    "i32": torch.int32,
-    "i16": torch.int16,
-    "i8": torch.int8,
-    "u8": torch.uint8,
-    "bool": torch.bool,
-    "c64": torch.complex64,
-    "c128": torch.complex128,
-}
 MAKE = "__shapelens_make__"
 _OFFERED = offered()
 

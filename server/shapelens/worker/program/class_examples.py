@@ -10,11 +10,11 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 import torch
 
 from ...protocol import ExampleRequest
+from ..evaluation.dtype_names import BY_NAME
 from ..evaluation.example_runner import ExampleRunner
 from ..evaluation.expression import compile_expression, evaluate
 
 _OUTPUT = "__shapelens_output__"
-DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64", "int64": "i64", "int32": "i32", "bool": "bool"}
 
 
 class ClassExample(NamedTuple):
@@ -81,7 +81,7 @@ def _shorthand(tensor: Any, expression: str) -> str:
     sizes = [str(int(size)) for size in tensor.shape]
     if sizes and "B:%s" % sizes[0] in expression:
         sizes[0] = "B:%s" % sizes[0]
-    return "%s[%s]" % (DTYPES.get(str(tensor.dtype)[6:], "f32"), ", ".join(sizes) or "()")
+    return "%s[%s]" % (BY_NAME.get(str(tensor.dtype)[6:], "f32"), ", ".join(sizes) or "()")
 
 
 def targets_of(example: ClassExample) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Seq
 import torch
 
 from ...protocol import Value
+from ..evaluation.dtype_names import BY_NAME
 from ..search.candidates.name_priors import BOOLEAN, prior_of
 from ..search.code.data_flow import Follower
 from ..search.code.sources import dotted, function_node, index_of
@@ -24,7 +25,7 @@ from ..search.inputs import forms
 from ..search.inputs.forms import FIRST, Form
 from ..search.inputs.name_priors import MEASURED, is_measured, number_for, read_forms, tensors_by_name, words_of
 from .batch_parts import BatchPart, parts_of_target
-from .class_examples import DTYPES, ClassExample, targets_of
+from .class_examples import ClassExample, targets_of
 
 UNKNOWN = Form("unknown")
 MOST_FORMS = 8
@@ -357,4 +358,4 @@ def form_of(value: Value) -> Optional[Form]:
         return None
     names = iter(("B:2", "T:16", "S:12"))
     sizes = ["%d" % size if size is not None else next(names, "8") for size in value.shape]
-    return Form("%s[%s]" % (DTYPES.get(value.dtype, "f32"), ", ".join(sizes) or "()"), {}, len(sizes), DTYPES.get(value.dtype, "f32"))
+    return Form("%s[%s]" % (BY_NAME.get(value.dtype, "f32"), ", ".join(sizes) or "()"), {}, len(sizes), BY_NAME.get(value.dtype, "f32"))

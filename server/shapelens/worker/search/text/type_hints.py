@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence
 
+from ...evaluation.dtype_names import BY_NAME, BY_TENSOR_TYPE
 from ..evidence import InputShape
 from .shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, read_dim, read_dims
 
@@ -15,14 +16,8 @@ _JAXTYPING = {
     "Num": "", "Shaped": "", "Int": "i64", "Integer": "i64", "Int8": "i8", "Int16": "i16", "Int32": "i32", "Int64": "i64",
     "UInt": "u8", "UInt8": "u8", "Bool": "bool", "Complex": "c64", "Complex64": "c64",
 }  # fmt: skip
-_TENSOR_TYPES = {
-    "Tensor": "", "FloatTensor": "f32", "DoubleTensor": "f64", "HalfTensor": "f16", "BFloat16Tensor": "bf16", "LongTensor": "i64",
-    "IntTensor": "i32", "ByteTensor": "u8", "BoolTensor": "bool",
-}  # fmt: skip
-_DTYPE_NAMES = {
-    "float": "f32", "int": "i64", "bool": "bool", "float32": "f32", "float16": "f16", "float64": "f64", "int64": "i64", "int32": "i32",
-    "long": "i64", "uint8": "u8", "bfloat16": "bf16", "half": "f16",
-}  # fmt: skip
+_TENSOR_TYPES = {"Tensor": "", **BY_TENSOR_TYPE}
+_DTYPE_NAMES = {**BY_NAME, "int": "i64"}  # Python's int is meant.
 _CONTAINERS = {
     "list": "list", "List": "list", "Sequence": "list", "Iterable": "list", "MutableSequence": "list", "tuple": "tuple", "Tuple": "tuple",
     "dict": "dict", "Dict": "dict", "Mapping": "dict", "MutableMapping": "dict", "OrderedDict": "dict",

@@ -8,11 +8,11 @@ import os
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ....protocol import FileSpan
+from ...evaluation.dtype_names import SHORTHANDS
 from ..evidence import Candidate
 from .scripts.module_names import ModuleNames, dotted, free_names
 from .scripts.scope import CallArguments
 from .scripts.script import ModelUse, Script
-from .scripts.tensors import DTYPES
 from .scripts.values import ScriptValue
 
 MOST = 6  # candidates a class
@@ -98,7 +98,7 @@ class _UsageWriter:
         return not any((dotted(function).rpartition(".")[2] or getattr(function, "attr", "")) in FROM_OUTSIDE for function in calls)
 
     def _is_known(self, name: str) -> bool:
-        return name in self.allowed or hasattr(builtins, name) or name in ("torch", "B") or name in DTYPES.values()
+        return name in self.allowed or hasattr(builtins, name) or name in ("torch", "B") or name in SHORTHANDS
 
 
 def _of_functions(script: Script, writer: _UsageWriter) -> List[Candidate]:

@@ -12,6 +12,7 @@ import copy
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
+from ....evaluation.dtype_names import BY_NAME
 from .folding import lists_written_out, slice_of_literal
 from .loops import first_element
 from .module_names import Function, ModuleNames, dotted, free_names, method
@@ -29,7 +30,6 @@ WRAPPERS = {
     "BalancedDataParallel", "watch",
 }  # fmt: skip
 NOT_OF_SHAPE = {"device", "requires_grad", "generator", "pin_memory", "non_blocking", "memory_format"}
-DTYPES = {"float16", "half", "bfloat16", "float32", "float", "float64", "double", "long", "int64", "int", "int32", "bool", "uint8"}
 DEVICES = {"device", "dev", "DEVICE", "cuda_device"}
 
 
@@ -396,7 +396,7 @@ def _binding(scope: ScriptScope, names: Sequence[str]) -> ScriptScope:
 def _dtype(value: ScriptValue) -> str:
     """The dtype that an expression names: "float16"."""
     name = dotted(value.node)
-    return name.rpartition(".")[2] if name.startswith("torch.") and name.rpartition(".")[2] in DTYPES else ""
+    return name.rpartition(".")[2] if name.startswith("torch.") and name.rpartition(".")[2] in BY_NAME else ""
 
 
 def _same_tensor(base: ScriptValue, name: str, given: CallArguments) -> ScriptValue:

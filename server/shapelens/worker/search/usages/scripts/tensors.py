@@ -6,21 +6,14 @@ import ast
 import copy
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ....evaluation.dtype_names import BY_NAME, BY_TENSOR_TYPE, SHORTHANDS
 from .module_names import ModuleNames, dotted
 from .values import SPELLED, ScriptValue, constant, integer
 
-DTYPES = {
-    "float16": "f16", "half": "f16", "bfloat16": "bf16", "float32": "f32", "float": "f32", "float64": "f64", "double": "f64",
-    "complex64": "c64", "cfloat": "c64", "long": "i64", "int64": "i64", "int": "i32", "int32": "i32", "short": "i16", "int16": "i16",
-    "int8": "i8", "uint8": "u8", "bool": "bool",
-}  # fmt: skip
 # By full name: the dtype where none is given.
 OF_SIZES = {"torch.randn": "f32", "torch.rand": "f32", "torch.zeros": "f32", "torch.ones": "f32", "torch.empty": "f32"}
-OLD = {
-    "torch.Tensor": "f32", "torch.FloatTensor": "f32", "torch.cuda.FloatTensor": "f32", "torch.DoubleTensor": "f64",
-    "torch.HalfTensor": "f16", "torch.LongTensor": "i64", "torch.cuda.LongTensor": "i64", "torch.IntTensor": "i32",
-    "torch.BoolTensor": "bool", "torch.ByteTensor": "u8",
-}  # fmt: skip
+OLD = {"torch.Tensor": "f32"}
+OLD.update((module + name, dtype) for name, dtype in BY_TENSOR_TYPE.items() for module in ("torch.", "torch.cuda."))
 NUMPY = {
     "rand": "f64", "randn": "f64", "random_sample": "f64", "normal": "f64", "uniform": "f64", "random": "f64", "randint": "i64",
 }  # fmt: skip
@@ -173,7 +166,7 @@ class Tensors:
         """With what the `dtype` keyword says."""
         given = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
         if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
-            dtype = DTYPES.get(dotted(given).rpartition(".")[2], "")
+            dtype = BY_NAME.get(dotted(given).rpartition(".")[2], "")
         return (dtype, sizes) if dtype and sizes is not None else None
 
     def _made_by_numpy(self, node: ast.AST) -> Optional[Made]:
@@ -183,7 +176,7 @@ class Tensors:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and len(node.args) == 1:
             made = self._made_by_numpy(node.func.value)
             said = node.args[0].value if isinstance(node.args[0], ast.Constant) else dotted(node.args[0]).rpartition(".")[2]
-            return (DTYPES[str(said)], made[1]) if made is not None and str(said) in DTYPES else None
+            return (BY_NAME[str(said)], made[1]) if made is not None and str(said) in BY_NAME else None
         if not name.startswith("numpy."):
             return None
         tail = name.rpartition(".")[2]
@@ -207,7 +200,7 @@ class Tensors:
         if function.attr in CASTS:
             return CASTS[function.attr], sizes
         if function.attr in ("to", "type") and node.args:
-            said = DTYPES.get(dotted(node.args[0]).rpartition(".")[2])
+            said = BY_NAME.get(dotted(node.args[0]).rpartition(".")[2])
             return (said or dtype), sizes
         if function.attr == "unsqueeze" and len(node.args) == 1:
             at = integer(node.args[0])
@@ -295,7 +288,7 @@ def shorthand(dtype: str, sizes: Sequence[ast.expr]) -> ast.expr:
 
 def is_shorthand(node: ast.AST) -> bool:
     """Whether an expression is one already."""
-    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in set(DTYPES.values())
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in SHORTHANDS
 
 
 def _in_order(node: ast.AST) -> List[ast.AST]:
