@@ -319,6 +319,7 @@ class Typist:
         self.original = path.read_text(encoding="utf-8")
         self.fresh: dict[str, dict[str, Any]] = {}  # what a fresh open shows, by text
         self.hints_before, self.text_before = 0, ""  # when it was compared last
+        self.texts: list[str] = []  # since then
 
     async def type(self, keys: int) -> None:
         """Edit and compare until so many edits are made."""
@@ -329,6 +330,7 @@ class Typist:
             for deed in deeds:
                 for text, spans in deed(self.server.texts[self.uri], self.chance):
                     self.server.change(self.uri, text, spans)
+                    self.texts.append(text)
                     self.report.keys += 1
                     if spans is None:  # Nothing is known of where hints would be now.
                         self.hints_before = 0
@@ -354,7 +356,8 @@ class Typist:
         if lot < 0.06:
             hints = await self.server.request("textDocument/inlayHint", {"textDocument": {"uri": self.uri}, "range": self._whole(text)})
             self._look_at(hints or [], text)
-            if not hints and self.hints_before and len(text) > MOST_OF_IT * len(self.text_before) and not parses(text):
+            most_is_there = self.hints_before and len(text) > MOST_OF_IT * len(self.text_before)
+            if not hints and most_is_there and not parses(text) and await self._had_hints():
                 self.report.note("vanished", f"all hints, after {self.report.keys} keys")
         elif lot < 0.09:
             place = position(text, self.chance.randrange(len(text) + 1))
@@ -365,6 +368,13 @@ class Typist:
             self.server._send({"id": number, "method": "textDocument/codeLens", "params": {"textDocument": {"uri": self.uri}}})
             self.server.notify("$/cancelRequest", {"id": number})
         self._failures(self.server)
+
+    async def _had_hints(self) -> bool:
+        """Whether the last text that could be read has hints: they stay while it cannot. One that has none takes away those before it."""
+        before = next((text for text in reversed(self.texts) if parses(text)), self.text_before)
+        if before not in self.fresh:
+            self.fresh[before] = await self._opened(before)
+        return bool(self.fresh[before]["hints"])
 
     def _whole(self, text: str) -> dict[str, Any]:
         return {"start": {"line": 0, "character": 0}, "end": position(text, len(text))}
@@ -390,6 +400,7 @@ class Typist:
             self.fresh[text] = await self._opened(text)
         self.report.checked += 1
         self.hints_before, self.text_before = len(shown["hints"]), text
+        self.texts.clear()
         if shown == self.fresh[text]:
             return
         others = [self.fresh[text]]

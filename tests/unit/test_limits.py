@@ -7,11 +7,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from shapelens.worker.meta.training_loops import LOOP_SECONDS, Loop
 from shapelens.worker.sandbox.clocks import RunClock
 from shapelens.worker.sandbox.limits import DeadlineReached, limit_time, no_time_limit, undisturbed, within
 
@@ -117,21 +119,46 @@ def test_waiting_is_ended_in_time_though_it_is_no_work() -> None:
     assert outcome == "deadline" and 0.45 < seconds < 1.4, "three times as long would be 1.5 s"
 
 
-@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not say who has waited for a processor")
-def test_time_that_others_take_does_not_count() -> None:
+ON_LINUX = pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not say who has waited for a processor")
+
+
+@contextmanager
+def others(count: int) -> Iterator[None]:
+    """So many processes want the processor that this one is bound to."""
     processors = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(processors)})
-    other = os.fork()
-    if other == 0:
-        compute(60)
-        os._exit(0)
+    pids: list[int] = []
     try:
+        for _ in range(count):
+            pids.append(os.fork())
+            if pids[-1] == 0:
+                compute(60)
+                os._exit(0)
+        yield
+    finally:
+        os.sched_setaffinity(0, processors)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+@ON_LINUX
+def test_time_that_others_take_does_not_count() -> None:
+    with others(1):
         clock, start = RunClock(), time.monotonic()
         compute(0.5)
         counted, wall = clock(), time.monotonic() - start
-    finally:
-        os.sched_setaffinity(0, processors)
-        os.kill(other, signal.SIGKILL)
-        os.waitpid(other, 0)
     assert wall > 0.8, "the other one has had its share"
     assert 0.45 < counted < 0.8 * wall
+
+
+@ON_LINUX
+def test_a_loop_is_not_cut_for_the_time_that_others_take() -> None:
+    with others(4):
+        loop, start = Loop(sys._getframe()), time.monotonic()
+        compute(LOOP_SECONDS / 2)
+        goes_on, wall = loop.goes_on(1), time.monotonic() - start
+    assert wall > LOOP_SECONDS, "the others have had their share"
+    assert goes_on
+    compute(LOOP_SECONDS)
+    assert not loop.goes_on(2)

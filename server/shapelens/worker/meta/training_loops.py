@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, Iterator, List
 
 import torch
 
-from ..sandbox.originals import time
+from ..sandbox.clocks import WorkClock
 from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
 from . import op_cache
@@ -39,13 +39,13 @@ class Loop:
         self.frame = frame
         self.count = 0
         self._steps = training.steps
-        self._start = time.perf_counter()
+        self._clock = WorkClock()
         self._shapes = _shapes(frame)
         self._lengths = {id(value): len(value) for value in _containers(frame)}
 
     def seconds_of_turn(self) -> float:
         """How long a turn has taken on average."""
-        return (time.perf_counter() - self._start) / max(self.count, 1)
+        return self._clock() / max(self.count, 1)
 
     def gathered(self) -> List[Any]:
         """The lists and dicts that have grown since the loop began."""
@@ -56,7 +56,7 @@ class Loop:
         if training.steps != self._steps:
             before, self._shapes = self._shapes, _shapes(self.frame)
             return count < 2 and any(self._shapes[name] != shape for name, shape in before.items() if name in self._shapes)
-        return count < MOST_TURNS and time.perf_counter() - self._start < LOOP_SECONDS
+        return count < MOST_TURNS and self._clock() < LOOP_SECONDS
 
 
 def _shapes(frame: FrameType) -> Dict[str, Any]:

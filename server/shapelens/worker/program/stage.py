@@ -70,7 +70,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     if finished and optimizers.all_else_ran(program.failures) and not trace.notes:
         trace.mismatches += optimizers.mismatches(len(trace.examples) - 1)
         found.remarks += optimizers.remarks(evaluation.calls, len(trace.examples) - 1) if training.steps else []
-    if finished and example.seconds < MOST_SECONDS_TO_LOOK_AGAIN:
+    if finished and clock() < MOST_SECONDS_TO_LOOK_AGAIN:
         _add_other_branches(runner, program, found)
     runner.record(found)
     trace.remarks += found.remarks
