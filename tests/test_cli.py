@@ -357,7 +357,23 @@ def test_check_says_in_which_cell_of_a_notebook_something_is_wrong(tmp_path: Pat
     assert findings[1].startswith("cells.ipynb: cell 5, line 3, column 9: error matmul: ")
     assert closing.startswith("1 file checked: 5 errors")
     refused = run("check", "torch.ipynb", cwd=tmp_path)
-    assert (refused.returncode, refused.stderr) == (2, "shapelens: torch.ipynb is no notebook\n")
+    why = "it is not JSON (Expecting value: line 1 column 1 (char 0))"
+    assert (refused.returncode, refused.stderr) == (2, f"shapelens: torch.ipynb is no notebook: {why}\n")
+
+
+def test_notebooks_without_python_and_those_with_large_outputs(tmp_path: Path) -> None:
+    def write(name: str, source: str, language: str, **cell: object) -> None:
+        cells = [{"cell_type": "code", "metadata": {}, "source": source, **cell}]
+        content = {"cells": cells, "metadata": {"kernelspec": {"language": language}}, "nbformat": 4, "nbformat_minor": 5}
+        (tmp_path / name).write_text(json.dumps(content))
+
+    write("r.ipynb", "library(torch)\nx <- 1", "R", outputs=[])
+    done = run("show", "r.ipynb", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no cell of this notebook holds Python\n", "")
+    assert run("check", "r.ipynb", cwd=tmp_path).stdout == "0 files checked: there was nothing to run\n"
+    write("large.ipynb", "import torch\nx = torch.rand(2, 3)", "python", outputs=[{"data": {"image/png": "A" * (40 << 20)}}])
+    done = run("show", "large.ipynb", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "") and "2 │ x = torch.rand(2, 3)  → [2, 3]" in done.stdout
 
 
 def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, MOST_SEARCHED, ImportingFiles, made_of
 from shapelens.examples.programs import is_program
 from shapelens.examples.settings import Settings
-from shapelens.notebooks import SUFFIX, script_as_python
+from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
-from shapelens.regular_files import read_regular
+from shapelens.regular_files import LARGEST, read_regular
 from shapelens.repair import search
 from shapelens.runner import Worker
 from shapelens.runner.preload import third_party
@@ -37,6 +37,7 @@ from shapelens.source.notebook_cells import NotebookCells, read_cells
 # Nobody types meanwhile, so there is time to try what is less likely.
 SEARCH_SECONDS = 10.0
 PROGRAM_SECONDS = 10.0
+LARGEST_NOTEBOOK = 256 << 20  # bytes, nearly all of them outputs
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
 # Outcomes that a run has each time; the others may be due to the machine.
 LASTING = ("ok", "exit", "memory")
@@ -80,12 +81,14 @@ class Analysed:
 
 
 def read(path: Path) -> str:
-    """The text of a Python file, decoded as Python itself does (coding cookie, BOM kept out), its line ends untouched.
+    """The text of a Python file, decoded as Python itself does (coding cookie, BOM kept out), its line ends untouched; that of a notebook.
 
     Raises Unreadable for what does not exist, is a folder, may not be read, or is no text.
     """
+    is_notebook = path.suffix == SUFFIX
+    kind = "a notebook" if is_notebook else "Python text"
     try:
-        content = read_regular(path)
+        content = read_regular(path, LARGEST_NOTEBOOK if is_notebook else LARGEST)
     except FileNotFoundError:
         raise Unreadable(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -93,12 +96,12 @@ def read(path: Path) -> str:
     except OSError as error:
         raise Unreadable(f"{path}: {error.strerror or error}") from None
     if b"\0" in content:
-        raise Unreadable(f"{path} is a binary file, not Python text")
+        raise Unreadable(f"{path} is a binary file, not {kind}")
     try:
-        encoding, _ = tokenize.detect_encoding(iter(content.splitlines(keepends=True)).__next__)
+        encoding = "utf-8" if is_notebook else tokenize.detect_encoding(iter(content.splitlines(keepends=True)).__next__)[0]
         return content.decode(encoding)
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-        raise Unreadable(f"{path} is not Python text: {getattr(error, 'msg', error)}") from None
+        raise Unreadable(f"{path} is not {kind}: {getattr(error, 'msg', error)}") from None
 
 
 class Batch:
@@ -369,10 +372,10 @@ def _source(path: Path, content: str) -> NotebookCells:
     if path.suffix != SUFFIX:
         module = parse(script_as_python(content))
         return NotebookCells(module, module.errors, content)
-    cells = read_cells(content)
-    if cells is None:
-        raise Unreadable(f"{path} is no notebook")
-    return cells
+    try:
+        return read_cells(content)
+    except NoNotebook as why:
+        raise Unreadable(f"{path} {why}") from None
 
 
 def _of_text(file: str, problems: Sequence[SyntaxProblem], choice: Choice) -> list[Finding]:

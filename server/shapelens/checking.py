@@ -17,7 +17,7 @@ from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
 from shapelens.examples.importing_files import ImportingFiles
-from shapelens.notebooks import SUFFIX, is_notebook
+from shapelens.notebooks import SUFFIX, cells_of
 from shapelens.project_scope import ProjectScope, project_root
 from shapelens.source.module import Module
 from shapelens.source.positions import Span
@@ -247,7 +247,7 @@ def _text_of(path: Path, named: bool) -> str | None:
         if named:
             raise
         return None
-    if path.suffix == SUFFIX and not is_notebook(text) and not named:
+    if path.suffix == SUFFIX and not named and not cells_of(text):
         return None
     return text if named or "torch" in text or "shapelens:" in text else None
 

@@ -67,6 +67,10 @@ class Notebook(NamedTuple):
         return "cell %d, line %d" % self.locate(line)
 
 
+class NoNotebook(ValueError):
+    """A content that is none. The message says why, to go on after the file's name."""
+
+
 def parses(text: str) -> bool:
     """Whether a text is Python for the Python that asks."""
     try:
@@ -99,33 +103,54 @@ def joined(pieces: Iterable[str], numbers: Sequence[int]) -> Notebook:
 def cells_of(content: str) -> List[Cell]:
     """The code cells of the notebook that a file's content is; [] where it is none, or its language is another one."""
     try:
-        notebook = json.loads(content)
-        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]  # Until version 3 of the format.
-        if _language(notebook.get("metadata", {})) != "python":
-            return []
-        return [Cell(number, _source(cell)) for number, cell in enumerate(cells, 1) if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        return code_cells(content)
+    except NoNotebook:
         return []
 
 
-def is_notebook(content: str) -> bool:
-    """Whether a file's content is a notebook, of whatever language."""
+def code_cells(content: str) -> List[Cell]:
+    """The code cells of the notebook that a file's content is; [] where its language is another one. Raises NoNotebook.
+
+    Each version of the format is read: until the third, cells lie in worksheets and call their source input. As in Jupyter, what a notebook
+    lacks that its cells can do without is no mistake, and a cell without text is empty.
+    """
     try:
-        notebook = json.loads(content)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(notebook, dict) and ("cells" in notebook or "worksheets" in notebook)
+        notebook = json.loads(content[1:] if content.startswith("\ufeff") else content)
+    except ValueError as error:
+        raise NoNotebook("is no notebook: it is not JSON (%s)" % error) from None
+    except RecursionError:
+        raise NoNotebook("is no notebook: it is nested too deeply") from None
+    try:
+        sheets = [notebook] if "cells" in notebook else notebook["worksheets"]
+        cells = [cell for sheet in sheets for cell in _listed(sheet["cells"])]
+        kinds = [cell["cell_type"] for cell in cells]
+    except (KeyError, TypeError, IndexError):
+        raise NoNotebook("is no notebook: it has no list of cells") from None
+    if _language(notebook.get("metadata")) != "python":
+        return []
+    return [Cell(number, _source(cell)) for number, (cell, kind) in enumerate(zip(cells, kinds), 1) if kind == "code"]
+
+
+def _listed(cells: Any) -> List[Any]:
+    if not isinstance(cells, list):
+        raise TypeError
+    return cells
 
 
 def _language(metadata: Any) -> str:
     """The language of a notebook; Python where it does not say."""
-    said = metadata.get("language_info", {}).get("name") or metadata.get("kernelspec", {}).get("language") or "python"
+    said = _entry(_entry(metadata, "language_info"), "name") or _entry(_entry(metadata, "kernelspec"), "language") or "python"
     return re.sub(r"\A(?:i?python).*", "python", str(said).lower())
 
 
+def _entry(found: Any, name: str) -> Any:
+    return found.get(name) if isinstance(found, dict) else None
+
+
 def _source(cell: Any) -> str:
-    source = cell["source"] if "source" in cell else cell["input"]
-    return source if isinstance(source, str) else "".join(source)
+    source = cell.get("source", cell.get("input"))
+    lines = source if isinstance(source, list) else [source]
+    return "".join(line for line in lines if isinstance(line, str))
 
 
 # --- what only IPython understands ---

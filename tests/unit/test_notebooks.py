@@ -89,12 +89,37 @@ def test_each_cell_keeps_its_lines() -> None:
 
 
 def test_older_notebooks_and_those_of_other_languages() -> None:
-    old = {"worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1\n", "y = 2"], "language": "python"}]}], "nbformat": 3}
+    cells = [{"cell_type": "code", "input": ["x = 1\n", "y = 2"], "language": "python"}, {"cell_type": "code", "input": "z = 3"}]
+    old = {"worksheets": [{"cells": cells[:1]}, {"cells": [{"cell_type": "heading", "source": "z"}, *cells[1:]]}], "nbformat": 3}
     found = notebooks.read(json.dumps(old))
-    assert found is not None and found.text == "x = 1\ny = 2\n"
+    assert found is not None and found.text == "x = 1\ny = 2\nz = 3\n" and found.numbers == [1, 3]
     code = {"cell_type": "code", "source": "x <- 1"}
     for metadata in ({"kernelspec": {"language": "R"}}, {"language_info": {"name": "julia"}}):
         assert notebooks.read(json.dumps({"cells": [code], "metadata": metadata})) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "is no notebook: it is not JSON (Expecting value: line 1 column 1 (char 0))"),
+        ('{"cells": [', "is no notebook: it is not JSON (Expecting value: line 1 column 12 (char 11))"),
+        ('{"cells":' + "[" * 100_000, "is no notebook: it is nested too deeply"),
+        ("[1]", "is no notebook: it has no list of cells"),
+        ('{"cells": {"a": 1}}', "is no notebook: it has no list of cells"),
+        ('{"cells": [1]}', "is no notebook: it has no list of cells"),
+        ('{"worksheets": 3}', "is no notebook: it has no list of cells"),
+    ],
+)
+def test_what_is_no_notebook_says_why(content: str, why: str) -> None:
+    with pytest.raises(notebooks.NoNotebook) as raised:
+        notebooks.code_cells(content)
+    assert str(raised.value) == why
+
+
+def test_what_cells_can_do_without_is_no_mistake() -> None:
+    code = [{"cell_type": "code"}, {"cell_type": "code", "source": 3}, {"cell_type": "code", "source": ["x = 1", None]}]
+    content = "\ufeff" + json.dumps({"cells": code, "metadata": {"language_info": [], "kernelspec": None}})
+    assert [cell.source for cell in notebooks.code_cells(content)] == ["", "", "x = 1"]
 
 
 def test_a_call_in_a_later_cell_is_evidence() -> None:

@@ -62,6 +62,10 @@ async def show(target: str, examples: list[str], output: str, python: str | None
 
 def _print_text(analysed: Analysed) -> None:
     console = Console(highlight=False)
+    notebook = analysed.module.notebook
+    if notebook is not None and not notebook.numbers:
+        console.print("no cell of this notebook holds Python")
+        return
     Listing(analysed, console).print()
     closing = summary([finding.severity for finding in analysed.findings])
     if not analysed.trace.examples and not analysed.findings:

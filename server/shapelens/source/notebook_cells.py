@@ -18,11 +18,9 @@ class NotebookCells:
     source: str
 
 
-def read_cells(content: str) -> NotebookCells | None:
-    """The cells of the notebook that a file's content is; None where it is none. One without Python has no text."""
-    if not notebooks.is_notebook(content):
-        return None
-    cells = notebooks.cells_of(content)
+def read_cells(content: str) -> NotebookCells:
+    """The cells of the notebook that a file's content is. One without Python has no text. Raises NoNotebook."""
+    cells = notebooks.code_cells(content)
     modules = [parse(notebooks.as_python(cell.source)) for cell in cells]
     numbers = [cell.number for cell in cells]
     pieces = [notebooks.left_out(cell.source) if module.errors else module.text for cell, module in zip(cells, modules, strict=True)]

@@ -237,5 +237,7 @@ class NotebookDocument(Document):
 
     def _is_on_disk(self) -> bool:
         content = on_disk(self.path)
-        found = read_cells(content) if content is not None else None
-        return found is not None and found.module.text == self.text
+        try:
+            return content is not None and read_cells(content).module.text == self.text
+        except notebooks.NoNotebook:
+            return False
