@@ -22,12 +22,14 @@ from ..sandbox.exceptions import ProcessEnded
 from ..sandbox.limits import TooLong, half_of_what_is_left, within
 from ..sandbox.originals import time
 from ..trace.definition_time import executing
+from ..unknown import stand_ins
 from ..unknown.stand_ins import StandInModule, absent, cause_of, unknown_value
 from . import load_progress
 
 KEPT = "__shapelens_definitions__"  # in a module's globals: its `Definitions`
 # Attributes of statements: what is known of them.
-CODE, BOUND, GLOBALS, AT_ONCE = "shapelens_code", "shapelens_bound", "shapelens_globals", "shapelens_at_once"
+CODE, BOUND, READ = "shapelens_code", "shapelens_bound", "shapelens_read"
+GLOBALS, AT_ONCE = "shapelens_globals", "shapelens_at_once"
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 LONGEST = 2.0  # seconds that a statement of a module may take that is no definition
@@ -102,7 +104,7 @@ class Definitions:
         for node in tree.body:
             if is_main_block(node):
                 self._last_resort += node.body  # type: ignore[attr-defined]
-            elif self._all_of_it or _runs_at_once(node):
+            elif self._all_of_it or (_runs_at_once(node) and not self._reads_what_changes(node)):
                 self._execute(node)
             else:
                 self._waiting.append(node)
@@ -115,6 +117,13 @@ class Definitions:
             self._builtins.pop(name, None)  # It would hide the module's own: `input = torch.randn(…)`.
             if name in self._assigned and name in self._names:
                 self._held[name] = self._names.pop(name)
+
+    def _reads_what_changes(self, node: ast.stmt) -> bool:
+        """Whether a statement reads a name that has another value once those that wait have run: `best = None` above a loop."""
+        if isinstance(node, DEFINES) or not self._waiting:
+            return False
+        read = self._assigned.intersection(_read_names(node))
+        return any(not read.isdisjoint(bound_names(waiting)) for waiting in self._waiting) if read else False
 
     def __getitem__(self, name: str) -> Any:
         """The value of a name. Raises KeyError where no statement of the module binds it."""
@@ -185,12 +194,15 @@ class Definitions:
         try:
             is_limited = longest >= SHORTEST and (not is_definition or _computes(node))
             limit = within(longest) if is_limited else contextlib.nullcontext()
+            used = len(stand_ins.called)
             with limit, op_cache.assuming_gradients():  # It may train what a name is bound to that is wanted.
                 exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
+            elif isinstance(node, ast.For) and len(stand_ins.called) > used:
+                self._not_made(node, "missing-file")  # It may have gone through what is not known, and taken no turn.
         except TooLong as stop:
             if longest < SHORTEST or time.perf_counter() - start < longest:
                 raise  # Somebody else's time is up.
@@ -238,9 +250,16 @@ class Definitions:
             if not isinstance(error, SyntaxError):
                 self._stand_in(node)
         else:
-            for name in bound_names(node):  # What depends on these names has not been made wrong by its own text.
-                if name not in self._names:
-                    self._names[name] = absent(name, cause[0] if cause is not None else "definition")
+            self._not_made(node, cause[0] if cause is not None else "definition")
+
+    def _not_made(self, node: ast.stmt, code: str) -> None:
+        """Bind the names that a statement has not made: what depends on them has not been made wrong by its own text.
+
+        A `best = None` above a loop is no value either that anything is made of.
+        """
+        for name in bound_names(node):
+            if self._names.get(name) is None:
+                self._names[name] = absent(name, code)
 
     def _stand_in(self, node: Any) -> None:
         """Bind the names of an import that failed, so that what does not need them goes on."""
@@ -358,6 +377,15 @@ def bound_names(node: ast.AST) -> Tuple[str, ...]:
     return names
 
 
+def _read_names(node: ast.AST) -> Set[str]:
+    """Names that a statement reads; they are looked for once."""
+    names: Optional[Set[str]] = node.__dict__.get(READ)
+    if names is None:
+        parts = (part for part in ast.walk(node) if isinstance(part, ast.Name))
+        names = node.__dict__[READ] = {part.id for part in parts if isinstance(part.ctx, ast.Load)}
+    return names
+
+
 def _bound_names(node: ast.AST) -> Iterator[str]:
     todo: List[ast.AST] = [node]
     trains = _trains(node)
@@ -367,6 +395,9 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
             yield part.name
             continue
         if isinstance(part, ast.Lambda):
+            continue
+        if isinstance(part, ast.comprehension):  # Its targets are names of its own.
+            todo.extend([part.iter, *part.ifs])
             continue
         if isinstance(part, (ast.Import, ast.ImportFrom)):
             yield from (alias.asname or alias.name.partition(".")[0] for alias in part.names)

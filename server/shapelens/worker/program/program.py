@@ -109,7 +109,7 @@ class Program:
             if statement is self._statements[-1]:
                 raise
             on_failure(error, None, statement.code.co_firstlineno)
-            names.update((name, self._missing(name)) for name in statement.bound if name not in names)
+            names.update((name, self._missing(name)) for name in statement.bound if names.get(name) is None)
             return False
         return True
 
