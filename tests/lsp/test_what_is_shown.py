@@ -211,3 +211,32 @@ async def test_a_program_that_was_cut_short_between_its_stages_is_followed_to_it
     editor.replace(uri, "table = ", "tables = ")
     editor.replace(uri, "tables = ", "table = ")
     await editor.hints_when(uri, lambda hints: 9 in hints)
+
+
+async def test_the_progress_of_a_program_goes_on_from_that_of_its_classes(editor: Editor) -> None:
+    text = """\
+import threading
+
+import torch
+from torch import nn
+
+
+def slowly(x):
+    for _ in range(8):
+        threading.Event().wait(0.1)
+    return torch.relu(x)
+
+
+# shapelens: Slow()(f32[B:2, 4])
+class Slow(nn.Module):
+    def forward(self, x):
+        return slowly(x)
+
+
+result = slowly(torch.zeros(3, 5))
+"""
+    uri = editor.open("shown/slow_twice.py", text)
+    assert "→ [3, 5]" in (await editor.hints_when(uri, lambda hints: "[3, 5]" in str(hints))).values()
+    await editor.until(lambda: [value.get("kind") for value in editor.progress][-1:] == ["end"])
+    running = next(number for number, value in enumerate(editor.progress) if value.get("message") == "Running slow_twice.py")
+    assert [value.get("kind") for value in editor.progress[running + 1 :]] == ["end"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -19,6 +21,8 @@ from shapelens.lsp.server.places import ClientPlaces, TextDocument
 logger = logging.getLogger(__name__)
 STATUS = "shapelens/status"
 ANALYSED = "shapelens/analysed"  # something new is known: what the client has asked for with commands may be answered otherwise now
+
+PROGRESS_ENDS_AFTER = 0.5  # seconds without a run: longer than a run goes on before it is told of (`runs/progress.py`)
 
 
 class Editor:
@@ -197,13 +201,22 @@ class Editor:
         if shown is None:
             return
         self._server.progress(types.ProgressParams(token, types.WorkDoneProgressBegin(title="ShapeLens", message=shown)))
-        while self._wanted_title is not None:
-            if self._wanted_title != shown:
+        while await self._is_progress_wanted():
+            if self._wanted_title not in (shown, None):
                 shown = self._wanted_title
                 self._server.progress(types.ProgressParams(token, types.WorkDoneProgressReport(message=shown)))
             self._progress_changed.clear()
             await self._progress_changed.wait()
         self._server.progress(types.ProgressParams(token, types.WorkDoneProgressEnd()))
+
+    async def _is_progress_wanted(self) -> bool:
+        """Whether there is progress to show, or is soon: the run of a document as a program follows that of its classes."""
+        end = time.monotonic() + PROGRESS_ENDS_AFTER
+        while self._wanted_title is None and time.monotonic() < end:
+            self._progress_changed.clear()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._progress_changed.wait(), end - time.monotonic())
+        return self._wanted_title is not None
 
 
 def _as_seen(diagnostic: types.Diagnostic) -> tuple[object, ...]:

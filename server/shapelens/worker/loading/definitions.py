@@ -14,7 +14,7 @@ import contextlib
 import importlib.util
 import sys
 from types import CodeType, ModuleType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
 from ...notebooks import UNKNOWN
 from ..meta import op_cache
@@ -85,7 +85,7 @@ class Definitions:
         self._on_failure = on_failure
         self._waiting: List[ast.stmt] = []  # statements that did not run yet, in order
         self._last_resort: List[ast.stmt] = []  # those of `__main__` blocks, then what functions assign to globals
-        self._branches: List[ast.stmt] = []  # assignments in branches: where none of them was taken, the first one is
+        self._branches: List[ast.stmt] = []  # assignments and imports in branches: where none of them was taken, the first one is
         self._held: Dict[str, Any] = {}  # values that waiting statements change, until they are read
         self._assigned: Set[str] = set()
         self._starred: List[str] = []  # modules of which all names were imported
@@ -108,8 +108,8 @@ class Definitions:
                 self._execute(node)
             else:
                 self._waiting.append(node)
-            if isinstance(node, ast.If) and not is_main_block(node):
-                self._branches += [part for part in ast.walk(node) if isinstance(part, ast.Assign)]
+            if isinstance(node, (ast.If, ast.Try)) and not is_main_block(node):
+                self._branches += [part for part in ast.walk(node) if isinstance(part, (ast.Assign, ast.Import, ast.ImportFrom))]
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self._last_resort += global_assignments(node)
@@ -140,12 +140,26 @@ class Definitions:
                 names = _with_parts(name, statements)
                 self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)))  # noqa: B023
         if name not in self._names:
-            self._run_those([node for node in self._branches if name in bound_names(node)][:1], lambda node: True)
+            self._take_branch(name)
         if name not in self._names and not name.startswith("_"):
             self._take_starred(name)
         if name not in self._names and not name.startswith("__"):
             self._run_those(self._waiting, _binds_by_computed_name)
         return self._names[name]
+
+    def of_branch(self, name: str) -> Any:
+        """The value of a name that is bound in branches alone, none of which was taken. Raises KeyError for another name."""
+        if name not in self._names:
+            self._take_branch(name)
+        return self._names[name] if any(name in bound_names(node) for node in self._branches) else builtins.__dict__[name]
+
+    def _take_branch(self, name: str) -> None:
+        """Bind a name as the first branch would. Of a package that is not there nothing is said: the code asks for it by itself."""
+        node = next((node for node in self._branches if name in bound_names(node)), None)
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and not all(map(_is_installed, _packages(node))):
+            self._stand_in(node)
+        elif node is not None:
+            self._run_those([node], lambda node: True)
 
     def _run_earlier(self, name: str) -> None:
         """Where a statement reads a name: run those above it that bind the name. Those below it wait until the name is read again."""
@@ -278,6 +292,19 @@ def _imports(node: ast.stmt) -> bool:
     if isinstance(node, (ast.If, ast.Try, ast.With)):
         return any(isinstance(part, (ast.Import, ast.ImportFrom)) for part in ast.walk(node))
     return isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def _packages(node: Union[ast.Import, ast.ImportFrom]) -> List[str]:
+    """The packages that an import asks for; [] for the module's own."""
+    named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""] if not node.level else []
+    return [name.partition(".")[0] for name in named]
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return package in sys.modules or importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _computes(node: ast.stmt) -> bool:

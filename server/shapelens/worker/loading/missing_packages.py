@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import linecache
 import os
 import sys
@@ -19,6 +20,9 @@ from ..locations import TORCH, WORKER
 from ..unknown.stand_ins import StandInModule
 
 EXPECT_FAILURE = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+# Packages that have gone on under another name: where only that one is installed, it stands in, and says that the old one is there.
+SUCCESSORS = {"gym": "gymnasium"}
+LAST_VERSIONS = {"gym": "0.21.0"}
 
 
 class _StandInLoader(importlib.abc.Loader):
@@ -27,6 +31,26 @@ class _StandInLoader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """There is nothing to execute."""
+
+
+class _SuccessorLoader(importlib.abc.Loader):
+    """A package of which only the successor is installed, as far as that has what is asked for; its modules are those of the successor."""
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return _Successor(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        old, _, inner = module.__name__.partition(".")
+        real = importlib.import_module(SUCCESSORS[old] + "." * bool(inner) + inner)
+        if inner:
+            sys.modules[module.__name__] = real
+        else:
+            module.__dict__.update({name: value for name, value in real.__dict__.items() if not name.startswith("__")})
+            module.__dict__["__version__"] = LAST_VERSIONS[old]
+
+
+class _Successor(StandInModule):
+    """What the successor does not have is not known."""
 
 
 class MissingFinder(importlib.abc.MetaPathFinder):
@@ -42,6 +66,9 @@ class MissingFinder(importlib.abc.MetaPathFinder):
 
     def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
         parent = fullname.rpartition(".")[0]
+        successor = self._by_successor(fullname)
+        if successor is not None:
+            return successor
         if parent and not isinstance(sys.modules.get(parent), StandInModule):
             return None  # A module that its package does not have is a mistake, or the file's own.
         if not parent:
@@ -50,6 +77,23 @@ class MissingFinder(importlib.abc.MetaPathFinder):
                 return None
             self._on_missing(fullname, frames)
         return importlib.machinery.ModuleSpec(fullname, _StandInLoader(), is_package=True)
+
+    def _by_successor(self, fullname: str) -> Any:
+        """The specification of a module that its package's successor has, whoever asks; None where it has none."""
+        old, _, inner = fullname.partition(".")
+        new = SUCCESSORS.get(old)
+        if new is None or (inner and not isinstance(sys.modules.get(old), _Successor)):
+            return None
+        try:
+            is_there = importlib.util.find_spec(new + "." * bool(inner) + inner) is not None
+        except (ImportError, ValueError):
+            return None
+        if not is_there:
+            return None
+        frames = [] if inner else self._importers()
+        if frames and not any(self._expects_failure(frame) for frame in frames):
+            self._on_missing(fullname, frames)
+        return importlib.machinery.ModuleSpec(fullname, _SuccessorLoader(), is_package=True)
 
     def is_guarded(self) -> bool:
         """Whether an import that is under way may fail: some `try` of those that led to it expects that."""

@@ -12,7 +12,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List
 import torch
 
 from ...notebooks import UNKNOWN
-from ..loading.definitions import bound_names, future_flags
+from ..loading.definitions import KEPT, Definitions, bound_names, future_flags
 from ..loading.importer import parse
 from ..meta import op_cache
 from ..meta.gradients import training
@@ -130,7 +130,7 @@ class Program:
         names.update({name: loaded[name] for name in ("__package__", "__spec__", "__path__", "__doc__") if name in loaded})
         names.update({name: value for name, value in loaded.items() if name.startswith("__shapelens_")})
         names["__file__"] = self.file
-        names["__builtins__"] = {**builtins.__dict__, **dict.fromkeys(SILENT, _says_nothing)}
+        names["__builtins__"] = _Builtins(loaded)
         if UNKNOWN in self._text:
             names[UNKNOWN] = unknown_value()
         before = sys.modules.get(MAIN)
@@ -140,6 +140,19 @@ class Program:
         finally:
             if before is not None:
                 sys.modules[MAIN] = before
+
+
+class _Builtins(Dict[str, Any]):
+    """Python's builtins for a program, then what only branches would bind that nobody has taken: `if HAS_GYM: import gym`."""
+
+    def __init__(self, loaded: Dict[str, Any]) -> None:
+        super().__init__({**builtins.__dict__, **dict.fromkeys(SILENT, _says_nothing)})
+        self._definitions: Optional[Definitions] = loaded.get(KEPT)
+
+    def __missing__(self, name: str) -> Any:
+        if self._definitions is None:
+            raise KeyError(name)
+        return self._definitions.of_branch(name)
 
 
 def _defined_again(text: str) -> Set[str]:

@@ -34,7 +34,7 @@ class ModuleGraph:
                 self.files[name] = file
                 self._unread.append(name)
         self._known = set(sys.modules)
-        self.missing_packages |= {name for name in new if type(sys.modules[name]) is StandInModule}
+        self.missing_packages |= {name for name in new if isinstance(sys.modules[name], StandInModule)}
 
     def read_imports(self, seconds: float = float("inf")) -> bool:
         """Look for some seconds what the new modules take from each other; whether that is known now."""

@@ -30,6 +30,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.statement: Optional[NodePlace] = None
         self.of_model = False  # in a class of a module: its loops are part of what it computes
         self.numbers = False  # inside of a comprehension of numbers
+        self.guarded = False  # in a `try` of this function
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         place, size = place_of(node), is_size(node, self.sizes)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from typing import Any, List, Set
 
 from .expressions import ExpressionRewriter
@@ -57,6 +58,7 @@ __all__ = [
     "rewrite",
 ]
 
+_NOT_INSTALLED = re.compile(r"not installed|(pip|conda) install")
 _ASKS_FOR_FILES = {"exists", "lexists", "isfile", "isdir", "is_file", "is_dir"}
 
 # Compilers of Python's bytecode, which know nothing of reporters.
@@ -89,9 +91,9 @@ class Rewriter(ExpressionRewriter):
             arguments = arguments[1:]
         survey = ScopeSurvey(node.body)
         own = survey.names.union([argument.arg for argument in arguments])
-        outer = self.inside, self.names, self.sizes, self.statement
+        outer = self.inside, self.names, self.sizes, self.statement, self.guarded
         self.qualified.append(node.name)
-        self.inside, self.names, self.statement = "function", self.names | own, None
+        self.inside, self.names, self.statement, self.guarded = "function", self.names | own, None, False
         self.sizes = survey.sizes(self.sizes - own)
         self.functions += 1
         reports = self._report_names(NAMES, [(argument.arg, place_of(argument)) for argument in arguments], "parameter", node)
@@ -104,7 +106,7 @@ class Rewriter(ExpressionRewriter):
         node.body = body[:start] + reports + body[start:]
         self.functions -= 1
         self.qualified.pop()
-        self.inside, self.names, self.sizes, self.statement = outer
+        self.inside, self.names, self.sizes, self.statement, self.guarded = outer
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -193,9 +195,14 @@ class Rewriter(ExpressionRewriter):
             reports = self._report_targets(BOUND, [item.optional_vars for item in node.items if item.optional_vars is not None], node)
         elif type(node).__name__ == "match_case":
             reports = self._report_names(NAMES, list(pattern_captures(node.pattern)), "assign", node.pattern)
-        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and not node.orelse and isinstance(node.test, ast.UnaryOp):
-            node.test.operand = _without_files(node.test.operand)  # `if not path.exists(): raise …` asserts that it is there.
+        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and not node.orelse:
+            if isinstance(node.test, ast.UnaryOp):
+                node.test.operand = _without_files(node.test.operand)  # `if not path.exists(): raise …` asserts that it is there.
+            if not self.guarded and _misses_a_package(node.body[-1]):  # So does `if not HAS_KERNELS: raise ImportError(…)`.
+                node.test = ast.copy_location(ast.BoolOp(ast.And(), [node.test, ast.copy_location(ast.Constant(False), node)]), node.test)
+        outer = self.guarded
         for field, value in ast.iter_fields(node):
+            self.guarded = outer or (isinstance(node, ast.Try) and field == "body")
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 body = self._body(value)
                 setattr(node, field, reports + body if field == "body" else body)
@@ -203,6 +210,7 @@ class Rewriter(ExpressionRewriter):
                 setattr(node, field, [self._part(child) for child in value])
             elif isinstance(value, ast.AST) and field not in ("pattern", "type"):
                 setattr(node, field, self._part(value))
+        self.guarded = outer
         if isinstance(node, ast.For) and self.functions and not self.of_model:
             node.iter = self._gone_through(node.iter)
         if isinstance(node, ast.While):
@@ -275,6 +283,13 @@ class Rewriter(ExpressionRewriter):
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         call = self._call(READ, [ast.Constant(len(self.sites) - 1), ast.Lambda(nothing, again)], place_of(statement))
         return ast.copy_location(ast.Expr(call), statement)
+
+
+def _misses_a_package(node: ast.Raise) -> bool:
+    """`raise ImportError(…)`, or an exception that says that something is not installed."""
+    texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return (isinstance(raised, ast.Name) and raised.id in ("ImportError", "ModuleNotFoundError")) or any(map(_NOT_INSTALLED.search, texts))
 
 
 def _words(decorator: ast.expr) -> Set[str]:
