@@ -13,6 +13,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...regular_files import read_regular
 from ..rewrite.instrument import rewrite
+from ..rewrite.package_checks import MAY_REFUSE, assume_packages
 from ..rewrite.site_table import SiteTable
 from .definitions import DEFINES, compiled, future_flags, is_main_block
 
@@ -64,10 +65,13 @@ class Prepared:
         if self._rewritten > 2 * MOST_REWRITTEN:
             self.__init__()  # type: ignore[misc]  # Mostly older versions: what is still in use comes back with the next run.
         try:
-            tree = ast.parse(importlib.util.decode_source(read_regular(file)), file)
+            text = importlib.util.decode_source(read_regular(file))
+            tree = ast.parse(text, file)
             first = len(self.table.sites) if self._rewritten + state[1] <= MOST_REWRITTEN else None
             if first is not None:
                 rewrite(tree, self.table.sites)
+            elif MAY_REFUSE.search(text):
+                assume_packages(tree)
             compile_all(tree, file)
             _strip(tree)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

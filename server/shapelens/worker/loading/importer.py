@@ -20,6 +20,7 @@ from typing import AbstractSet, Any, Callable, Dict, Hashable, Iterator, List, O
 from ...regular_files import read_regular
 from ..meta.training_loops import first_turns
 from ..rewrite.instrument import ASSUMED, FIRST_TURNS, NUMBERS, TURN, TURNS, WINDOW, rewrite
+from ..rewrite.package_checks import MAY_REFUSE, assume_packages
 from ..trace.module_names import package_of, search_path
 from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
@@ -208,6 +209,8 @@ class UserFinder(importlib.abc.MetaPathFinder):
             except RecursionError:  # Nested deeper than we can follow: the file runs as it is.
                 del self.recorder.sites[first:]
                 tree = self.trees[file] = parse(text, file)
+        elif file not in self.recorder.rewritten and MAY_REFUSE.search(text):
+            assume_packages(tree)
         return tree
 
     def parse_document(self, file: str, text: str) -> ast.Module:

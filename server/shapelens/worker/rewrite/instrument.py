@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import ast
 import copy
-import re
 from typing import Any, List, Set
 
 from .expressions import ExpressionRewriter
+from .package_checks import assume_package
 from .scopes import FUNCTIONS, ScopeSurvey, arguments_of, is_pure, is_size, pattern_captures, targets_in
 from .sites import (
     ASSUMED,
@@ -58,7 +58,6 @@ __all__ = [
     "rewrite",
 ]
 
-_NOT_INSTALLED = re.compile(r"not installed|(pip|conda) install")
 _ASKS_FOR_FILES = {"exists", "lexists", "isfile", "isdir", "is_file", "is_dir"}
 
 # Compilers of Python's bytecode, which know nothing of reporters.
@@ -198,8 +197,8 @@ class Rewriter(ExpressionRewriter):
         if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and not node.orelse:
             if isinstance(node.test, ast.UnaryOp):
                 node.test.operand = _without_files(node.test.operand)  # `if not path.exists(): raise …` asserts that it is there.
-            if not self.guarded and _misses_a_package(node.body[-1]):  # So does `if not HAS_KERNELS: raise ImportError(…)`.
-                node.test = ast.copy_location(ast.BoolOp(ast.And(), [node.test, ast.copy_location(ast.Constant(False), node)]), node.test)
+            if not self.guarded:
+                assume_package(node)
         outer = self.guarded
         for field, value in ast.iter_fields(node):
             self.guarded = outer or (isinstance(node, ast.Try) and field == "body")
@@ -283,13 +282,6 @@ class Rewriter(ExpressionRewriter):
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         call = self._call(READ, [ast.Constant(len(self.sites) - 1), ast.Lambda(nothing, again)], place_of(statement))
         return ast.copy_location(ast.Expr(call), statement)
-
-
-def _misses_a_package(node: ast.Raise) -> bool:
-    """`raise ImportError(…)`, or an exception that says that something is not installed."""
-    texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-    raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-    return (isinstance(raised, ast.Name) and raised.id in ("ImportError", "ModuleNotFoundError")) or any(map(_NOT_INSTALLED.search, texts))
 
 
 def _words(decorator: ast.expr) -> Set[str]:
