@@ -12,6 +12,7 @@ import torch
 from ...protocol import ExampleRun, LayerSeen, Observation, Run, Trace, Traced, Value
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
+from ..sandbox.clocks import WorkClock
 from ..sandbox.exceptions import traceback_of
 from ..sandbox.limits import Interrupted
 from ..sandbox.originals import time
@@ -77,7 +78,7 @@ class ExampleRunner:
         index, code = len(self.trace.examples), self.compiled(example, expression)
         if code is None:
             return None
-        start, self.recorder.reached = time.perf_counter(), set()
+        start, clock, self.recorder.reached = time.perf_counter(), WorkClock(), set()
         is_user_file = self.frames.is_user_file
         follow = partial(self._follow, example, index, partial(evaluate, code, self.names, {}, example.dims))
         error = self.first_path(example, follow)
@@ -89,7 +90,7 @@ class ExampleRunner:
         if branches.turned and gave_up(error, self.evaluation.calls.mismatches, is_user_file):
             error = follow()
         calls, end = self.evaluation.calls, self._end_of(error)
-        seconds = time.perf_counter() - start
+        seconds = clock()
         alone = branches.places(is_user_file) if seconds < LONGEST else []
         is_explored = (
             seconds < self.run.deadline / 10

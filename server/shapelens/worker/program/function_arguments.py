@@ -32,7 +32,7 @@ MOST_FORMS = 8
 
 _STEERS = re.compile(
     r"(.*_)?(optim|optimi[sz]ers?|opt|scheduler|lr_sched\w*|schedule|scaler|grad_scaler|writer|logger|log|pbar|bar|progress|tokeni[sz]er|vocab|vocabulary|word2id?x|word2index|stoi|itos|word_to_idx|word_to_ix|lang|input_lang|output_lang"
-    r"|args|opts|hparams|params|cfg|config|conf|settings|callbacks?|accelerator|fabric|trainer|wandb|run|path|paths|dir|folder|file|filename"
+    r"|args|opts|hparams|params|cfg|config|conf|settings|callbacks?|accelerator|fabric|trainer|engine|evaluator|wandb|run|path|paths|dir|folder|file|filename"
     r"|filepath|fname|name|title|save_\w+|output_dir|ckpt|checkpoint|meter|metrics?|early_stopp\w+|timer|history|print_\w+|env|ax|fig|plot"
     r"|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target))?"
 )

@@ -105,6 +105,24 @@ def dynamo(module: ModuleType) -> List[Replacement]:
     return [(module, name, value) for name, value in names.items() if hasattr(module, name)]
 
 
+def transforms(module: ModuleType) -> List[Replacement]:
+    """The replacements in what `torch.func` is made of: its gradients would import the whole of dynamo, to have it step aside."""
+    own = getattr(module, "_autograd_grad", None)
+    if "_dynamo" not in getattr(getattr(own, "__code__", None), "co_names", ()):
+        return []
+
+    def gradients(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool = False, create_graph: bool = True) -> Any:
+        given = grad_outputs if grad_outputs is not None else [None] * len(outputs)
+        pairs = [(output, grad) for output, grad in zip(outputs, given) if output.requires_grad]
+        if not pairs:
+            return tuple([torch.zeros_like(each) for each in inputs])
+        of, with_grads = zip(*pairs)
+        found = torch.autograd.grad(of, inputs, with_grads, retain_graph, create_graph, allow_unused=True)
+        return tuple([torch.zeros_like(each) if grad is None else grad for grad, each in zip(found, inputs)])
+
+    return [(module, "_autograd_grad", gradients)]
+
+
 def export(module: ModuleType) -> List[Replacement]:
     """The replacements in `torch.export`."""
     return [(module, name, Exported) for name in ("export", "export_for_training", "export_for_inference") if hasattr(module, name)]

@@ -16,11 +16,13 @@ from .compilers import Replacement
 from .data_sets import files, hugging_face, pictures, vision
 from .data_sets.environments import gym
 from .pretrained.libraries import IN_LIBRARY
+from .training import engines as engines
 from .training import lightning, metrics, plots, trackers
 
 # By name of the module: what takes the place of what in it.
 IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "torch._dynamo": compilers.dynamo,
+    "torch._functorch.eager_transforms": compilers.transforms,
     "torch.export": compilers.export,
     "torch.onnx": compilers.onnx,
     "torch.ao.quantization": compilers.quantization,
