@@ -45,6 +45,7 @@ _MODEL = re.compile(
     r"(.*_)?(model|net|network|module|encoder|decoder|generator|discriminator|critic|backbone|classifier|student|teacher|policy|actor|agent|vae"
     r"|autoencoder|unet|transformer|gpt|diffusion|ema|learner|nn|net_?g|net_?d|ddp_model|lm)"
 )
+_EVALUATED = re.compile(r"eval_(pred\w*|preds|output)")
 _LOSSES = ("torch.nn.CrossEntropyLoss()", "torch.nn.MSELoss()", "torch.nn.BCEWithLogitsLoss()", "torch.nn.BCELoss()", "torch.nn.NLLLoss()")
 _AROUND_LOADERS = {"enumerate", "tqdm", "iter", "zip", "trange", "track", "list", "islice", "cycle", "log_every", "prepare"}
 _FLOAT = re.compile(
@@ -109,6 +110,8 @@ class FunctionArguments:
         samples = self._samples(name)
         if samples is not None:
             return list(_lists_of(samples))
+        if _EVALUATED.fullmatch(words) or annotation.rpartition(".")[2] == "EvalPrediction":
+            return [*self._evaluated(name), UNKNOWN]
         if batch is not None and (_LOADER.fullmatch(words) or "Loader" in annotation) and not tensors_by_name(name):
             return [*self._loaders(batch), UNKNOWN]
         if _LOSS.fullmatch(words) and uses.kinds.get("called"):
@@ -153,6 +156,13 @@ class FunctionArguments:
     def _with(self, required: List[inspect.Parameter], tensors: List[str], texts: List[str]) -> str:
         given = dict(zip(tensors, texts))
         return ", ".join(given.get(each.name) or [*self.forms(each), *forms.scalars(each)][0].template for each in required)
+
+    def _evaluated(self, name: str) -> Iterator[Form]:
+        """What Hugging Face's trainer gives to what computes metrics: arrays of logits and labels, of texts or of their tokens."""
+        part = parts_of_target(self._function, ast.Name(name, ast.Load()), ())
+        written = "SimpleNamespace(predictions=%s, label_ids=%s)" if part is not None and part.opening == "." else "(%s, %s)"
+        for logits, labels in (("f32[B:8, C:3]", "i64[B]"), ("f32[B:8, T:16, C:3]", "i64[B, T]")):
+            yield Form(written % (logits + ".numpy()", labels + ".numpy()"))
 
     def _samples(self, name: str) -> Optional[BatchPart]:
         """What a function that makes a batch takes out of each sample in the list that it is given; None for any other function."""
