@@ -37,6 +37,8 @@ STEPS = (
     *("training_step", "validation_step", "test_step", "predict_step", "shared_step", "compute_loss", "loss_function", "loss"),
     *("sample", "generate", "reconstruct", "inference", "encode", "decode", "predict"),
 )
+# What trainers of libraries call in classes that derive from them.
+HOOKS = ("compute_loss", "training_step", "prediction_step")
 # Parameters of steps that are numbers, with a value for each.
 NUMBERS = {
     "batch_idx": 0, "dataloader_idx": 0, "optimizer_idx": 0, "batch_index": 0, "batch_nb": 0, "nb_batch": 0, "epoch": 0,
@@ -77,6 +79,10 @@ def call_steps(runner: ExampleRunner, program: Program, inputs: UnknownInputs, r
                 reached |= steps.call(target, cls, name, model, given)
         if steps.is_over:
             return
+    for target, cls in _trainer_classes(runner):
+        for name in HOOKS:
+            if _is_own(getattr(cls, name, None), runner.run.file) and "%s.%s" % (target, name) not in reached and not steps.is_over:
+                reached |= steps.call_hook(target, cls, name)
 
 
 def _is_own(function: Any, file: str) -> bool:
@@ -89,6 +95,17 @@ def _module_classes(runner: ExampleRunner) -> List[str]:
     tree = ast.parse(runner.run.text.lstrip("\ufeff"))
     found = [(node.name, class_of(runner, node.name)) for node in tree.body if isinstance(node, ast.ClassDef)]
     return [name for name, cls in found if isinstance(cls, type) and issubclass(cls, torch.nn.Module)]
+
+
+def _trainer_classes(runner: ExampleRunner) -> List[Tuple[str, type]]:
+    """The classes of the document that derive from a trainer of a library, by name."""
+    found = [
+        (node.name, class_of(runner, node.name))
+        for node in ast.parse(runner.run.text.lstrip("\ufeff")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    classes = [(name, cls) for name, cls in found if isinstance(cls, type) and not issubclass(cls, torch.nn.Module)]
+    return [(name, cls) for name, cls in classes if any(base.__name__.endswith("Trainer") for base in cls.__mro__[1:])]
 
 
 class _StepCalls:
@@ -135,6 +152,18 @@ class _StepCalls:
             for expression in expressions:
                 reached |= self._show("%s.%s" % (target, name), with_names_once(expression))
             return reached
+        return set()
+
+    def call_hook(self, target: str, cls: type, name: str) -> Set[str]:
+        """Call what a trainer calls, with the program's model and a batch that nobody knows; the functions that it came to."""
+        models = [key for key, value in self._program.names.items() if isinstance(value, torch.nn.Module)]
+        given: List[str] = []
+        for parameter in inspect.signature(getattr(cls, name)).parameters.values():
+            if parameter.default is parameter.empty and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                is_model = bool(models) and parameter.name == "model"
+                given.append((parameter.name if parameter.name in models else models[0]) if is_model else "unknown")
+        with contextlib.suppress(TooLong, MemoryError):
+            return self._show_unknown("%s.%s" % (target, name), "%s.%s(%s)" % (target, name, ", ".join(given)))
         return set()
 
     def _show_unknown(self, target: str, expression: str) -> Set[str]:

@@ -23,12 +23,13 @@ from ..search.code.sources import function_node
 from ..search.evidence import BuildPlan, InputShape
 from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
-from ..search.trials.trial import TrialRunner
+from ..search.trials.trial import TrialRunner, parameters_of
 from ..trace import module_tree
 from ..trace.value_summary import LAYER
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent
 from .class_examples import ClassExample, NamesAndMore
+from .flow import UNKNOWN_KEYWORD
 
 MOST_TRIES = 30
 MOST_SECONDS = 1.0  # for one module
@@ -71,7 +72,10 @@ class UnknownInputs:
                 failed = len(calls.mismatches) > before
                 del calls.mismatches[before:]
             if not failed:
-                return (_as_called(result, kwargs.keys() - named.keys()),)
+                missing = kwargs.keys() - named.keys()
+                if missing == {UNKNOWN_KEYWORD} and len(given) + len(named) == len(parameters_of(module.forward)):
+                    missing = set()  # There is nothing else that `**batch` could have given.
+                return (_as_called(result, missing),)
         return None
 
     def _evaluated(self, text: str, unknown: List[str]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
