@@ -130,7 +130,7 @@ class Program:
         names.update({name: loaded[name] for name in ("__package__", "__spec__", "__path__", "__doc__") if name in loaded})
         names.update({name: value for name, value in loaded.items() if name.startswith("__shapelens_")})
         names["__file__"] = self.file
-        names["__builtins__"] = _Builtins(loaded)
+        names["__builtins__"] = _ProgramBuiltins(loaded)
         if UNKNOWN in self._text:
             names[UNKNOWN] = unknown_value()
         before = sys.modules.get(MAIN)
@@ -142,7 +142,7 @@ class Program:
                 sys.modules[MAIN] = before
 
 
-class _Builtins(Dict[str, Any]):
+class _ProgramBuiltins(Dict[str, Any]):
     """Python's builtins for a program, then what only branches would bind that nobody has taken: `if HAS_GYM: import gym`."""
 
     def __init__(self, loaded: Dict[str, Any]) -> None:
