@@ -217,3 +217,4 @@ class Trace:
     remarks: List[Remark] = field(default_factory=list)  # come with the last trace of a run
     files: List[str] = field(default_factory=list)  # the user's other files that were imported, by absolute path
     called: Optional[List[str]] = None  # the document's functions that its definitions called, or that cannot be watched; None: not known
+    held: List[FileSpan] = field(default_factory=list)  # statements of a program that it executed, and in which nothing failed

@@ -17,11 +17,12 @@ def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
     """What examples showed of a document, then what it saw of itself as a program.
 
     As classes are loaded, statements of a module run as their names are read; in the program they run in their order. Where one gave a
-    tensor there, that it failed as it was loaded is no mistake in it. An input that was only inferred gives way to the program's own.
+    tensor there, or was executed without a failure, that it failed as it was loaded is no mistake in it. An input that was only inferred
+    gives way to the program's own.
     """
     if any(seen.code == "definition" for trace in shown for seen in trace.mismatches):
         right = _lines_that_hold(program)
-        shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if not _is_refuted(seen, right)]) for trace in shown]
+        shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if not _is_refuted(seen, right, program)]) for trace in shown]
     shown = [without_examples(trace, _contradicted(trace, program)) for trace in shown]
     return [*shown, _not_shown_by_examples(program, shown)]
 
@@ -33,8 +34,13 @@ def _lines_that_hold(program: Trace) -> set[tuple[str, int]]:
     return held - {(span.file, span.line) for span in wrong}
 
 
-def _is_refuted(seen: Mismatch, right: Collection[tuple[str, int]]) -> bool:
-    return seen.code == "definition" and seen.span is not None and (seen.span.file, seen.span.line) in right
+def _is_refuted(seen: Mismatch, right: Collection[tuple[str, int]], program: Trace) -> bool:
+    if seen.code != "definition" or seen.span is None:
+        return False
+    way = [span for span in (*seen.trail, seen.span) if span.file == program.file]
+    return (seen.span.file, seen.span.line) in right or (
+        seen.span.file == program.file and all(any(held.line <= span.line <= held.end_line for held in program.held) for span in way)
+    )
 
 
 def _contradicted(trace: Trace, program: Trace) -> set[int]:

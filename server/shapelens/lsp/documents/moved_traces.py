@@ -41,6 +41,7 @@ def _moved(trace: protocol.Trace, move: _Move) -> protocol.Trace:
         mismatches=mismatches,
         notes=move.kept(trace.notes),
         remarks=[replace(seen, origins=move.steps(seen.origins)) for seen in move.kept(trace.remarks)],
+        held=move.left_of(trace.held),
     )
 
 
@@ -79,6 +80,13 @@ class _Move:
 
     def spans(self, spans: Iterable[protocol.FileSpan]) -> list[protocol.FileSpan]:
         return [moved for span in spans if (moved := self.span(span)) is not None]
+
+    def left_of(self, spans: Iterable[protocol.FileSpan]) -> list[protocol.FileSpan]:
+        """Those that were not edited away; the others are no loss."""
+        lost = self.lost
+        moved = self.spans(spans)
+        self.lost = lost
+        return moved
 
     def steps(self, origins: Iterable[Step]) -> list[Step]:
         return [replace(each, span=self.span(each.span)) for each in origins]

@@ -17,6 +17,7 @@ from ..loading.importer import parse
 from ..meta import op_cache
 from ..meta.gradients import training
 from ..rewrite.resilient import MISSING, resilient
+from ..rewrite.sites import NodePlace, place_of
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
 from ..search.usages.scripts.module_names import is_main_block
@@ -40,6 +41,7 @@ class Program:
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
         self.gone: Dict[int, AttributeError] = {}  # by line: methods that are gone, and that the program has got on without
         self.names: Dict[str, Any] = {}  # of the program, once it was followed
+        self.executed: List[NodePlace] = []  # of the statements that were executed
         self.earlier: List[type] = []  # module classes that the program has held under a name that another class has now
         self.not_taken: Dict[Branches, Branch] = {}  # the branches that the program did not come to, by their conditions
         self._text = text
@@ -54,7 +56,7 @@ class Program:
         """
         flow = Flow(self._missing, self._failed, aside=aside)
         with self._as_main() as self.names:
-            finished = self._execute_all(flow, seconds, self._failed, self.names, self._keep_earlier)
+            finished = self._execute_all(flow, seconds, self._failed, self.names, self._note_executed)
         self.not_taken, self.gone = flow.not_taken(), flow.gone
         return finished
 
@@ -66,6 +68,15 @@ class Program:
 
         with self._as_main() as names:
             self._execute_all(Flow(self._missing, forgotten, turned), seconds, forgotten, names)
+
+    def held(self) -> List[NodePlace]:
+        """The places of the statements that were executed, and in which nothing failed."""
+        failed = {line for line, _ in self.failures}
+        return [place for place in self.executed if failed.isdisjoint(range(place[0], place[2] + 1))]
+
+    def _note_executed(self, statement: "ProgramStatement", held: Dict[str, type]) -> None:
+        self.executed.append(statement.place)
+        self._keep_earlier(held)
 
     def _keep_earlier(self, held: Dict[str, type]) -> None:
         """Keep the classes that a statement has put others in the place of. held: those of the names in question, before it."""
@@ -82,9 +93,9 @@ class Program:
         seconds: float,
         on_failure: Callable[..., None],
         names: Dict[str, Any],
-        then: Callable[[Dict[str, type]], None] = lambda held: None,
+        then: Callable[["ProgramStatement", Dict[str, type]], None] = lambda statement, held: None,
     ) -> bool:
-        """then: is called after each statement, with the same dict each time."""
+        """then: is called after each statement with it, and with the same dict each time."""
         names.update(flow.names())
         try:
             with gradients_assumed(), within(seconds):
@@ -93,7 +104,7 @@ class Program:
                 for statement in self._statements:
                     left = seconds - clock()
                     finished &= self._execute(statement, left if statement is self._statements[-1] else left / 2, names, on_failure)
-                    then(held)
+                    then(statement, held)
         except TooLong:
             return False
         return finished
@@ -175,10 +186,11 @@ def gradients_assumed() -> Iterator[None]:
 
 
 class ProgramStatement(NamedTuple):
-    """A statement of a program: its code, and the names that it binds."""
+    """A statement of a program: its code, the names that it binds, and where it stands."""
 
     code: CodeType
     bound: List[str]
+    place: NodePlace
 
 
 def _compiled(file: str, text: str, recorder: Recorder) -> List[ProgramStatement]:
@@ -192,7 +204,7 @@ def _compiled(file: str, text: str, recorder: Recorder) -> List[ProgramStatement
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
-        return [ProgramStatement(_code_of(node, file, flags), _own_names(node)) for node in tree.body]
+        return [ProgramStatement(_code_of(node, file, flags), _own_names(node), place_of(node)) for node in tree.body]
     except RecursionError:
         del recorder.sites[first:]
         return []

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Callable, Iterator
 
-from ...protocol import ExampleRun, Mismatch
+from ...protocol import ExampleRun, FileSpan, Mismatch
 from ...traces import PROGRAM
 from ..calls.mismatches import one_line
 from ..evaluation.evaluated import Evaluated
@@ -59,6 +59,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     example.doubtful = bool(file_access.made_up)
     if not finished:
         example.error, example.error_kind = "followed for %g s" % run.program, "deadline"
+    trace.held = [FileSpan(run.file, *place) for place in program.held()]
     trace.mismatches += evaluation.calls.mismatches
     number = trace.examples.index(example)
     for line, error in program.gone.items():  # Else the shapes there would say that nothing is wrong.
