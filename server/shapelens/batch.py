@@ -29,7 +29,7 @@ from shapelens.project_scope import ProjectScope, project_root
 from shapelens.regular_files import LARGEST, read_regular
 from shapelens.repair import search
 from shapelens.runner import Worker
-from shapelens.runner.preload import third_party
+from shapelens.runner.preload import ahead_of
 from shapelens.runner.worker_state import StartFailure
 from shapelens.source.module import Module, SyntaxProblem, parse
 from shapelens.source.notebook_cells import NotebookCells, read_cells
@@ -202,7 +202,7 @@ class Batch:
             own = without_found(own, {name for view in views for name in classes_used(view)})
         shown = [own, *views]
         if program:
-            followed, _ = await self._run(file, module, [], settings, program=program, known=own.examples)
+            followed, _ = await self._run(file, module, [], settings, brief=brief, program=program, known=own.examples)
             shown = with_program(shown, followed)
         analysed.trace = merged(file, shown)
         if analysed.trace.examples:
@@ -334,7 +334,7 @@ class Batch:
     ) -> tuple[protocol.Trace, protocol.Finished]:
         await self.start()
         # The time that libraries take to load is not the model's, and must not count against its deadline.
-        self.worker.preload(third_party(module.imports, str(project_root(Path(file))), file), settings.allow)
+        self.worker.preload(ahead_of(module, str(project_root(Path(file))), file), settings.allow)
         newest = protocol.Trace(file)
 
         def keep(traced: protocol.Traced) -> None:

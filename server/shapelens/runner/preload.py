@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+from shapelens.source.module import Module
+
+INSTALLED = ("site-packages", "dist-packages")
+_RELATIVE = re.compile(r"^from (\.{2,})(\w[\w.]*) import\b", re.MULTILINE)
 
 
-def third_party(imports: Iterable[str], root: str, path: str) -> list[str]:
-    """Those of the imported top-level modules that neither Python nor the workspace has: worth loading before the first run."""
+def ahead_of(module: Module, root: str, path: str) -> list[str]:
+    """The modules that a file imports and that no edit of the workspace changes: worth loading before its first run."""
+    return [*_third_party(module, root, path), *dict.fromkeys(_of_own_package(module.text, PurePath(path)))]
+
+
+def _third_party(module: Module, root: str, path: str) -> list[str]:
+    """The top-level modules that neither Python nor the workspace has."""
     folders = {Path(folder) for folder in (root, str(Path(path).parent)) if folder}
     folders |= {folder / "src" for folder in folders}
-    outside = [name for name in imports if name not in sys.stdlib_module_names and name != "torch"]
+    outside = [name for name in module.imports if name not in sys.stdlib_module_names and name != "torch"]
     return [name for name in outside if not any((folder / f"{name}.py").exists() or (folder / name).is_dir() for folder in folders)]
+
+
+def _of_own_package(text: str, path: PurePath) -> Iterator[str]:
+    """For a file of an installed package: the modules of the packages around its own, which its neighbours import as well."""
+    installed = [number for number, part in enumerate(path.parts) if part in INSTALLED]
+    package = path.parts[installed[-1] + 1 : -1] if installed else ()
+    for dots, name in _RELATIVE.findall(text):
+        around = package[: len(package) - len(dots) + 1] if len(dots) <= len(package) else ()
+        if len(around) == 1 or (around and "." not in name):  # Not what is in a neighbour: each has others.
+            yield ".".join((*around, name))

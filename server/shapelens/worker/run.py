@@ -167,15 +167,16 @@ class Stages:
         Remarks come with the last one: they can wait, and the names of dims help to judge them.
         """
         run, runner = self.run, self.runner
-        is_worth_it = not run.brief or self.trace.mismatches or any(found.remarks for found in self.evaluated)
-        to_be_named = run.named and in_time and is_worth_it and any(found.sizes for found in self.evaluated)
+        # In a brief run only the dims count that are spoken of.
+        worth_naming = [found for found in self.evaluated if not run.brief or found.remarks or found.calls.mismatches]
+        to_be_named = run.named and in_time and any(found.sizes for found in worth_naming)
         if not to_be_named:
             self.trace.remarks = self._remarks()
-        if not (to_be_named and runner.findings.said is not None and runner.seconds_to_name(self.evaluated) < SOON_NAMED):
+        if not (to_be_named and runner.findings.said is not None and runner.seconds_to_name(worth_naming) < SOON_NAMED):
             self.send(Traced(run.run_id, "run", self.trace))
         if to_be_named:
             with contextlib.suppress(DeadlineReached):  # The run itself is complete: what could not be named in time stays numbers.
-                runner.name_dims(self.evaluated)
+                runner.name_dims(worth_naming)
             self.trace.remarks = self._remarks()
             self.send(Traced(run.run_id, "named", self.trace))
 

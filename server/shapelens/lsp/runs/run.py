@@ -21,7 +21,7 @@ from shapelens.lsp.runs.stages import ImporterRun, OwnRun, ProgramRun, RunResult
 from shapelens.lsp.runs.trial import try_run
 from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.runner import Worker
-from shapelens.runner.preload import third_party
+from shapelens.runner.preload import ahead_of
 
 logger = logging.getLogger(__package__)
 
@@ -98,7 +98,7 @@ class Runner:
     def _to_send(self, document: Document, results: RunResults, search: protocol.Search | None) -> RepeatableRun:
         worker, root = self._workspace.only_worker(document), self._workspace.root(document)
         analysis = results.analysis
-        worker.preload(third_party(analysis.module.imports, root, document.path), analysis.settings.allow)
+        worker.preload(ahead_of(analysis.module, root, document.path), analysis.settings.allow)
         again = analysis.kept.again if analysis.kept is not None else None
         others = {self._documents[uri].path: (self._documents[uri], module) for uri, (_, module) in results.others.items()}
         run = protocol.Run(

@@ -21,6 +21,7 @@ from ...regular_files import read_regular
 from ..meta.training_loops import first_turns
 from ..rewrite.instrument import ASSUMED, FIRST_TURNS, NUMBERS, TURN, TURNS, WINDOW, rewrite
 from ..rewrite.package_checks import MAY_REFUSE, assume_packages
+from ..sandbox.monkeypatches import BUILT_IN
 from ..trace.module_names import package_of, search_path
 from ..trace.recorder import Recorder
 from ..unknown.conditions import assumed
@@ -285,14 +286,15 @@ def load(file: str, root: str, finder: UserFinder) -> ModuleType:
     tree = finder.trees[file] = finder.trees.get(file) or parse(finder.texts[file], file)
     levels = relative_levels(tree)
     sys.path[:0] = search_path(file, root, levels)
-    name = package_of(file, levels)[1]
+    folder, name = package_of(file, levels)
     if "." not in name and (not name.isidentifier() or _is_taken(name, file)):
         name = NAME_OF_NO_FILE
     parent = name.rpartition(".")[0]
     if parent:
+        _forget_another_package(folder, name.partition(".")[0])
         _import_package(parent, file)
         loaded = sys.modules.get(name)
-        if loaded is not None and getattr(loaded, "__file__", None) == file:
+        if loaded is not None and getattr(loaded, "__file__", None) == file and KEPT in loaded.__dict__:
             return loaded  # The package imports the document itself.
     module = importlib.util.module_from_spec(finder.spec(name, file))
     sys.modules[name] = module
@@ -309,6 +311,15 @@ def _is_taken(name: str, file: str) -> bool:
     except (ImportError, ValueError):
         return False
     return spec is not None and spec.origin is not None and os.path.abspath(spec.origin) != file
+
+
+def _forget_another_package(folder: str, name: str) -> None:
+    """Where a package was loaded from somewhere else than this folder, as a library, it is imported from here."""
+    folders = getattr(sys.modules.get(name), "__path__", None)
+    if folders is None or name in BUILT_IN or os.path.realpath(os.path.join(folder, name)) in map(os.path.realpath, folders):
+        return
+    for part in [part for part in sys.modules if part == name or part.startswith(name + ".")]:
+        del sys.modules[part]
 
 
 def _import_package(name: str, file: str) -> None:

@@ -22,6 +22,8 @@ from ...protocol import HEADER, Run, decode, encode
 from ..loading.compile_cache import PREPARED
 from ..meta import op_cache
 from ..sandbox import import_boundary, system_calls
+from ..sandbox.clocks import RunClock
+from ..sandbox.limits import DeadlineReached, limit_time, no_time_limit
 from ..sandbox.monkeypatches import package_has_patched_others
 from ..sandbox.originals import gc, os, signal, time
 from ..shims import file_access
@@ -215,7 +217,16 @@ class LibraryProcess:
     def _set_limit(self) -> None:
         if self._limit is not None:
             self._limit.cancel()
-        self._limit = self._loop.at(time.monotonic() + SECONDS + GRACE, self.kill) if self.wanted else None
+        self._clock = RunClock(self._pid)
+        self._limit = self._loop.at(time.monotonic() + SECONDS + GRACE, self._look) if self.wanted else None
+
+    def _look(self) -> None:
+        """The time for an import is up, unless other programs have taken it."""
+        left = SECONDS + GRACE - self._clock()
+        if left > 0:
+            self._limit = self._loop.at(time.monotonic() + left, self._look)
+        else:
+            self.kill()
 
     def _read(self) -> None:
         try:
@@ -258,7 +269,8 @@ class LibraryProcess:
 
 
 def _imports(text: str, name: str) -> bool:
-    return re.search(r"^[ \t]*(?:from|import)\b[^#\n]*\b%s\b" % re.escape(name), text, re.MULTILINE) is not None
+    last = name.rpartition(".")[2]  # of `a.b`, which a file of the package a may import as `.b`
+    return re.search(r"^[ \t]*(?:from|import)\b[^#\n]*\b%s\b" % re.escape(last), text, re.MULTILINE) is not None
 
 
 # --- within the process ---
@@ -326,32 +338,25 @@ class _LibraryServer:
             self._loop.stopping = True
 
 
-class _ImportTooLong(BaseException):
-    pass
-
-
 def import_library(name: str) -> None:
     """Import a library in this process. One that fails is left to the run, which reports it."""
     if name in sys.modules or not is_library(name):
         return
-    previous = signal.signal(signal.SIGALRM, _stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    previous = signal.getsignal(signal.SIGALRM)
+    limit_time(SECONDS)
     try:
         importlib.import_module(name)
-    except (Exception, _ImportTooLong, SystemExit):
+    except (Exception, DeadlineReached, SystemExit):
         for part in [part for part in sys.modules if part == name or part.startswith(name + ".")]:
             del sys.modules[part]
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        no_time_limit()
         signal.signal(signal.SIGALRM, previous)
 
 
-def _stop(number: int, frame: Any) -> None:
-    raise _ImportTooLong()
-
-
 def is_library(name: str) -> bool:
-    """Whether an absolute import finds an installed package: code of the workspace changes, and is never kept."""
+    """Whether an absolute import finds an installed package, or a module of one: code of the workspace changes, and is never kept."""
+    name = name.partition(".")[0]  # To find a module of a package, Python would import the package.
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
