@@ -46,6 +46,7 @@ class _ExampleOutcome(NamedTuple):
     first_layer: int
     evaluated: Optional[Evaluated]  # None for an expression that does not compile
     calls: Calls
+    took_too_long: bool
 
     def fits(self) -> bool:
         """Whether the example ran to its end, and nothing was wrong on the way."""
@@ -69,6 +70,7 @@ class _SearchStage:
         self._last: Optional[_ExampleOutcome] = None
         self._before = Marks(runner.trace)  # the last run
         self._runs: Dict[str, ExampleRun] = {}  # by class
+        self._known = {known.target for known in search.known}
 
     def run(self) -> None:
         """Turn all events of the search into what is in the trace, and send it."""
@@ -100,7 +102,7 @@ class _SearchStage:
         self._before = Marks(self._runner.trace)
         run = self._last = _run(self._runner, found, self._trial_runner)
         if found.untried and not run.fits():  # Another example may come in its place, or another word on it.
-            self._finder.ran([], False)
+            self._finder.ran([], False, run.took_too_long)
         else:
             self._record(run, found)
 
@@ -117,7 +119,7 @@ class _SearchStage:
         if run.evaluated is not None:
             runner.record(run.evaluated)
             self._evaluated.append(run.evaluated)
-            if not found.untried:  # What was known before shows already.
+            if found.target not in self._known:  # What was known before shows already.
                 runner.send(Traced(runner.run.run_id, "partial", runner.trace))
         self._finder.ran(run.calls.called_classes() if run.evaluated is not None else [], True)
 
@@ -158,15 +160,16 @@ def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) 
     number, first_layer = len(runner.trace.examples), len(runner.trace.layers)
     calls = runner.evaluation.watch_anew()
     evaluated: Optional[Evaluated] = None
+    took_too_long = False
     try:
         with within(LONGEST_RUN):
             evaluated = runner.evaluate(example, expression)
     except TooLong:  # The other classes are to have examples too. It has no dims to be named by more such runs.
-        evaluated = runner.seen_so_far()
+        evaluated, took_too_long = runner.seen_so_far(), True
         runner.trace.mismatches += calls.mismatches
         example.error, example.error_kind = "it takes too long to run it to its end", "exception"
     _describe(example, found, calls)
-    return _ExampleOutcome(example, number, first_layer, evaluated, calls)
+    return _ExampleOutcome(example, number, first_layer, evaluated, calls, took_too_long)
 
 
 def _layers(runner: ExampleRunner, run: _ExampleOutcome, wanted: Set[int]) -> List[LayerSeen]:

@@ -19,7 +19,7 @@ class FoundExample:
     call: Optional[FileSpan] = None  # the call in the project that says all of it
     doubtful: bool = False  # nothing was found that runs to its end: this one came furthest
     exhausted: bool = False  # whether all other choices that there are were tried
-    untried: bool = False  # it ran to its end in an earlier version of the text, and not yet in this one
+    untried: bool = False  # it ran to its end in an earlier version of the text, or with fewer layers, and not yet as it is
     tried: int = 0  # ways to build and call the class that were tried
 
 

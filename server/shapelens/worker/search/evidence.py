@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Dict, Optional, Tuple, Union
+from typing import Dict, Mapping, Optional, Tuple, Union
 
 from ...protocol import FileSpan
 
 _PLACE = re.compile("⟨([^⟩]*)⟩")
 
 
-def with_sizes(template: str, sizes: Dict[str, int]) -> str:
+def with_sizes(template: str, sizes: Mapping[str, Union[int, str]]) -> str:
     """The text with its sizes put in. Raises KeyError for a size that is not there."""
     return _PLACE.sub(lambda match: str(sizes[match[1]]), template)
 

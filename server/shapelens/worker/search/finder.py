@@ -17,12 +17,12 @@ from ...protocol import Alternative, FileSpan, Known, Search
 from ..evaluation.expression import package_of
 from ..sandbox.limits import TooLong
 from ..sandbox.originals import time
-from .adjusting.adjustments import adjusted
+from .adjusting.adjustments import adjusted, with_few_layers
 from .candidates.abstract_classes import is_abstract
 from .candidates.build_plans import build_plans
 from .events import AlternativesFound, Attempted, ClassBegun, EditSuspected, Event, ExampleFound, ExampleKept, FoundExample
 from .evidence import BuildPlan, Candidate, InputShape, with_sizes
-from .inputs.choices import ChoiceNode
+from .inputs.choices import ChoiceNode, node_of
 from .inputs.input_search import InputSearch
 from .text.annotations import input_shapes
 from .trials.doubtful_examples import (
@@ -83,6 +83,8 @@ class Finder:
         self.shows = False  # whether there is something to see already: then attempts need not be shown
         self._file, self._text, self._text_of = file, text, text_of
         self._stays = True  # whether the example that ran last does
+        self._took_too_long = False
+        self._shallow: Optional[FoundExample] = None  # with few layers, of the class that was searched for last
         self._shows_at = time.perf_counter() + EARLY
         self._lines = text.splitlines()
         self._evidence: Optional[List[Candidate]] = None
@@ -115,17 +117,23 @@ class Finder:
         for example in examples:  # When all classes have one.
             yield AlternativesFound(example.target, self._alternatives(example))
 
-    def ran(self, classes: Iterable[type], stays: bool) -> None:
+    def ran(self, classes: Iterable[type], stays: bool, took_too_long: bool = False) -> None:
         """The last `ExampleFound` was run: the classes whose `forward` it ran to the end, and whether it stays, or another one may fit."""
         self.reached.update(classes)
-        self.shows, self._stays = self.shows or stays, stays
+        self.shows, self._stays, self._took_too_long = self.shows or stays, stays, took_too_long
 
     def _example(self, name: str, cls: type) -> Searching:
         known = self._known.get(name)
         if known is None or not _is_settled(known):
             found = yield from self._searched(name, self._by_evidence(name, cls, self._ways(name, cls)))
             yield ExampleFound(found)
-            return found
+            if self._stays:
+                return found
+            other = self._shallow
+            if not self._took_too_long or other is None:
+                other = yield from self._searched(name, self._by_evidence(name, cls, self._ways(name, cls), is_deep=True))
+            yield ExampleFound(other, instead=True)
+            return other
         found = _of_known(known)
         yield ExampleFound(replace(found, untried=True))  # Its run tells whether it still fits.
         if self._stays:
@@ -182,7 +190,7 @@ class Finder:
 
     def _searched(self, target: str, search: Searching) -> Searching:
         """A part of the search in its share of the time that is left."""
-        self.runner.target = target
+        self.runner.target, self._shallow = target, None
         before = self.runner.tried
         left = self.runner.until - self.runner.clock()
         least = LEAST_SECONDS if left > 0 else BRIEF_SECONDS
@@ -223,7 +231,8 @@ class Finder:
             return found if trial.found is not None and trial.found.trail else another
         return another if avoids_failure(self.runner, another.expression, places) else found
 
-    def _by_evidence(self, name: str, cls: type, ways: Iterable[WayToBuild], most: int = MOST_TRIES) -> Searching:
+    def _by_evidence(self, name: str, cls: type, ways: Iterable[WayToBuild], most: int = MOST_TRIES, *, is_deep: bool = False) -> Searching:
+        """is_deep: with all its layers from the start."""
         inputs = InputSearch(self.runner, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
         best: Optional[Tuple[int, ChoiceNode]] = None
         given: Optional[FoundExample] = None
@@ -248,6 +257,9 @@ class Finder:
                 given = FoundExample(name, way.plan.text(), way.plan.evidence, way.plan.where, way.call)
                 break
             first = first or way.plan.text()
+            shallow = None if is_deep else (yield from self._by_few_layers(name, cls, way.plan, most))
+            if shallow is not None:
+                return shallow
             for plan, model in self._built(way.plan, cls):
                 node = yield from self._called(name, inputs, plan, model)
                 if node is not None:
@@ -270,6 +282,21 @@ class Finder:
                 return replace(found, expression=other)
             return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
         return FoundExample(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
+
+    def _by_few_layers(self, name: str, cls: type, plan: BuildPlan, most: int) -> Generator[Event, None, Optional[FoundExample]]:
+        """For a model of many layers, which are alike: what it can be called with as found with few of them. Whether it runs with all of
+        them its run tells.
+        """
+        for few in with_few_layers(plan, self.names, self.tree):
+            model, built = self.runner.build(few.text())
+            inputs = InputSearch(self.runner, self._input_shapes(cls), most, lambda made, error: [])
+            node = (yield from self._called(name, inputs, few, model)) if built.error is None and callable(model) else None
+            if node is not None:
+                yield Attempted(self._found(name, node, inputs))
+                node = inputs.completed(node)
+                self._shallow = self._found(name, node, inputs)
+                return replace(self._found(name, node_of(plan, node.arguments, node.sizes), inputs), untried=True)
+        return None
 
     def _called(self, name: str, inputs: InputSearch, plan: BuildPlan, model: Any) -> Generator[Event, None, Optional[ChoiceNode]]:
         """The arguments with which a model runs to its end. Where that takes long, what came furthest is shown meanwhile."""

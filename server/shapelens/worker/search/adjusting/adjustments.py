@@ -15,12 +15,12 @@ from ..candidates.build_plans import parameter_of, unset_sizes, uses_of
 from ..candidates.configs import READS_BOTH_WAYS
 from ..candidates.document_scope import DocumentScope
 from ..code.uses import Uses
-from ..evidence import BuildPlan, sizes_in
+from ..evidence import BuildPlan, sizes_in, with_sizes
 from .expression_edit import Draft, EditableArgument, called, prefixes_in
 from .failure_site import names_read
 from .preconditions import texts_in_message, unequal_widths, values_that_pass
 from .replacements import FailedConstruction
-from .smaller_models import left_to_defaults, lighter
+from .smaller_models import MANY, left_to_defaults, lighter, shallower
 from .type_errors import LISTS, WRONG_TYPES
 
 MOST = 8
@@ -48,6 +48,16 @@ def adjusted(plan: BuildPlan, error: BaseException, cls: type, names: Mapping[st
         if len(found) >= MOST:
             break
     return found
+
+
+def with_few_layers(plan: BuildPlan, names: Mapping[str, Any], tree: ast.Module) -> List[BuildPlan]:
+    """The construction with few layers, where it has many of them by default; [] where it has not. How many is no size to be solved for."""
+    try:
+        found = shallower(Draft(plan), DocumentScope(names, tree), MANY)
+    except SyntaxError:
+        return []
+    own = {name: "⟨%s⟩" % name for name in plan.sizes}
+    return [BuildPlan(with_sizes(few.template, {**few.sizes, **own}), dict(plan.sizes), few.evidence, few.where) for few in found]
 
 
 class _Adjusting(FailedConstruction):

@@ -13,6 +13,7 @@ from ..inputs.name_priors import PICTURE
 from .expression_edit import Draft, EditableArgument
 
 FEW = 2
+MANY = 4  # layers, above which a search with fewer of them is worth its while
 SMALL_PICTURES = (64, 56)  # for patches of 8 and 16, and of 7 and 14
 COUNTED = {"layers", "depth", "blocks"}
 OTHERWISE = {"size", "dim", "channels", "features", "units", "width", "rate", "index", "idx", "id", "norm", "freq", "every", "start"}
@@ -23,9 +24,9 @@ def lighter(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
     return shallower(draft, scope) + for_smaller_pictures(draft, scope)
 
 
-def shallower(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
-    """The construction with few layers, where a class or config in it has many of them by default; [] where none has."""
-    for call, names in left_to_defaults(draft, scope, depths):
+def shallower(draft: Draft, scope: DocumentScope, many: int = FEW) -> List[BuildPlan]:
+    """The construction with few layers, where a class or config in it has more than `many` of them by default; [] where none has."""
+    for call, names in left_to_defaults(draft, scope, lambda cls: depths(cls, many)):
         for name in names[:-1]:
             call.keywords.append(ast.keyword(name, draft.parse("⟨%s⟩" % name)))
         last = names[-1]
@@ -60,11 +61,11 @@ def pictures(cls: type) -> List[str]:
     return [name for name in large if PICTURE.fullmatch(name)]
 
 
-def depths(cls: type) -> List[str]:
-    """The parameters that say how many layers a model has, where that is many by default."""
+def depths(cls: type, many: int) -> List[str]:
+    """The parameters that say how many layers a model has, where these are more than `many` by default."""
     try:
         parameters = inspect.signature(cls).parameters
     except (TypeError, ValueError):
         return []
-    many = [name for name, item in parameters.items() if type(item.default) is int and item.default > FEW]
-    return [name for name in many if COUNTED & set(words(name)) and not OTHERWISE & set(words(name))]
+    deep = [name for name, item in parameters.items() if type(item.default) is int and item.default > many]
+    return [name for name in deep if COUNTED & set(words(name)) and not OTHERWISE & set(words(name))]

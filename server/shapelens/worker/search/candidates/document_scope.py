@@ -55,7 +55,8 @@ class DocumentScope:
     def class_of(self, call: ast.Call) -> Optional[type]:
         """The class that a call in an expression builds an object of; None where it calls something else."""
         path = ast.unparse(call.func)
-        found = self.bound.get(path) if path.isidentifier() else resolved(path)
+        first, *rest = path.split(".")
+        found = _part_of(self.bound[first], rest) if first in self.bound else resolved(path) if rest else None
         return found if isinstance(found, type) else None
 
     def layer(self, name: str) -> str:
@@ -89,9 +90,13 @@ class DocumentScope:
 def resolved(path: str) -> Any:
     """What `package.module.name` is, of a package that is loaded; None where there is no such thing."""
     first, *rest = path.split(".")
-    found: Any = sys.modules.get(first)
-    for part in rest:
-        found = vars(found).get(part) if inspect.ismodule(found) or isinstance(found, type) else None
+    return _part_of(sys.modules.get(first), rest)
+
+
+def _part_of(found: Any, path: List[str]) -> Any:
+    """What a module or class has under a dotted name, without running any code of it; None where there is no such thing."""
+    for part in path:
+        found = inspect.getattr_static(found, part, None) if inspect.ismodule(found) or isinstance(found, type) else None
     return found
 
 
