@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import re
@@ -14,6 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -399,6 +402,45 @@ def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) ->
     ]
     clean = run("check", "b.py", cwd=tmp_path)
     assert (clean.returncode, clean.stdout) == (0, "1 file checked: nothing is wrong\n")
+
+
+async def test_what_only_findings_are_wanted_of_is_not_done_once_more(tmp_path: Path) -> None:
+    """In an editor a waiting process does the last run again, for the next edit; `check` goes on to another file."""
+    file = tmp_path / "program.py"
+    file.write_text("import torch\n\nx = torch.zeros(3, 4)\ntotal = sum(number % 7 for number in range(3_000_000))\ny = x.T\n")
+    async with Batch(sys.executable, root=tmp_path) as batch:
+        again = {}
+        for brief in (False, True):
+            await batch.analyse(file, read(file), brief=brief)
+            assert batch.worker.pid is not None
+            before = _computed(batch.worker.pid)
+            await asyncio.sleep(1.5)
+            again[brief] = _computed(batch.worker.pid) - before
+    assert again[True] < again[False] / 2, again
+
+
+def _computed(pid: int) -> float:
+    """Seconds that a process and those below it have computed."""
+    times = [each.cpu_times() for each in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]]
+    return sum(each.user + each.system for each in times)
+
+
+def test_check_shows_how_far_it_is_to_people_only(tmp_path: Path) -> None:
+    for name in ("first.py", "second.py"):
+        (tmp_path / name).write_text("import torch\n")
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    done = subprocess.run([SHAPELENS, "check", "."], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # The end, on Linux.
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    os.close(ours)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert b"second.py" in shown
+    assert b"2/2" in shown
+    assert run("check", ".", cwd=tmp_path).stderr == ""
 
 
 def test_what_has_not_changed_is_said_again_without_running(tmp_path: Path) -> None:
