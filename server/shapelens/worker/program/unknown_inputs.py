@@ -73,8 +73,8 @@ class UnknownInputs:
                 del calls.mismatches[before:]
             if not failed:
                 missing = kwargs.keys() - named.keys()
-                if missing == {UNKNOWN_KEYWORD} and len(given) + len(named) == len(parameters_of(module.forward)):
-                    missing = set()  # There is nothing else that `**batch` could have given.
+                if missing == {UNKNOWN_KEYWORD} and _takes_no_more(module, len(given) + len(named)):
+                    missing = set()
                 return (_as_called(result, missing),)
         return None
 
@@ -145,6 +145,12 @@ def _input_shapes(module: Any) -> Dict[str, InputShape]:
     except (OSError, TypeError):
         return {}
     return {} if node is None else input_shapes(node, lines, None, None)
+
+
+def _takes_no_more(module: Any, count: int) -> bool:
+    """Whether `**batch` can have given a module nothing but the arguments of which there are so many."""
+    parameters = parameters_of(module.forward)
+    return len(parameters) == count and all(each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in parameters)
 
 
 def _as_called(result: Any, missing: AbstractSet[str]) -> Any:
