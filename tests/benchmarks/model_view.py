@@ -1,26 +1,30 @@
-"""Times the profile of a model as a view in an editor asks for it: after a run that has shown the model's hints, in the same worker.
+"""Times the view of a model as an editor with it open asks for it: after an edit, once the model's hints are there.
 
     python tests/benchmarks/model_view.py FILE EXAMPLE [FILE EXAMPLE ...] [--python PYTHON] [--turns N]
 
-Printed for each, as the median of the turns in milliseconds, with the time of computing behind it, which a busy machine leaves about as it
-is: until the first profile is there, which the view shows, and until the last one, which has operations and memory; the memory with
-another size of the first dim.
+Each turn edits the example's first size. Printed for each, as the median of the turns in milliseconds from the hints on: until the first
+model is there, which has the shapes, and until the last one, which has operations and memory; the memory with another size of the first
+dim. In brackets is the processor time meanwhile, of the server and of all processes: what a busy machine leaves about as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
+import re
 import statistics
 import sys
 import time
+from collections.abc import Awaitable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
-from shapelens.protocol import ExampleRequest, ModelProfile, ProfileRequest, Run
-from shapelens.runner import Worker
+import psutil
+from wire import Client
 
-Said = list[tuple[float, ModelProfile]]
+T = TypeVar("T")
+Took = tuple[float, float, float]  # seconds: passed, of the server's processor time, of all processes'
 
 
 def main() -> None:
@@ -30,46 +34,63 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the models (default: this one)")
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    asyncio.run(_measure(list(zip(options.pairs[::2], options.pairs[1::2], strict=True)), options.python, options.turns))
+    for path, expression in zip(options.pairs[::2], options.pairs[1::2], strict=True):
+        asyncio.run(_measure(Path(path).resolve(), expression, options.python, options.turns))
 
 
-async def _measure(pairs: list[tuple[str, str]], python: str, turns: int) -> None:
-    for path, expression in pairs:
-        worker, numbers = Worker(python, root=str(Path(path).parent)), itertools.count(1)
-        first, last, other = [], [], []
-        for _ in range(turns):
-            await _run(worker, next(numbers), path, expression, None)
-            said = await _run(worker, next(numbers), path, expression, ProfileRequest())
-            first.append(said[0])
-            last.append(said[-1])
-            dims = dict(said[-1][1].dims)
-            if dims:
-                dims[next(iter(dims))] += 1
-                other += await _run(worker, next(numbers), path, expression, ProfileRequest(dims, memory_only=True))
-        profile = last[-1][1]
-        print(
-            f"{Path(path).name}: {expression:<50} first {_median(first)}  last {_median(last)}  "
-            f"{len(profile.steps)} steps, {len(profile.modules)} modules"
-            + (f"  memory with another size {_median(other)}" if other else "")
-            + (f"  {profile.error}" if profile.error else ""),
-            flush=True,
-        )
-        await worker.stop()
+async def _measure(path: Path, expression: str, python: str, turns: int) -> None:
+    size = re.search(r"(?<=:)\d+", expression)
+    if size is None:
+        raise SystemExit(f"{expression} names no dim")
+    name, text = expression.partition("(")[0], path.read_text(encoding="utf-8")
+    found: dict[str, list[Took]] = {"first": [], "last": [], "memory with another size": []}
+    async with Client([sys.executable, "-m", "shapelens.lsp", "--interpreter", python, "--log-level", "error"], path.parent) as client:
+        uri = client.open(path, "")
+        for turn in range(turns):
+            example = expression[: size.start()] + str(int(size[0]) + turn) + expression[size.end() :]
+            client.edit(uri, re.sub(rf"^(?=class {name}\b)", f"# shapelens: {example}\n", text, count=1, flags=re.M))
+            await client.settled([uri], 0.0, 60.0)
+            await client.hints(uri)
+
+            async def ask(**options: Any) -> Any:
+                params = {"command": "shapelens.model", "arguments": [uri, name, 1, options]}
+                return await client.request("workspace/executeCommand", params) or await ask(**options)
+
+            first, took = await _timed(client, ask(first=True))
+            found["first"].append(took)
+            last, more = await _timed(client, ask())
+            found["last"].append(tuple(map(sum, zip(took, more, strict=True))))
+            dims = last["model"]["example"]["dims"]
+            dim = next(iter(dims))
+            _, took = await _timed(client, ask(memory=dim, sizes={dim: dims[dim] + 1}))
+            found["memory with another size"].append(took)
+    steps = len(first["model"]["graph"]["nodes"])
+    print(f"{path.name}: {expression}, {steps} steps, load {psutil.getloadavg()[0]:.1f}", flush=True)
+    for what, each in found.items():
+        print(f"  {what:<26}{_median(each)}", flush=True)
 
 
-async def _run(worker: Worker, number: int, path: str, expression: str, request: ProfileRequest | None) -> Said:
-    run = Run(number, path, Path(path).read_text(), str(Path(path).parent), [ExampleRequest("", expression)], deadline=60)
-    run.profile, run.background = request, request is not None
-    start, found = time.perf_counter(), []  # type: float, Said
-    finished = await worker.submit(run, lambda traced: None, lambda profile: found.append((time.perf_counter() - start, profile)))
-    if request is not None and not found:
-        raise SystemExit(f"{path}: {finished.outcome} {finished.detail}")
-    return found
+async def _timed(client: Client, wanted: Awaitable[T]) -> tuple[T, Took]:
+    start, before = time.perf_counter(), _busy(client)
+    answer = await wanted
+    server, every = (after - earlier for after, earlier in zip(_busy(client), before, strict=True))
+    return answer, (time.perf_counter() - start, server, every)
 
 
-def _median(said: Said) -> str:
-    passed, computed = (statistics.median(times) for times in ([time for time, _ in said], [profile.seconds for _, profile in said]))
-    return f"{1000 * passed:5.0f} ({1000 * computed:.0f}) ms"
+def _busy(client: Client) -> tuple[float, float]:
+    """Seconds of processor time: of the server alone, and with all processes that it has started, those that have ended included."""
+    server = psutil.Process(client.process.pid)
+    times = server.cpu_times()
+    every = times.user + times.system + times.children_user + times.children_system
+    for process in server.children(recursive=True):
+        with suppress(psutil.Error):
+            every += sum(process.cpu_times()[:4])
+    return times.user + times.system, every
+
+
+def _median(times: list[Took]) -> str:
+    passed, server, every = (1000 * statistics.median(each) for each in zip(*times, strict=True))
+    return f"{passed:6.0f} ms ({server:.0f} / {every:.0f})"
 
 
 if __name__ == "__main__":

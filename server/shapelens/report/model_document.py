@@ -16,11 +16,12 @@ from shapelens.analysis.structure.large_logits import LargeLogits, large_logits
 from shapelens.analysis.structure.training_memory import MemoryEstimate, inference_memory, training_memory
 from shapelens.analysis.structure.tree import Failure, ModuleRow, tree, walk
 from shapelens.profiles import ModelProfile
-from shapelens.source.positions import Lines
+from shapelens.source.positions import Lines, Span
 from shapelens.traces import FileSpan
 
 VERSION = 1  # of the document; it changes when a field changes its meaning or goes
 
+Place = dict[str, Any]  # file, line, column, end_line, end_column
 LinesOf = Callable[[str], Lines | None]  # the lines of a file by its absolute path; None where they cannot be had
 
 
@@ -84,8 +85,12 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def model_document(view: ModelView) -> dict[str, Any]:
-    """The document of a model, ready for json.dump. Lines are 1-based, columns 0-based code points, ends exclusive."""
+def model_document(view: ModelView, as_seen: Callable[[Place], Place] = lambda place: place) -> dict[str, Any]:
+    """The document of a model, ready for json.dump. Lines are 1-based, columns 0-based code points, ends exclusive.
+
+    as_seen: makes a place one in the terms of whoever reads the document.
+    """
+    places = _Places(view.lines_of, as_seen)
     run, profile = view.shown.example, view.profile
     first_path = view.rows[0].path if view.rows else ""
     return {
@@ -103,23 +108,23 @@ def model_document(view: ModelView) -> dict[str, Any]:
             "error": profile.error,
         },
         "others": [other.expression for other in view.shown.others],
-        "tree": [_row(view, row) for row in view.rows],
-        "graph": _graph(view, graph(profile, view.findings)),
+        "tree": [_row(row, places) for row in view.rows],
+        "graph": _graph(graph(profile, view.findings), places),
         "memory": {
-            "training": _memory(view, view.training),
-            "inference": _memory(view, view.inference),
+            "training": _memory(view, view.training, places),
+            "inference": _memory(view, view.inference, places),
             "optimizer": view.optimizer,
             "optimizer_from": view.optimizer_from,
             "device": view.device,
             "autocast": view.autocast or None,
             "autocast_from": view.autocast_from,
             "uncounted": profile.uncounted,
-            "advice": {"message": view.advice.message, "place": _place(view, view.advice.span)} if view.advice is not None else None,
+            "advice": {"message": view.advice.message, "place": places.of(view.advice.span)} if view.advice is not None else None,
         },
     }
 
 
-def _row(view: ModelView, row: ModuleRow) -> dict[str, Any]:
+def _row(row: ModuleRow, places: _Places) -> dict[str, Any]:
     return {
         "path": row.path,
         "name": row.name,
@@ -135,15 +140,15 @@ def _row(view: ModelView, row: ModuleRow) -> dict[str, Any]:
         "flops": row.flops,
         "backward_flops": row.backward_flops,
         "kept_bytes": row.kept_bytes,
-        "constructor": _place(view, row.span),
-        "call": _place(view, row.call_span),
+        "constructor": places.of(row.span),
+        "call": places.of(row.call_span),
         "signature": row.signature,
-        "failure": _failure(view, row.failure),
-        "rows": [_row(view, inner) for inner in row.rows],
+        "failure": _failure(row.failure, places),
+        "rows": [_row(inner, places) for inner in row.rows],
     }
 
 
-def _graph(view: ModelView, found: Graph) -> dict[str, Any]:
+def _graph(found: Graph, places: _Places) -> dict[str, Any]:
     return {
         "nodes": [
             {
@@ -155,8 +160,8 @@ def _graph(view: ModelView, found: Graph) -> dict[str, Any]:
                 "shape": node.shape,
                 "sizes": node.sizes,
                 "dims": node.dims,
-                "call": _place(view, node.span),
-                "failure": _failure(view, node.failure),
+                "call": places.of(node.span),
+                "failure": _failure(node.failure, places),
             }
             for node in found.nodes
         ],
@@ -164,7 +169,7 @@ def _graph(view: ModelView, found: Graph) -> dict[str, Any]:
     }
 
 
-def _memory(view: ModelView, found: MemoryEstimate | None) -> dict[str, Any] | None:
+def _memory(view: ModelView, found: MemoryEstimate | None, places: _Places) -> dict[str, Any] | None:
     if found is None:
         return None
     step = view.profile.steps[found.peak_step] if found.peak_step is not None and found.peak_step < len(view.profile.steps) else None
@@ -179,35 +184,39 @@ def _memory(view: ModelView, found: MemoryEstimate | None) -> dict[str, Any] | N
         "after_forward": found.after_forward,
         "peak": found.peak,
         "peak_phase": found.peak_phase,
-        "peak_at": _place(view, step.span) if step is not None else None,
+        "peak_at": places.of(step.span) if step is not None else None,
         "error": found.error or None,
     }
 
 
-def _failure(view: ModelView, failure: Failure | None) -> dict[str, Any] | None:
+def _failure(failure: Failure | None, places: _Places) -> dict[str, Any] | None:
     if failure is None:
         return None
     finding = failure.finding
-    place = (
-        {
-            "file": finding.file,
-            "line": finding.span.line,
-            "column": finding.span.column,
-            "end_line": finding.span.end_line,
-            "end_column": finding.span.end_column,
-        }
-        if finding is not None
-        else None
-    )
+    place = places.at(finding.file, finding.span) if finding is not None else None
     fix = finding.fix.title if finding is not None and finding.fix is not None else None
     return {"code": failure.code, "message": failure.message, "place": place, "fix": fix}
 
 
-def _place(view: ModelView, span: FileSpan | None) -> dict[str, Any] | None:
-    if span is None:
-        return None
-    lines = view.lines_of(span.file)
-    if lines is None:
-        return {"file": span.file, "line": span.line, "column": 0, "end_line": span.line, "end_column": 0}
-    found = lines.span_from_bytes(span)
-    return {"file": span.file, "line": found.line, "column": found.column, "end_line": found.end_line, "end_column": found.end_column}
+class _Places:
+    """The places of the document, each made once: a repeated block has the same ones again."""
+
+    def __init__(self, lines_of: LinesOf, as_seen: Callable[[Place], Place]) -> None:
+        self._lines_of = lines_of
+        self._as_seen = as_seen
+        self._known: dict[FileSpan, Place] = {}
+
+    def of(self, span: FileSpan | None) -> Place | None:
+        """The place of a span of the worker's."""
+        if span is None:
+            return None
+        if span not in self._known:
+            lines = self._lines_of(span.file)
+            whole_line = Span(span.line, 0, span.line, 0)
+            self._known[span] = self.at(span.file, lines.span_from_bytes(span) if lines is not None else whole_line)
+        return self._known[span]
+
+    def at(self, file: str, span: Span) -> Place:
+        """The place of a span of a text."""
+        ends = {"end_line": span.end_line, "end_column": span.end_column}
+        return self._as_seen({"file": file, "line": span.line, "column": span.column, **ends})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 _MIXED = {"bf16-mixed": "bfloat16", "bf16": "bfloat16", "16-mixed": "float16", "16": "float16", "fp16": "float16"}
 _DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16"}
 _PRECISION = {"Trainer": "precision", "Fabric": "precision", "Accelerator": "mixed_precision"}
 
 
+@lru_cache(maxsize=8)  # The view of a model asks for it time and again.
 def autocast_of(text: str) -> str | None:
     """ "bfloat16" or "float16" by the first autocast outside of classes with a `forward`, which says so itself; None where there is none,
     or where it depends on what only a run knows."""

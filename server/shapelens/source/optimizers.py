@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 _KNOWN = {
     "SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adadelta", "Adagrad", "RMSprop", "Rprop", "ASGD", "Adafactor",
@@ -10,6 +11,7 @@ _KNOWN = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=8)  # The view of a model asks for it time and again.
 def optimizer_of(text: str) -> str | None:
     """The optimizer that the first constructor call in a text names: "AdamW", or "momentum" for SGD with one; None where there is none."""
     try:

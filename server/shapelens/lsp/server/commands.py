@@ -12,6 +12,7 @@ from shapelens.analysis.evidence import evidence_text
 from shapelens.lsp.runs.model_views import ModelOptions
 from shapelens.lsp.server import to_lsp
 from shapelens.lsp.server.editor import Editor
+from shapelens.lsp.server.language_server import PlainJson
 from shapelens.lsp.session import Session
 from shapelens.report.model_document import model_document
 from shapelens.report.model_html import html
@@ -104,10 +105,10 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
             return {"version": found.version, "message": found.message}
         if text is not None:
             return {"version": found.version, "text": text(found.view)}
-        document = _placed(model_document(found.view), editor.places.place)
+        document = model_document(found.view, editor.places.place)
         if options.only_memory:
             return {"version": found.version, "memory": document["memory"], "largest": found.largest}
-        return {"version": found.version, "model": document}
+        return {"version": found.version, "model": PlainJson(document)}
 
     @command("shapelens.annotated")
     def annotated(*arguments: Any) -> dict[str, str] | None:
@@ -116,15 +117,6 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         document = editor.places.document(uri)
         text = session.annotated(document.uri) if document is not None else None
         return {"text": text} if text is not None else None
-
-
-def _placed(document: Any, place: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """A report with the places in it in the client's terms."""
-    if isinstance(document, list):
-        return [_placed(each, place) for each in document]
-    if not isinstance(document, dict):
-        return document
-    return place(document) if "end_column" in document else {name: _placed(value, place) for name, value in document.items()}
 
 
 def _model_request(arguments: tuple[Any, ...]) -> tuple[str, str, int, ModelOptions]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cattrs import transform_error
+from cattrs import Converter, transform_error
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcMethodNotFound
 from pygls.io_ import StdoutWriter
@@ -38,6 +38,16 @@ NOTEBOOKS = types.NotebookDocumentSyncOptions(
     save=True,
 )
 CLIENT_MISTAKES = (JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcMethodNotFound)
+
+
+class PlainJson(dict[str, Any]):
+    """Holds what JSON has and nothing else: in an answer it is written as it is, instead of being looked through for LSP types."""
+
+
+def _converter() -> Converter:
+    converter: Converter = default_converter()  # type: ignore[no-untyped-call]
+    converter.register_unstructure_hook(PlainJson, lambda plain: plain)
+    return converter
 
 
 class Protocol(LanguageServerProtocol):
@@ -131,7 +141,7 @@ class Server(LanguageServer):
 
     def __init__(self, interpreter: str | None, workers: Workers, proxy: StartupProxy | None) -> None:
         super().__init__(
-            "shapelens", __version__, protocol_cls=Protocol, converter_factory=default_converter, notebook_document_sync=NOTEBOOKS
+            "shapelens", __version__, protocol_cls=Protocol, converter_factory=_converter, notebook_document_sync=NOTEBOOKS
         )
         self.proxy = proxy
         self.editor = Editor(self)

@@ -75,7 +75,11 @@ class _Evaluation:
                 self._end()
 
         evaluation.watch_anew()
-        self.error = evaluation.run(lambda: evaluation.start(0), follow)
+        self._runner.recorder.is_brief = True  # What is shown is what steps gave.
+        try:
+            self.error = evaluation.run(lambda: evaluation.start(0), follow)
+        finally:
+            self._runner.recorder.is_brief = False
         if not self.steps.is_over:
             self._end()
 

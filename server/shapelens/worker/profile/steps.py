@@ -75,7 +75,9 @@ class StepRecorder(TorchFunctionMode):
         name = _name(func)
         if name in _SILENT:
             return func(*args, **kwargs)
-        number = self._begin("operation", name, None, (args, kwargs))
+        with _plainly():
+            given = list(tensors_in((args, kwargs), MOST_TENSORS))
+        number = self._begin("operation", name, None, given)
         before = len(self.calls().mismatches)
         try:
             result = func(*args, **kwargs)
@@ -83,7 +85,6 @@ class StepRecorder(TorchFunctionMode):
             self._take_back(number)
             raise
         with _plainly():
-            given = list(tensors_in((args, kwargs), MOST_TENSORS))
             made = list(tensors_in(result, MOST_TENSORS))
             same = bool(made) and not is_in_place(func) and all(any(tensor is other for other in given) for tensor in made)
         if not made or same:
