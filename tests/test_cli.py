@@ -232,6 +232,7 @@ def test_show_prints_a_model_as_a_picture() -> None:
     boxes = [text for text in texts if text and not text.startswith("[")]
     assert boxes[:8] == ["x", "Net", "conv1 Conv2d", "relu", "pool MaxPool2d", "conv2 Conv2d", "relu", "pool MaxPool2d"]
     assert "[B, 16, 5, 5]" in texts
+    assert texts.count("[B, 10]") == 2  # Out of the last layer, and out of the model.
     assert [box.get("class") for box in root.iter("{http://www.w3.org/2000/svg}rect")].count("failed") == 1
 
 

@@ -43,7 +43,7 @@ class _Box:
 
 def svg(view: ModelView) -> str:
     """The picture. Strings of the user's code are text in it."""
-    found = graph(view.profile, view.findings)
+    found = _with_result(graph(view.profile, view.findings))
     whole = _Box(-1, "", "", True, False, [])
     _fill(view, found, whole)
     _place(found, whole)
@@ -57,6 +57,14 @@ def svg(view: ModelView) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
         f"<title>{escape(view.class_name)}</title><defs>{arrow}</defs><style>{_STYLE}</style>{drawn}</svg>\n"
     )
+
+
+def _with_result(found: Graph) -> Graph:
+    """What the last step gave is what the model gives: an arrow leads out of it, to no node."""
+    if not found.nodes or any(edge.source == found.nodes[-1].number for edge in found.edges):
+        return found
+    last = found.nodes[-1]
+    return Graph(found.nodes, [*found.edges, Edge(last.number, len(found.nodes), last.shape, last.sizes)])
 
 
 def _fill(view: ModelView, found: Graph, whole: _Box) -> None:
