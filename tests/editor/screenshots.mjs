@@ -109,9 +109,17 @@ async function model(browser, codeServer, workspace) {
   await vscode.command("ShapeLens: Show Model");
   const frame = vscode.page.frameLocator("iframe.webview").frameLocator("iframe");
   await frame.locator("#tree tr.at-cursor", { hasText: "fc1" }).waitFor({ timeout: 60_000 });
+  // Both wide enough for their lines.
+  const narrow = await vscode.page.locator(".part.auxiliarybar").boundingBox();
+  const [border, middle] = [narrow.x - 3, narrow.y + narrow.height / 2];
+  await vscode.page.mouse.move(border, middle, { steps: 3 });
+  await vscode.page.mouse.down();
+  await vscode.page.mouse.move(border - 440, middle, { steps: 20 });
+  await vscode.page.mouse.up();
   const editor = await vscode.page.locator(".part.editor").boundingBox();
-  await vscode.page.mouse.move(editor.x + editor.width / 4, editor.y + editor.height - 40); // Away from all that says something of itself.
-  await take(vscode, "model.png", [{ x: editor.x + SIDE, y: editor.y + ABOVE, width: editor.width - 2 * SIDE, height: editor.height - 2 * ABOVE }]);
+  const view = await vscode.page.locator(".part.auxiliarybar").boundingBox();
+  await vscode.page.mouse.move(editor.x + editor.width / 2, editor.y + editor.height - 40); // Away from all that says something of itself.
+  await take(vscode, "model.png", [{ x: editor.x + SIDE, y: editor.y + ABOVE, width: view.x + view.width - editor.x - 2 * SIDE, height: editor.height - 2 * ABOVE }]);
   await vscode.page.close();
 }
 

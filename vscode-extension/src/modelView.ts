@@ -1,4 +1,4 @@
-// The model as a whole, in a panel beside the editor: it shows the class at the cursor, and follows cursor and edits.
+// The model as a whole, in the secondary side bar or else beside the editor: it shows the class at the cursor, and follows cursor and edits.
 import * as path from 'node:path';
 import * as vscode from 'vscode';
 import type { Server } from './server.ts';
@@ -15,22 +15,24 @@ type Said =
     | { type: 'markdown' }
     | { type: 'save'; kind: 'html' | 'svg' | 'png'; content?: string };
 
+/** The view's id, in package.json as well. */
+const VIEW = 'shapelens.model';
+/** Where the page is: a view, which people move where they like, or a panel beside the editor. */
+type Home = vscode.WebviewView | vscode.WebviewPanel;
 /** While the cursor moves on, no other class is asked for. */
 const CURSOR_MS = 150;
 /** The scheme of a notebook's cells: the places of these are by their URI. */
 const CELL = 'vscode-notebook-cell';
 
-export class ModelView implements vscode.Disposable {
+export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable {
     private readonly subscriptions: vscode.Disposable;
-    private panel: vscode.WebviewPanel | undefined;
+    private home: Home | undefined;
     private source: vscode.Uri | undefined;
     private line = 1;
     /** The class that is shown; "" for the one at the line. */
     private shown = '';
     private options: Options = {};
     private asked = 0;
-    /** File and class of the model that the view has. */
-    private posted = '';
     private moved: NodeJS.Timeout | undefined;
 
     private readonly server: Server;
@@ -44,7 +46,10 @@ export class ModelView implements vscode.Disposable {
             vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => this.follow(textEditor)),
             vscode.window.onDidChangeActiveTextEditor((editor) => editor && this.follow(editor)),
             { dispose: () => clearTimeout(this.moved) },
+            ...(hasSecondarySideBar() ? [vscode.window.registerWebviewViewProvider(VIEW, this, { webviewOptions: { retainContextWhenHidden: true } })] : []),
         );
+        // Without it the view is hidden: an older VS Code would put it among the files.
+        void vscode.commands.executeCommand('setContext', 'shapelens.secondarySideBar', hasSecondarySideBar());
     }
 
     /** Open the view for a class of a document: the one that is named, else the one at the cursor. */
@@ -52,33 +57,46 @@ export class ModelView implements vscode.Disposable {
         this.source = source;
         this.line = line;
         this.shown = className;
-        if (this.panel) {
-            this.panel.reveal(undefined, true);
+        if (hasSecondarySideBar()) {
+            await vscode.commands.executeCommand(`${VIEW}.focus`, { preserveFocus: true });
+        } else if (this.home && 'reveal' in this.home) {
+            this.home.reveal(undefined, true);
         } else {
-            this.open();
+            const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
+            const panel = vscode.window.createWebviewPanel(VIEW, 'Model', place, { retainContextWhenHidden: true });
+            panel.onDidChangeViewState(() => panel.visible && void this.update());
+            this.fill(panel);
         }
         await this.update();
     }
 
+    /** The view is opened: by the command, by whoever clicks on it, or with the window in which it was open before. */
+    resolveWebviewView(view: vscode.WebviewView): void {
+        view.onDidChangeVisibility(() => view.visible && void this.update());
+        this.fill(view);
+        const editor = vscode.window.activeTextEditor;
+        if (!this.source && editor && hasModels(editor.document)) {
+            this.source = editor.document.uri;
+            this.line = editor.selection.active.line + 1;
+        }
+    }
+
     dispose(): void {
-        this.panel?.dispose();
+        if (this.home && 'dispose' in this.home) {
+            this.home.dispose();
+        }
         this.subscriptions.dispose();
     }
 
-    private open(): void {
-        const panel = vscode.window.createWebviewPanel(
-            'shapelens.model',
-            'Model',
-            { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true },
-            { enableScripts: true, localResourceRoots: [this.folder], retainContextWhenHidden: true },
-        );
-        this.panel = panel;
-        panel.onDidDispose(() => (this.panel = undefined));
-        panel.onDidChangeViewState(() => panel.visible && void this.update());
-        panel.webview.onDidReceiveMessage((said: Said) => void this.hear(said));
-        const [script, style] = ['view.js', 'view.css'].map((name) => panel.webview.asWebviewUri(vscode.Uri.joinPath(this.folder, name)).toString());
-        const source = panel.webview.cspSource;
-        panel.webview.html = `<!DOCTYPE html>
+    private fill(home: Home): void {
+        const { webview } = home;
+        this.home = home;
+        home.onDidDispose(() => (this.home = this.home === home ? undefined : this.home));
+        webview.options = { enableScripts: true, localResourceRoots: [this.folder] };
+        webview.onDidReceiveMessage((said: Said) => void this.hear(said));
+        const [script, style] = ['view.js', 'view.css'].map((name) => webview.asWebviewUri(vscode.Uri.joinPath(this.folder, name)).toString());
+        const source = webview.cspSource;
+        webview.html = `<!DOCTYPE html>
 <html lang="en" data-host="vscode">
 <head>
 <meta charset="utf-8">
@@ -93,10 +111,14 @@ export class ModelView implements vscode.Disposable {
 </html>`;
     }
 
-    /** Ask for what is to be shown, and show it. What was shown stays until then; where nothing is, the model comes before its memory. */
+    /** Ask for what is to be shown, and show it: the model first, then with its memory. What was shown stays until then. */
     private async update(): Promise<void> {
-        const { panel, source } = this;
-        if (!panel?.visible || !source) {
+        const { home, source } = this;
+        if (!home?.visible) {
+            return;
+        }
+        if (!source) {
+            this.post({ type: 'message', text: 'Put the cursor into the class of a model to see it here.' });
             return;
         }
         this.asked += 1;
@@ -105,8 +127,7 @@ export class ModelView implements vscode.Disposable {
         try {
             answer = await this.ask(source, { ...this.options, first: true });
             if (answer?.model?.complete === false) {
-                const { file, class: name } = answer.model;
-                if (number === this.asked && this.posted !== `${file}::${name}`) {
+                if (number === this.asked && home === this.home) {
                     this.tellModel(answer.model);
                 }
                 answer = await this.ask(source, this.options);
@@ -114,22 +135,20 @@ export class ModelView implements vscode.Disposable {
         } catch (error) {
             answer = { version: 0, message: error instanceof Error ? error.message : String(error) };
         }
-        if (number !== this.asked || panel !== this.panel || !answer) {
+        if (number !== this.asked || home !== this.home || !answer) {
             return;
         }
         if (answer.model) {
             this.tellModel(answer.model);
         } else if (answer.message) {
-            this.posted = '';
             this.post({ type: 'message', text: answer.message });
         }
     }
 
     private tellModel(model: { file: string; class: string }): void {
-        if (this.panel) {
-            this.panel.title = `Model: ${model.class}`;
+        if (this.home) {
+            this.home.title = `Model: ${model.class}`;
         }
-        this.posted = `${model.file}::${model.class}`;
         this.post({ type: 'model', model });
         this.tellCursor();
     }
@@ -149,12 +168,12 @@ export class ModelView implements vscode.Disposable {
     }
 
     private post(message: unknown): void {
-        void this.panel?.webview.postMessage(message);
+        void this.home?.webview.postMessage(message);
     }
 
     /** The cursor has moved: its row is marked at once, another class is shown once it has come to rest. */
     private follow(editor: vscode.TextEditor): void {
-        if (!this.panel || editor.document.languageId !== 'python' || !['file', 'untitled', CELL].includes(editor.document.uri.scheme)) {
+        if (!this.home || !hasModels(editor.document)) {
             return;
         }
         const line = editor.selection.active.line + 1;
@@ -181,9 +200,6 @@ export class ModelView implements vscode.Disposable {
     private async hear(said: Said): Promise<void> {
         if (said.type === 'ready' || said.type === 'options') {
             this.options = said.options;
-            if (said.type === 'ready') {
-                this.posted = '';
-            }
             await this.update();
         } else if (said.type === 'memory' && this.source) {
             await this.tellMemory(this.source, said.options);
@@ -206,6 +222,17 @@ export class ModelView implements vscode.Disposable {
             }
         }
     }
+}
+
+/** Whether this VS Code has room for views of extensions in its secondary side bar: 1.106 is the first. */
+function hasSecondarySideBar(): boolean {
+    const [major = 0, minor = 0] = vscode.version.split('.').map(Number);
+    return major > 1 || minor >= 106;
+}
+
+/** Whether a document is one in which ShapeLens looks for models. */
+function hasModels(document: vscode.TextDocument): boolean {
+    return document.languageId === 'python' && ['file', 'untitled', CELL].includes(document.uri.scheme);
 }
 
 /** What is to be written: a text, or what a data URL holds. */

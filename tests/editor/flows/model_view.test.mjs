@@ -1,9 +1,12 @@
 // The model as a whole beside the editor: opened, folded, walked through by keyboard, followed through an edit that breaks it and its fix.
 import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { flows } from "../vscode/flow.mjs";
 import { notebook } from "../vscode/notebook_file.mjs";
-import { axeSource, testOutput } from "../vscode/paths.mjs";
+import { axeSource, olderCodeServer, testOutput } from "../vscode/paths.mjs";
+import { eventually } from "../vscode/workbench.mjs";
 
 const flow = flows();
 
@@ -75,13 +78,17 @@ flow("the model is shown as a tree that folds, marks the cursor's row and leads 
   await vscode.screenshot(join(testOutput, "model-tree.png"));
 });
 
-flow("an edit that breaks the model makes its row red, and the view mends it", model, async ({ vscode }) => {
+flow("an edit that breaks the model makes its row and its box red, and the view mends it", model, async ({ vscode }) => {
   const frame = await opened(vscode);
   await vscode.retype("self.head = nn.Linear(64, 10)", "64", "65");
-  const message = frame.locator("#tree tr.message", { hasText: "in_features" });
-  await message.waitFor({ timeout: 60_000 });
+  await frame.locator("#tree tr.message", { hasText: "in_features" }).waitFor({ timeout: 60_000 });
   await row(frame, "blocks").waitFor();
   await vscode.screenshot(join(testOutput, "model-broken.png"));
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  await frame.locator("#blocks .box.failed", { hasText: "head" }).waitFor();
+  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
+  const message = frame.locator("#blocks p.message", { hasText: "in_features" });
+  await vscode.screenshot(join(testOutput, "model-broken-blocks.png"));
   await message.locator("button").click();
   await vscode.page.locator(".view-line", { hasText: /nn\.Linear\(64,.10\)/ }).first().waitFor({ timeout: 60_000 });
   await message.waitFor({ state: "detached", timeout: 60_000 });
@@ -122,6 +129,64 @@ flow("what an edit changes is compared with a state that was pinned, and the tab
   await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });
   const copied = await vscode.page.evaluate(() => navigator.clipboard.readText());
   assert.match(copied, /^\|.*head.*\[B, 12\].*\|$/m);
+});
+
+/** Clicks a button of the view that saves, takes the name that is proposed, and waits for that file; hands back its bytes. */
+async function saved(vscode, workspace, frame, kind) {
+  await frame.locator(".toolbar button", { hasText: `Save as ${kind.toUpperCase()}` }).click();
+  const input = await vscode.inputBox();
+  await eventually(`net.${kind} is proposed`, async () => (await input.inputValue()).endsWith(`net.${kind}`), 20_000, () => input.inputValue());
+  await vscode.page.keyboard.press("Enter");
+  const file = workspace.path(`net.${kind}`);
+  return eventually(`${file} is written`, () => existsSync(file) && readFileSync(file).length > 0 && readFileSync(file), 20_000);
+}
+
+flow("the model is saved as a picture and as a page, each of which opens from the disk", model, async ({ vscode, workspace }) => {
+  const frame = await opened(vscode);
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
+  const svg = (await saved(vscode, workspace, frame, "svg")).toString();
+  assert.match(svg, /^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+  const png = await saved(vscode, workspace, frame, "png");
+  assert.deepEqual([...png.subarray(0, 8)], [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  await saved(vscode, workspace, frame, "html");
+  const page = await vscode.page.context().newPage();
+  const requests = [];
+  page.on("request", (request) => requests.push(request.url()));
+  const open = (name) => page.goto(pathToFileURL(workspace.path(name)).href);
+  await open("net.svg");
+  const words = await page.locator("text").allTextContents();
+  for (const expected of ["0 Block ×12", "[B, T, 64]", "head Linear", "[B, 10]"]) assert.ok(words.includes(expected), `${expected} in ${words}`);
+  assert.equal(await page.locator("rect").first().evaluate((box) => box.getBoundingClientRect().width > 20 && box.getAttribute("fill") !== ""), true);
+  await page.screenshot({ path: join(testOutput, "model-saved-svg.png") });
+  await open("net.png");
+  const [width, height] = await page.locator("img").evaluate((image) => [image.naturalWidth, image.naturalHeight]);
+  assert.ok(width > 200 && height > 400, `${width} × ${height}`);
+  await page.screenshot({ path: join(testOutput, "model-saved-png.png") });
+  requests.length = 0;
+  await open("net.html");
+  await page.locator("#tree tbody tr[data-id]", { hasText: "head" }).locator("text=[B, 10]").waitFor();
+  await page.locator("header .totals", { hasText: "training step" }).waitFor();
+  assert.deepEqual(requests, [pathToFileURL(workspace.path("net.html")).href]);
+  await page.screenshot({ path: join(testOutput, "model-saved-html.png") });
+  await page.close();
+});
+
+flow("the view is beside the editor: in the secondary side bar where there is one, which can be opened by itself", model, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  const home = await vscode.page.locator(olderCodeServer ? ".part.editor" : ".part.auxiliarybar").boundingBox();
+  const view = await vscode.page.locator('iframe.webview[src*="extensionId=shapelens"]').boundingBox();
+  assert.ok(view.x >= home.x - 1 && view.x + view.width <= home.x + home.width + 1, JSON.stringify([view, home]));
+  assert.equal(await vscode.page.locator(".editor-group-container").count(), olderCodeServer ? 2 : 1);
+  await vscode.click("self.norm = nn.LayerNorm", "norm");
+  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+  if (olderCodeServer) return;
+  await vscode.command("View: Toggle Secondary Side Bar Visibility");
+  await vscode.page.locator(".part.auxiliarybar").waitFor({ state: "hidden" });
+  await vscode.click("self.head = nn.Linear", "head");
+  await vscode.command("View: Toggle Secondary Side Bar Visibility");
+  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
 });
 
 flow("blocks show the residual paths, in a dark theme too", { ...model, settings: { "workbench.colorTheme": "Default Dark Modern" } }, async ({ vscode }) => {

@@ -142,7 +142,7 @@
         if (!body) return;
         const items = visibleRows();
         const largest = Math.max(1, ...state.model.tree.map((row) => row[state.heat]));
-        const before = pinnedRows();
+        const before = state.pinned && rowsByPath(state.pinned);
         const hadFocus = body.contains(document.activeElement);
         if (!items.some((item) => item.id === state.focus)) state.focus = items[0]?.id ?? '';
         body.replaceChildren(...items.flatMap((item) => rowElements(item, largest, before)));
@@ -181,10 +181,15 @@
             onfocus: () => { state.focus = item.id; },
         }, cells);
         if (!row.failure) return [line];
-        const { failure } = row;
-        const said = element('td', { role: 'gridcell', colspan: columns.length }, element('span', { class: `indent level${Math.min(level + 1, 12)}` }), element('span', { class: 'error' }, failure.message), ' ',
-            host && failure.place ? element('button', { type: 'button', class: 'fix', onclick: (event) => { event.stopPropagation(); post({ type: 'fix', place: failure.place, title: failure.fix }); } }, failure.fix ?? 'Fix…') : '');
+        const said = element('td', { role: 'gridcell', colspan: columns.length }, element('span', { class: `indent level${Math.min(level + 1, 12)}` }), whatIsWrong(row.failure));
         return [line, element('tr', { role: 'row', class: 'message', 'aria-level': level + 2 }, said)];
+    }
+
+    /** The message of what fails, and the button that mends it. */
+    function whatIsWrong({ message, place, fix }) {
+        const mend = (event) => { event.stopPropagation(); post({ type: 'fix', place, title: fix }); };
+        return element('span', { class: 'wrong' }, element('span', { class: 'error' }, message), ' ',
+            host && place ? element('button', { type: 'button', class: 'fix', onclick: mend }, fix ?? 'Fix…') : '');
     }
 
     let lastClick = '';
@@ -237,12 +242,21 @@
         if (line && !body.contains(document.activeElement)) line.scrollIntoView({ block: 'nearest' });
     }
 
-    function pinnedRows() {
-        if (!state.pinned) return undefined;
+    function rowsByPath(model) {
         const rows = new Map();
         const add = (row) => { rows.set(row.path, row); row.rows.forEach(add); };
-        state.pinned.tree.forEach(add);
+        model.tree.forEach(add);
         return rows;
+    }
+
+    /** Operations and memory that are still being counted are shown as they were before an edit. */
+    function keepAmounts(model, before) {
+        const rows = rowsByPath(before);
+        for (const [path, row] of rowsByPath(model)) {
+            const { flops, backward_flops, kept_bytes } = rows.get(path) ?? row;
+            Object.assign(row, { flops, backward_flops, kept_bytes });
+        }
+        model.memory = before.memory;
     }
 
     // --- the page ---
@@ -451,6 +465,11 @@
             for (let at = common; at + 1 < one.length; at += 1) link(one[at], one[at + 1], 'out', edge);
             for (let at = common; at + 1 < other.length; at += 1) link(other[at], 'in', other[at + 1], edge);
         }
+        // What the last step gave is what the model gives: an arrow leads out of it.
+        const last = state.model.graph.nodes.at(-1);
+        if (last && !state.model.graph.edges.some((edge) => edge.from === last.id)) {
+            chain(String(last.id)).forEach((id, at, way) => link(at ? way[at - 1] : '-1', id, 'out', { from: items.get(id).node.id }));
+        }
         const byContainer = new Map();
         for (const each of links.values()) {
             if (!byContainer.has(each.container)) byContainer.set(each.container, []);
@@ -540,7 +559,8 @@
         svg.append(element('svg:defs', {}, element('svg:marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: 'auto-start-reverse' }, element('svg:path', { class: 'head', d: 'M0,0 L8,4 L0,8 z' }))), ...whole.draw(PAD, 0));
         svg.dataset.width = whole.width + 2 * PAD;
         svg.dataset.height = whole.height;
-        place.replaceChildren(svg);
+        const failures = new Map(state.model.graph.nodes.filter((node) => node.failure).map(({ failure }) => [failure.message, failure]));
+        place.replaceChildren(...[...failures.values()].map((failure) => element('p', { class: 'message' }, whatIsWrong(failure))), svg);
         if (!state.box) fit();
         else show();
     }
@@ -598,7 +618,7 @@
         const copies = svg.querySelectorAll('rect, text, line, path');
         picture().querySelectorAll('rect, text, line, path').forEach((original, place) => {
             const style = getComputedStyle(original);
-            for (const name of ['fill', 'stroke', 'stroke-width', 'font-family', 'font-size']) copies[place].setAttribute(name, style.getPropertyValue(name));
+            for (const name of ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'font-family', 'font-size']) copies[place].setAttribute(name, style.getPropertyValue(name));
         });
         return new XMLSerializer().serializeToString(svg);
     }
@@ -632,6 +652,7 @@
             const typing = ['INPUT', 'SELECT'].includes(document.activeElement?.tagName ?? '');
             // The box at which the keyboard is stays the one, in the new picture as well.
             const box = document.activeElement?.closest('#blocks [data-id]')?.dataset.id;
+            if (!data.model.complete && state.model && !other) keepAmounts(data.model, state.model);
             state.model = data.model;
             // What was said of sizes was of the model before; where somebody has asked for that, the new one is asked, too.
             const wanted = other ? [] : [...prepared].filter((dim) => dim in data.model.example.dims);
