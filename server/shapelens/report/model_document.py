@@ -90,7 +90,7 @@ def model_document(view: ModelView, as_seen: Callable[[Place], Place] = lambda p
 
     as_seen: makes a place one in the terms of whoever reads the document.
     """
-    places = _Places(view.lines_of, as_seen)
+    places = _DocumentPlaces(view.lines_of, as_seen)
     run, profile = view.shown.example, view.profile
     first_path = view.rows[0].path if view.rows else ""
     return {
@@ -124,7 +124,7 @@ def model_document(view: ModelView, as_seen: Callable[[Place], Place] = lambda p
     }
 
 
-def _row(row: ModuleRow, places: _Places) -> dict[str, Any]:
+def _row(row: ModuleRow, places: _DocumentPlaces) -> dict[str, Any]:
     return {
         "path": row.path,
         "name": row.name,
@@ -148,7 +148,7 @@ def _row(row: ModuleRow, places: _Places) -> dict[str, Any]:
     }
 
 
-def _graph(found: Graph, places: _Places) -> dict[str, Any]:
+def _graph(found: Graph, places: _DocumentPlaces) -> dict[str, Any]:
     return {
         "nodes": [
             {
@@ -169,7 +169,7 @@ def _graph(found: Graph, places: _Places) -> dict[str, Any]:
     }
 
 
-def _memory(view: ModelView, found: MemoryEstimate | None, places: _Places) -> dict[str, Any] | None:
+def _memory(view: ModelView, found: MemoryEstimate | None, places: _DocumentPlaces) -> dict[str, Any] | None:
     if found is None:
         return None
     step = view.profile.steps[found.peak_step] if found.peak_step is not None and found.peak_step < len(view.profile.steps) else None
@@ -189,7 +189,7 @@ def _memory(view: ModelView, found: MemoryEstimate | None, places: _Places) -> d
     }
 
 
-def _failure(failure: Failure | None, places: _Places) -> dict[str, Any] | None:
+def _failure(failure: Failure | None, places: _DocumentPlaces) -> dict[str, Any] | None:
     if failure is None:
         return None
     finding = failure.finding
@@ -198,7 +198,7 @@ def _failure(failure: Failure | None, places: _Places) -> dict[str, Any] | None:
     return {"code": failure.code, "message": failure.message, "place": place, "fix": fix}
 
 
-class _Places:
+class _DocumentPlaces:
     """The places of the document, each made once: a repeated block has the same ones again."""
 
     def __init__(self, lines_of: LinesOf, as_seen: Callable[[Place], Place]) -> None:
