@@ -67,9 +67,11 @@ def _from_pretrained(cls: Any, /, name: Any = None, *args: Any, config: Any = No
     kwargs.pop("experts_implementation", None)
     if attention != "sdpa":  # The others give what attention there was, whoever asks for it; that makes no difference to any other shape.
         config._attn_implementation = "eager"
-    model = _built(cls, config, args, kwargs, _dtype_of(dtype, config))
+    model = (_built if is_known else _built_by_default)(cls, config, args, kwargs, _dtype_of(dtype, config))
+    if model is None:
+        model = UnknownModel(str(name), _outputs_of(cls.__name__, kwargs.get("num_labels")))
     model.eval()
-    if not is_known:
+    if not is_known and not isinstance(model, UnknownModel):
         unsure(model)
         model.config = unsure_config(config, "transformers")
     if options.get("load_in_8bit") or options.get("load_in_4bit") or options.get("quantization_config") is not None:
@@ -114,6 +116,22 @@ def _built(cls: Any, config: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any],
         return cls(config, *args, **kwargs)
     finally:
         torch.set_default_dtype(before)
+
+
+def _built_by_default(cls: Any, config: Any, *given: Any) -> Any:
+    """A model with the sizes of its class, as nobody knows its own; None where the class makes no model of these: that is no mistake."""
+    state = unknown_sizes.state
+    silent, in_library = state.silent, state.in_library
+    state.in_library = True
+    try:
+        model = _built(cls, config, *given)
+    except Exception:
+        if state.silent == silent:
+            raise
+        return None
+    finally:
+        state.in_library = in_library
+    return model if state.silent == silent else None
 
 
 def configurations(module: ModuleType) -> List[Replacement]:
