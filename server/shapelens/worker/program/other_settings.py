@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import inspect
 import re
 from typing import Any, Iterable, List, Optional, Set
 
@@ -96,6 +95,9 @@ class _Settings:
             place = parameters.index(name)
             return EditableArgument(draft, calls[0], name, place if place < len(calls[0].args) else None)
         if owner is not self._cls and name in parameters:
+            whole = draft.calls(self._cls.__name__)
+            if whole and _hands_on(self._cls) and name not in _parameters(self._cls):
+                return EditableArgument(draft, whole[0], name)
             return None  # What builds it says what it is.
         given = draft.named(name)
         if given:
@@ -210,7 +212,9 @@ def _keyword(keyword: ast.keyword) -> str:
 
 
 def _parameters(cls: type) -> List[str]:
-    try:
-        return list(inspect.signature(cls).parameters)
-    except (TypeError, ValueError):
-        return []
+    return [each.name for each in parameters_of(cls)]
+
+
+def _hands_on(cls: type) -> bool:
+    """Whether a class takes keywords that it does not name: it hands them on to its parts."""
+    return any(each.kind is each.VAR_KEYWORD for each in parameters_of(cls))
