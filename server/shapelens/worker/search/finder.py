@@ -281,7 +281,8 @@ class Finder:
             if other is not None:
                 return replace(found, expression=other)
             return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
-        return FoundExample(name, first or "%s()" % name, "inferred", doubtful=True)  # What cannot even be built is told of.
+        first = first or "%s()" % name  # What cannot even be built is told of.
+        return FoundExample(name, first, "inferred", doubtful=True, exhausted=self._is_exhausted(first))
 
     def _by_few_layers(self, name: str, cls: type, plan: BuildPlan, most: int) -> Generator[Event, None, Optional[FoundExample]]:
         """For a model of many layers, which are alike: what it can be called with as found with few of them. Whether it runs with all of

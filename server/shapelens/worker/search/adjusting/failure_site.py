@@ -12,6 +12,7 @@ from ...locations import WORKER
 from ...sandbox.exceptions import traceback_of
 from ..code.callees import parameters_of
 from ..code.sources import dotted, function_at, function_node, index_of, initialiser
+from ..trials.trial import RefusedInput
 from .expression_edit import Draft, EditableArgument, called
 
 DEEPEST = 12
@@ -31,11 +32,14 @@ class Level:
         self.owner = self.locals.get(self.code.co_varnames[0]) if self.code.co_argcount else None
 
     def evaluate(self, node: ast.AST) -> Any:
-        """The value of an expression without calls. Raises whatever evaluating it raises."""
+        """The value of an expression. Raises whatever evaluating it raises, ValueError where a layer refuses what it gets in it."""
         if any(isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for part in ast.walk(node)):
             raise ValueError("not an expression to repeat")
         code = compile(ast.fix_missing_locations(ast.Expression(node)), "<condition>", "eval")  # type: ignore[arg-type]
-        return eval(code, self.globals, dict(self.locals))
+        try:
+            return eval(code, self.globals, dict(self.locals))
+        except RefusedInput as refused:  # No `Exception`: nobody who asks for a value would catch it.
+            raise ValueError(str(refused)) from None
 
     def parameters(self) -> List[str]:
         """The names of the function's parameters."""

@@ -340,6 +340,6 @@ def _value(node: ast.expr, names: Any, local: Any) -> Any:
     try:
         with torch._C.DisableTorchFunction():
             value = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<condition>", "eval"), names, dict(local))
-    except Exception:  # Whatever user code raises.
+    except (Exception, RefusedInput):  # Whatever user code raises, and what layers in it refuse.
         return None
     return tuple(value) if isinstance(value, torch.Size) else value
