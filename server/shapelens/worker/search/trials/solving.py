@@ -48,8 +48,11 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
     for group in squares:
         yield from (dict.fromkeys(group, size) for size in LADDER[:3] if size != free[group[0]])
     if any(demand.kind == "larger" for demand in wanted):
+        yield from ({name: LADDER[0]} for name in inputs if _role(name) == "P" and free[name] < LADDER[0])
         for name in sorted(inputs, key=lambda name: _role(name) not in _SPATIAL):
             yield from ({name: free[name] * factor} for factor in (2, 4, 8) if free[name] >= 8)
+    for demand in equal[:2]:
+        yield from _with_inputs(demand, free, guessed, inputs)
     for demand in equal[:2]:
         yield from _solved(trial, demand, free, [(name,) for name in inputs], reaches)
         yield from _solved(trial, demand, free, _groups(free, guessed), reaches)
@@ -76,6 +79,16 @@ def _all_equal(equal: Sequence[Demand], free: Sizes, names: List[str]) -> Iterat
         yield together
     for demand in equal:
         yield from _same(demand, free, names)
+
+
+def _with_inputs(demand: Demand, free: Sizes, guessed: Set[str], inputs: List[str]) -> Iterator[Sizes]:
+    """A size of the constructor that arrived, with those of the input that are the same number: what comes in is as wide as what it is
+    added to, four times as wide as the layers between (`Block(inplanes=128, planes=32)(f32[2, 128, 8, 8])`)."""
+    same = [name for name in inputs if free[name] == demand.got > 2]
+    alike = [name for name in free if name in guessed and free[name] == demand.got]
+    if same and len(alike) > 1:
+        for name in alike:
+            yield {name: demand.need, **dict.fromkeys(same, demand.need)}
 
 
 def _square_multiples(demand: Demand, free: Sizes, squares: Sequence[Group]) -> Iterator[Sizes]:
