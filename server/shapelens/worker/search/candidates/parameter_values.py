@@ -16,6 +16,7 @@ from .configs import Configs, looks_like_config
 from .document_scope import DocumentScope
 from .eligible_classes import can_be_called_as, has_attributes_of, is_simple
 from .name_priors import TEXTUAL, Prior, is_embedding_width, is_plural, prior_of, words
+from .spaces import is_space, spaces
 
 # Sizes for numbers of which nothing is known: each can be divided by 2, 4 and 8.
 FREE = (24, 40, 56, 72, 88, 104, 120, 136, 152, 168)
@@ -54,6 +55,11 @@ class ParameterValues:
         kind = self._kind(name, asked, uses)
         prior = self._prior(name, uses, kind)
         label = prefix + name
+        if is_space(asked.cls, name):
+            of_pictures = any(RANKED.match(used) for used in _mentioned(self.cls))
+            found = spaces(asked.cls, label, self.scope, self.size, of_pictures=of_pictures)
+            if found:
+                return found
         records = self._records(kind, asked, uses, label, depth)
         if records:
             return records

@@ -17,6 +17,7 @@ from .choices import ArgumentChoice, ChoiceNode, Sizes, node_of
 from .forms import Form
 from .name_priors import number_for
 
+SOME_KEY = "x"  # of a dict of which no key is known yet
 MOST_FORMS = 14  # of one parameter
 _EXTENT = {"P", "H", "W", "V"}  # roles of dims of pictures and volumes
 
@@ -134,13 +135,14 @@ class Neighbours:
             key = re.search(r"\[[\"'](\w+)[\"']\]", line)
             for argument in self._tensors(node):
                 if not argument.container:
-                    yield from self._with_part(node, argument.name, container, key[1] if key else "x")
+                    yield from self._with_part(node, argument.name, container, key[1] if key else SOME_KEY)
 
     def _with_part(self, node: ChoiceNode, name: str, container: str, key: str) -> Iterator[ChoiceNode]:
         """A container for a parameter, or the one that it has, with a further part."""
         before = [argument for argument in node.arguments if argument.name == name]
         part = before[0]._replace(container=container, key=key, form=None)
-        kept = [argument for argument in before if argument.container == container and argument.key != key]
+        others = (key, SOME_KEY) if container == "{" else (key,)
+        kept = [argument for argument in before if argument.container == container and argument.key not in others]
         for form in self._options(part)[:6]:
             arguments: List[ArgumentChoice] = []
             for argument in node.arguments:
