@@ -92,6 +92,34 @@ def test_a_batch_of_another_size_hides_nothing(forking: WorkerProcess, tmp_path:
     assert [found.code for found in trace.mismatches][:1] == ["matmul"]
 
 
+EXPERTS = dedent(
+    """
+    import torch
+    import torch.nn as nn
+
+    class Mixture(nn.Module):
+        def __init__(self, width, experts):
+            super().__init__()
+            self.experts = nn.ModuleList(nn.Linear(width, 16) for _ in range(experts))
+            self.gate = nn.Linear(width, experts)
+
+        def forward(self, x):
+            out = torch.cat([expert(x).unsqueeze(1) for expert in self.experts], dim=1)
+            return (self.gate(x).unsqueeze(-1) * out).sum(1)
+    """
+)
+
+
+def test_a_count_of_one_hides_nothing(forking: WorkerProcess, tmp_path: Path):
+    expression = "Mixture(width=64, experts=4)(f32[B:2, 64])"
+    search = Search([Known("Mixture", expression, "inferred", proven=True)], seconds=20)
+    trace, _ = forking.run(tmp_path / "net.py", EXPERTS.replace("dim=1", "dim=0"), search=search, deadline=60)
+    assert trace is not None
+    (run,) = trace.examples
+    assert (run.expression, run.doubtful) == (expression, False)
+    assert [found.code for found in trace.mismatches] == ["broadcast"]
+
+
 TWO_WAYS = dedent(
     """
     import torch.nn as nn

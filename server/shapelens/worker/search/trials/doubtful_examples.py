@@ -149,9 +149,12 @@ def _with_other_sizes(
     if ran_before and batch is not None and sizes[batch[1]] == 2:
         # Where two samples went through before, a batch of another size mends nothing that is not wrong.
         free.pop(batch[1], None)
+    broadcasts = ran_before and trial.found is not None and trial.found.code == "broadcast"
     for changed in (sizes_that_matter if ran_before else sizes_for)(trial, demands(trial), free, guessed, reaches):
         if worked or tries > most or runner.is_over:
             break
+        if broadcasts and any(size == 1 < sizes[name] for name, size in changed.items()):
+            continue  # One goes with any size, as it did not have to before.
         reaches(changed)
     return worked.get("")
 
