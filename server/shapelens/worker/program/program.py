@@ -70,8 +70,8 @@ class Program:
             self._execute_all(Flow(self._missing, forgotten, turned), seconds, forgotten, names)
 
     def held(self) -> List[NodePlace]:
-        """The places of the statements that were executed, and in which nothing failed."""
-        failed = {line for line, _ in self.failures}
+        """The places of the statements that were executed, and in which nothing failed or was got on without."""
+        failed = {line for line, _ in self.failures} | self.gone.keys()
         return [place for place in self.executed if failed.isdisjoint(range(place[0], place[2] + 1))]
 
     def _note_executed(self, statement: "ProgramStatement", held: Dict[str, type]) -> None:
