@@ -55,6 +55,7 @@ SHARE = 0.6  # of the time that is left, for one class
 LEAST_SECONDS = 0.4  # for one class
 BRIEF_SECONDS = 0.15  # for one class that comes after the time is up: most need no more
 EXTRA_SECONDS = 1.0  # for all of those
+PROOF_SECONDS = 2.0  # to tell whether any choice avoids a failure: else it would be an error on a fast machine only
 
 
 class WayToBuild(NamedTuple):
@@ -312,8 +313,9 @@ class Finder:
 
     def _is_exhausted(self, expression: str) -> bool:
         """Whether nothing that can be chosen has to do with what fails in the best example that was found."""
-        trial = None if self.runner.is_over else attempt(self.runner, expression)
-        return trial is not None and is_mismatch(trial) and not depends_on_choice(self.runner, expression, trial)
+        self.runner.until = max(self.runner.until, self.runner.clock() + PROOF_SECONDS)
+        trial = attempt(self.runner, expression)
+        return is_mismatch(trial) and not depends_on_choice(self.runner, expression, trial)
 
     def _found(self, name: str, node: ChoiceNode, inputs: InputSearch) -> FoundExample:
         evidence, where = node.plan.evidence, node.plan.where
