@@ -140,9 +140,7 @@ class Server(LanguageServer):
     """One server, one client, one session."""
 
     def __init__(self, interpreter: str | None, workers: Workers, proxy: StartupProxy | None) -> None:
-        super().__init__(
-            "shapelens", __version__, protocol_cls=Protocol, converter_factory=_converter, notebook_document_sync=NOTEBOOKS
-        )
+        super().__init__("shapelens", __version__, protocol_cls=Protocol, converter_factory=_converter, notebook_document_sync=NOTEBOOKS)
         self.proxy = proxy
         self.editor = Editor(self)
         self.session = Session(self.editor, interpreter, workers, location.opened())
