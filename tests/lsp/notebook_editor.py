@@ -27,7 +27,9 @@ class Notebook:
     # --- life ---
 
     @staticmethod
-    def open(editor: Editor, name: str, *texts: str, saved: bool = True, uri: str | None = None) -> Notebook:
+    def open(
+        editor: Editor, name: str, *texts: str, saved: bool = True, uri: str | None = None, kind: str = "jupyter-notebook"
+    ) -> Notebook:
         """Open a notebook of the workspace with these cells; it is written to disk first, unless it is to be unsaved, or has a URI."""
         path = editor.root / name
         if saved and uri is None:
@@ -36,7 +38,7 @@ class Notebook:
         notebook = Notebook(editor, uri or (path.as_uri() if saved else f"untitled:{name}"))
         items = [notebook._new_cell(text) for text in texts]
         notebook.cells = [item.uri for item in items]
-        document = types.NotebookDocument(notebook.uri, "jupyter-notebook", 1, [_cell(uri) for uri in notebook.cells])
+        document = types.NotebookDocument(notebook.uri, kind, 1, [_cell(uri) for uri in notebook.cells])
         editor.client.notebook_document_did_open(types.DidOpenNotebookDocumentParams(document, items))
         return notebook
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from lsprotocol import types
 
 from lsp.editor import Editor
-from lsp.notebook_editor import Notebook
+from lsp.notebook_editor import Notebook, content
 
 IMPORTS = "import torch\nfrom torch import nn"
 NET = """\
@@ -178,6 +180,31 @@ async def test_closing_leaves_nothing_behind(editor: Editor) -> None:
 async def test_an_untitled_notebook_has_shapes_too(editor: Editor) -> None:
     notebook = Notebook.open(editor, "Untitled-1.ipynb", IMPORTS, "x = torch.rand(2, 3)", saved=False)
     await notebook.hints_when(1, "→ [2, 3]")
+    notebook.close()
+
+
+async def test_what_is_typed_into_an_interactive_window_has_shapes(editor: Editor) -> None:
+    window = Notebook.open(editor, "", IMPORTS, uri="vscode-interactive:/Interactive-1.interactive", kind="interactive")
+    window.insert(1, "x = torch.rand(2, 3)")
+    window.insert(2, "y = x.T")
+    assert await window.hints_when(2, "→ [3, 2]") == [{}, {0: "→ [2, 3]"}, {0: "→ [3, 2]"}]
+    window.insert(3, "z = x @ x")
+    await window.wrong(3, "x @ x")
+    window.close()
+
+
+async def test_what_stands_in_the_outputs_of_cells_is_not_believed(editor: Editor) -> None:
+    texts = [IMPORTS, "x = torch.rand(2, 3)\nx.shape", "y = x @ x.T"]
+    written = json.loads(content(texts))
+    shape = {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": {"text/plain": ["torch.Size([5, 7])"]}}
+    error = {"output_type": "error", "ename": "RuntimeError", "evalue": "mat1 and mat2 shapes cannot be multiplied", "traceback": []}
+    written["cells"][2]["outputs"], written["cells"][3]["outputs"] = [shape], [error]
+    file = editor.root / "outputs.ipynb"
+    file.write_text(json.dumps(written))
+    notebook = Notebook.open(editor, file.name, *texts, uri=file.as_uri())
+    assert await notebook.hints_when(2, "→ [2, 2]") == [{}, {0: "→ [2, 3]"}, {0: "→ [2, 2]"}]
+    await notebook.wrong(2)
+    assert json.loads(file.read_text()) == written
     notebook.close()
 
 
