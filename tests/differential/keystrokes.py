@@ -9,8 +9,12 @@ another server.
 
 FILE may be a folder and what it is opened in, `FOLDER:FILE`, else the folder is that of the file. One line a file is printed, with what
 was wrong: `internal` (an error of ours, in a message, a reply or the log), `outside` (a position that the text does not have), `vanished`
-(no hint is left while a small part of the text is broken), `differs`, `unsteady` (it differs, and so do two fresh opens). Nothing is
-written to the folders. KEYSTROKES_KEEP names a folder that gets the texts which differ.
+(no hint is left while a small part of the text is broken), `differs`, `unsteady` (it differs, and so do two fresh opens). Counted apart
+are texts that are `surer` after typing: what fails there ran before the edits, so that it is an error, where a fresh open can only say that
+the example may be what is wrong. Nothing is written to the folders. KEYSTROKES_KEEP names a folder that gets the texts which differ.
+
+Whether a run has ended is told by the processor time that it takes: with others on the machine that leave it none, a text is compared too
+early.
 """
 
 from __future__ import annotations
@@ -49,6 +53,7 @@ DEEDS_BETWEEN_LOOKS = 6
 MOST_OF_IT = 0.9  # of a text, that is still there when its hints should be, too
 OTHER_MARK = "\n# end of what was typed\n"
 FAILED = re.compile(r"Traceback \(most recent call last\)|ShapeLens failed|internal error|Internal Error|AssertionError", re.IGNORECASE)
+DOUBT = re.compile(r" · may be wrong|; but nobody gave the example .*, and it may be what is wrong", re.DOTALL)
 SPAN = re.compile(r"^( *)(?:async )?(?:def|class) \w+", re.MULTILINE)
 
 
@@ -59,6 +64,7 @@ class Report:
     keys: int = 0
     checked: int = 0  # texts that were compared with a fresh open
     unsteady: int = 0  # of these, those that were equal only to another fresh open
+    surer: int = 0  # of these, those that were equal but for the doubts of the fresh open
     wrong: list[tuple[str, str]] = field(default_factory=list)  # (kind, what)
     seconds: float = 0.0
 
@@ -147,6 +153,13 @@ def position(text: str, offset: int) -> dict[str, int]:
 
 def _range(where: dict[str, Any]) -> tuple[int, int, int, int]:
     return where["start"]["line"], where["start"]["character"], where["end"]["line"], where["end"]["character"]
+
+
+def _without_doubt(shown: dict[str, Any]) -> dict[str, Any]:
+    """What is shown, as said by one who saw the examples run before the text was edited."""
+    found = [(span, code, DOUBT.sub("", message)) for span, code, message in shown["findings"]]
+    lenses = [(span, DOUBT.sub("", title)) for span, title in shown["lenses"]]
+    return {**shown, "findings": sorted(found), "lenses": sorted(lenses)}
 
 
 def _label(hint: dict[str, Any]) -> str:
@@ -319,7 +332,7 @@ class Typist:
         self.original = path.read_text(encoding="utf-8")
         self.fresh: dict[str, dict[str, Any]] = {}  # what a fresh open shows, by text
         self.hints_before, self.text_before = 0, ""  # when it was compared last
-        self.texts: list[str] = []  # since then
+        self.texts: list[str] = []  # since hints were seen last, the one from which they were first
 
     async def type(self, keys: int) -> None:
         """Edit and compare until so many edits are made."""
@@ -356,8 +369,11 @@ class Typist:
         if lot < 0.06:
             hints = await self.server.request("textDocument/inlayHint", {"textDocument": {"uri": self.uri}, "range": self._whole(text)})
             self._look_at(hints or [], text)
+            if hints:
+                self.texts = self.texts[next((at for at in range(len(self.texts) - 1, -1, -1) if parses(self.texts[at])), 0) :]
             most_is_there = self.hints_before and len(text) > MOST_OF_IT * len(self.text_before)
             if not hints and most_is_there and not parses(text) and await self._had_hints():
+                self._keep(text)
                 self.report.note("vanished", f"all hints, after {self.report.keys} keys")
         elif lot < 0.09:
             place = position(text, self.chance.randrange(len(text) + 1))
@@ -370,11 +386,15 @@ class Typist:
         self._failures(self.server)
 
     async def _had_hints(self) -> bool:
-        """Whether the last text that could be read has hints: they stay while it cannot. One that has none takes away those before it."""
-        before = next((text for text in reversed(self.texts) if parses(text)), self.text_before)
-        if before not in self.fresh:
-            self.fresh[before] = await self._opened(before)
-        return bool(self.fresh[before]["hints"])
+        """Whether each text that could be read has hints, since some were seen last: one that has none takes them away, and it may be the
+        only one that ran.
+        """
+        for before in [text for text in reversed(self.texts) if parses(text)] or [self.text_before]:
+            if before not in self.fresh:
+                self.fresh[before] = await self._opened(before)
+            if not self.fresh[before]["hints"]:
+                return False
+        return True
 
     def _whole(self, text: str) -> dict[str, Any]:
         return {"start": {"line": 0, "character": 0}, "end": position(text, len(text))}
@@ -403,6 +423,9 @@ class Typist:
         self.texts.clear()
         if shown == self.fresh[text]:
             return
+        if shown == _without_doubt(self.fresh[text]):
+            self.report.surer += 1
+            return
         others = [self.fresh[text]]
         for _ in range(2):  # What has limits of time may end otherwise where the machine is busy.
             shown = await self.server.shown(self.uri)
@@ -420,6 +443,11 @@ class Typist:
         self._failures(self.other)
         return shown
 
+    def _keep(self, text: str) -> None:
+        folder = Path(os.environ.get("KEYSTROKES_KEEP", ""))
+        if folder.name:
+            (folder / f"{self.path.stem}-{self.report.keys}.py").write_text(text, encoding="utf-8", errors="surrogatepass")
+
     async def _tell_difference(self, kind: str, what: str, text: str, shown: dict[str, Any], fresh: dict[str, Any]) -> None:
         parts = []
         for part in shown:
@@ -427,9 +455,7 @@ class Typist:
             more = [each for each in shown[part] if each not in fresh[part]]
             if gone or more:
                 parts.append(f"{part}: missing {gone[:3]}{'…' if len(gone) > 3 else ''} extra {more[:3]}{'…' if len(more) > 3 else ''}")
-        folder = Path(os.environ.get("KEYSTROKES_KEEP", ""))
-        if folder.name:
-            (folder / f"{self.path.stem}-{self.report.keys}.py").write_text(text, encoding="utf-8", errors="surrogatepass")
+        self._keep(text)
         self.report.note(kind, f"after {self.report.keys} keys ({what}): " + "; ".join(parts))
 
 
@@ -469,7 +495,7 @@ def main() -> None:
         path = Path(folder, file).resolve()
         report = asyncio.run(type_in(path, Path(folder).resolve() if folder else path.parent, options.python, options.keys, options.seed))
         kinds = dict(Counter(kind for kind, _ in report.wrong))
-        compared = f"{report.checked} compared ({report.unsteady} unsteady)"
+        compared = f"{report.checked} compared ({report.unsteady} unsteady, {report.surer} surer)"
         print(f"{path}: {report.keys} keys, {compared}, {kinds}, {report.seconds:.0f} s", flush=True)
         for kind, what in report.wrong:
             print(f"    {kind}: {what}", flush=True)

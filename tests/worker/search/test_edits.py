@@ -191,3 +191,31 @@ def test_a_path_that_takes_too_long_is_left_and_the_example_stays_as_it_ran(fork
     (run,) = trace.examples
     assert (run.error, run.dims) == (None, {"B": 2})
     assert [note.code for note in trace.notes] == ["data-dependent", "data-dependent"]
+
+
+def test_a_class_that_the_file_cannot_build_any_more_has_the_example_that_a_search_from_the_start_ends_with(
+    forking: WorkerProcess, tmp_path: Path
+):
+    text = LENET + dedent(
+        """
+        def lenet(classes=10, pretrained='imagenet'):
+            model = LeNet(classes)
+            if pretrained:
+                model = LeNet(classes)
+            model.head = model.last
+            return model
+        """
+    )
+    fails = text.replace("super().__init__()", "super().__init__()\n        [1, 2][3] = 0")
+    before, _ = forking.run(tmp_path / "lenet.py", text, search=Search([], seconds=20), deadline=60)
+    assert before is not None
+    (found,) = before.examples
+    assert found.error is None and found.call is None
+    known = Known("LeNet", found.expression, found.evidence, found.where, proven=True, call=found.call)
+    searches = [Search([known], seconds=20), Search([], seconds=20)]
+    edited, fresh = (forking.run(tmp_path / "lenet.py", fails, search=search, deadline=60)[0] for search in searches)
+    assert edited is not None and fresh is not None
+    assert [(run.expression, run.evidence, run.where, run.error) for run in edited.examples] == [
+        (run.expression, run.evidence, run.where, run.error) for run in fresh.examples
+    ]
+    assert edited.examples[0].expression != found.expression and "IndexError" in (edited.examples[0].error or "")

@@ -209,9 +209,12 @@ class Finder:
         trial = attempt(self.runner, known.expression)
         if trial.error is None or known.call is not None:
             return found
+        is_ours = found.evidence in ("usage", "factory")  # How the model is built the project says itself.
+        own = constructor_of(known.expression) if is_ours else ""
+        if own and self.runner.build(own)[1].error is not None:
+            return self._unbuilt(found, cls)
         places = places_of(self.runner, trial) if is_mismatch(trial) else []
         if not asks_for_another_form(self.runner, trial):
-            is_ours = found.evidence in ("usage", "factory")  # How the model is built the project says itself.
             other = runs_with_other_sizes(self.runner, known.expression, trial, ran_before=True, keeps_constructor=is_ours)
             if other is not None and is_far_fetched(other, known.expression):
                 # It may fit by chance: no ground to change to it, and none to call the code wrong.
@@ -225,12 +228,21 @@ class Finder:
         if is_mismatch(trial):
             yield EditSuspected()
         # That the file's own way to build it still fits something is what matters; that there are others does not.
-        own = constructor_of(known.expression) if known.evidence in ("factory", "usage") and is_mismatch(trial) else ""
-        ways = [WayToBuild(BuildPlan(own, {}, known.evidence, known.where), None)] if own else self._ways(known.target, cls)
+        fits_own = own and is_mismatch(trial)
+        ways = [WayToBuild(BuildPlan(own, {}, known.evidence, known.where), None)] if fits_own else self._ways(known.target, cls)
         another = yield from self._by_evidence(known.target, cls, ways, MOST_TRIES_AFTER_EDIT)
         if another.doubtful:
             return found if trial.found is not None and trial.found.trail else another
         return another if avoids_failure(self.runner, another.expression, places) else found
+
+    def _unbuilt(self, found: FoundExample, cls: type) -> FoundExample:
+        """The example to show for a class that the project builds and that cannot be built any more: what the model is called with does not
+        come into play, and the way to build it is the one that a search from the start ends with.
+        """
+        way = next(self._ways(found.target, cls), None)
+        if way is None or self.runner.build(way.plan.text())[1].error is None:
+            return found
+        return FoundExample(found.target, way.plan.text(), way.plan.evidence, way.plan.where, way.call)
 
     def _by_evidence(self, name: str, cls: type, ways: Iterable[WayToBuild], most: int = MOST_TRIES, *, is_deep: bool = False) -> Searching:
         """is_deep: with all its layers from the start."""
