@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 from shapelens.report.model_document import schema
 
@@ -71,6 +73,29 @@ async def test_a_model_is_shown_and_follows_edits(editor: Editor) -> None:
     empty = editor.open("empty.py", "x = 1")
     await editor.diagnostics(empty)
     assert "ShapeLens has not seen" in (await editor.execute("shapelens.model", empty, "", 1, {}))["message"]
+
+
+async def test_a_lens_shows_each_class_of_which_something_was_seen(tmp_path: Path) -> None:
+    """In our extension, which has a view for that; also the class that is a part of another one, and none for what no example comes to."""
+    alone = Editor(tmp_path)
+    await alone.start(initialization_options={"interpreter": TORCH_PYTHON, "settings": {}})
+    uri = alone.open("net.py", NET)
+
+    async def offered() -> list[Any]:
+        commands = [lens.command for lens in await alone.lenses(uri) if lens.command is not None]
+        return [list((each.arguments or ())[:2]) for each in commands if each.command == "shapelens.showModel"]
+
+    assert await alone.when(offered, lambda found: len(found) == 2) == [[uri, "Block"], [uri, "Net"]]
+    await alone.hints_when(uri)
+    assert await offered() == [[uri, "Block"], [uri, "Net"]]
+    assert await alone.stop() == 0
+
+
+async def test_another_editor_has_no_lens_that_would_do_nothing(editor: Editor) -> None:
+    uri = editor.open("other.py", NET)
+    await editor.hints_when(uri)
+    lenses = await editor.lenses(uri)
+    assert "part of Net" in str(lenses) and "showModel" not in str(lenses)
 
 
 async def test_the_model_comes_before_its_memory_and_memory_follows_a_size(editor: Editor) -> None:

@@ -13,10 +13,10 @@ import torch
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.flop_counter import FlopCounterMode
 
-from shapelens.analysis.structure.choose import shown_for
 from shapelens.analysis.structure.graph import graph
 from shapelens.analysis.structure.training_memory import inference_memory, training_memory
 from shapelens.analysis.structure.tree import repeats, tree, walk
+from shapelens.analysis.traces.shown import shown_for
 from shapelens.batch import Analysed, Batch
 from shapelens.protocol import ModelProfile, ProfileRequest
 from shapelens.report.model_document import ModelView, model_document, schema

@@ -34,10 +34,15 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
         command('shapelens.selectInterpreter', selectInterpreter),
         command('shapelens.setExample', (...given: string[]) => setExample(server, given)),
         command('shapelens.chooseExample', (...given: string[]) => chooseExample(server, given)),
-        command('shapelens.showModel', async (...given: string[]) => {
+        command('shapelens.showModel', async (...given: unknown[]) => {
+            const [uri, className] = given;
+            if (typeof uri === 'string' && typeof className === 'string') {
+                await model.show(vscode.Uri.parse(uri, true), 1, className); // Of a code lens. The icon passes on other things.
+                return;
+            }
             const editor = pythonEditor();
             if (editor) {
-                await model.show(editor.document.uri, editor.selection.active.line + 1, given[1]);
+                await model.show(editor.document.uri, editor.selection.active.line + 1);
             }
         }),
         command('shapelens.showAnnotated', async () => {

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapelens.analysis.structure.choose import shown_for
 from shapelens.analysis.structure.largest_size import largest_size
 from shapelens.analysis.structure.training_memory import OPTIMIZERS, training_memory
+from shapelens.analysis.traces.shown import shown_for
 from shapelens.batch import Analysed, Batch, Unreadable, read
 from shapelens.commands import RefusedRequest
 from shapelens.examples.expression import check

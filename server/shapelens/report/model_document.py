@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from shapelens.analysis.findings.findings import Finding
-from shapelens.analysis.structure.choose import Shown
 from shapelens.analysis.structure.graph import Graph, graph
 from shapelens.analysis.structure.large_logits import LargeLogits, large_logits
 from shapelens.analysis.structure.training_memory import MemoryEstimate, inference_memory, training_memory
 from shapelens.analysis.structure.tree import Failure, ModuleRow, tree, walk
+from shapelens.analysis.traces.shown import Shown
 from shapelens.profiles import ModelProfile
 from shapelens.source.positions import Lines, Span
 from shapelens.traces import FileSpan

@@ -78,6 +78,185 @@ flow("the model is shown as a tree that folds, marks the cursor's row and leads 
   await vscode.screenshot(join(testOutput, "model-tree.png"));
 });
 
+/** Where the cursor of the editor is, as the status bar says it. */
+const cursor = (vscode, line) => vscode.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line},` }).waitFor({ timeout: 20_000 });
+
+flow("a row's click goes to where its layer is made, a second one to where it is called", model, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  const head = row(frame, "head").locator(".value").first();
+  await head.click();
+  await cursor(vscode, 21);
+  await head.click();
+  await cursor(vscode, 26);
+  await head.click();
+  await cursor(vscode, 21);
+});
+
+flow("the code lens of a class and the icon above the editor open the view", model, async ({ vscode }) => {
+  await vscode.lineWith("return self.head", "→ [B, 10]");
+  await vscode.click("self.up = nn.Linear", "up");
+  await vscode.lens("Show model");
+  await vscode.page.locator(".codelens-decoration a", { hasText: "Show model" }).last().click();
+  const frame = await shown(vscode);
+  await frame.locator("h1", { hasText: "Net" }).waitFor(); // Not the class at the cursor.
+  await row(frame, "head").waitFor();
+  await vscode.page.locator('.editor-actions [aria-label^="Show Model"], .editor-actions [aria-label*="ShapeLens: Show Model"]').first().click();
+  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+});
+
+/** Presses a key until what the page of the view has at the keyboard fits `selector`. */
+async function pressUntil(vscode, frame, key, selector) {
+  for (let times = 0; times < 40; times += 1) {
+    if (await frame.locator(`${selector}:focus`).count()) return;
+    await vscode.page.keyboard.press(key);
+  }
+  assert.fail(`${key} does not lead to ${selector}, but to ${await frame.locator(":focus").evaluateAll((all) => all.map((each) => each.outerHTML.slice(0, 200)).join())}`);
+}
+
+/** Runs a command without the mouse. */
+async function typedCommand(vscode, title) {
+  const { keyboard } = vscode.page;
+  await keyboard.press("F1");
+  await (await vscode.inputBox()).waitFor();
+  await keyboard.type(title);
+  await vscode.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: title }).waitFor({ timeout: 20_000 });
+  await keyboard.press("Enter");
+}
+
+const BROKEN = NET.replace("nn.Linear(64, 10)", "nn.Linear(65, 10)");
+
+flow("the keyboard is enough: open, move, fold, sort, search, go to a line, mend", { open: "net.py", files: { "net.py": BROKEN } }, async ({ vscode }) => {
+  const { keyboard } = vscode.page;
+  await vscode.lineWith("return self.head", "→ [B, 10]");
+  await keyboard.press("Control+1");
+  await keyboard.press("Control+g");
+  await (await vscode.inputBox()).waitFor();
+  await keyboard.type("21");
+  await keyboard.press("Enter");
+  await cursor(vscode, 21);
+  await typedCommand(vscode, "ShapeLens: Show Model");
+  const frame = await shown(vscode);
+  await row(frame, "head").waitFor();
+  await typedCommand(vscode, olderCodeServer ? "View: Focus Next Editor Group" : "Focus on Model View");
+  const focused = (text) => frame.locator("#tree tr[data-id]:focus", { hasText: text }).waitFor({ timeout: 20_000 });
+  await focused("Net");
+  await keyboard.press("ArrowDown");
+  await focused("blocks");
+  await keyboard.press("ArrowRight");
+  await keyboard.press("ArrowDown");
+  await focused("×12");
+  await keyboard.press("ArrowRight");
+  await row(frame, "10 Block").waitFor();
+  await keyboard.press("ArrowLeft");
+  await row(frame, "10 Block").waitFor({ state: "detached" });
+  await pressUntil(vscode, frame, "Shift+Tab", 'th button:text-is("Parameters")');
+  await keyboard.press("Enter");
+  await frame.locator('th[aria-sort="descending"] button:text-is("Parameters"):focus').waitFor();
+  await pressUntil(vscode, frame, "Shift+Tab", 'input[type="search"]');
+  await keyboard.type("head");
+  await row(frame, "×12").waitFor({ state: "detached" });
+  await keyboard.press("ArrowDown");
+  await focused("Net");
+  await keyboard.press("End");
+  await focused("head");
+  await keyboard.press("Shift+Enter");
+  await cursor(vscode, 26);
+  await keyboard.press("Enter");
+  await cursor(vscode, 21);
+  await keyboard.press("Tab");
+  await frame.locator("#tree button.fix:focus").waitFor();
+  await vscode.screenshot(join(testOutput, "model-keyboard.png"));
+  await keyboard.press("Enter");
+  await vscode.lineWith("nn.Linear(64, 10)");
+  await frame.locator("#tree tr.message").waitFor({ state: "detached", timeout: 60_000 });
+  await focused("head");
+  await keyboard.press("Control+1");
+  await keyboard.press("Escape");
+  await keyboard.press("End");
+  await keyboard.type("  # mended");
+  await vscode.lineWith("nn.Linear(64, 10)  # mended");
+});
+
+const PYRAMID = `import torch
+from torch import nn
+
+
+# shapelens: Pyramid()(f32[B:2, 3, 128, 128])
+class Pyramid(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.down = nn.Conv2d(16, 256, 3, stride=4, padding=1)
+        self.blocks = nn.Sequential(*[nn.Sequential(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU()) for _ in range(4)])
+        self.head = nn.Linear(256, 10)
+
+    def forward(self, x):
+        x = self.blocks(self.down(self.stem(x)))
+        return self.head(x.mean((2, 3)))
+`;
+
+flow("the picture is drawn to scale, folded, moved and made larger", { open: "pyramid.py", files: { "pyramid.py": PYRAMID } }, async ({ vscode }) => {
+  const { mouse, keyboard } = vscode.page;
+  await vscode.lineWith("return self.head", "→ [B, 10]");
+  await vscode.click("self.head = nn.Linear", "head");
+  await vscode.command("ShapeLens: Show Model");
+  const frame = await shown(vscode);
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  const box = (text) => frame.locator("#blocks .box", { hasText: text }).last();
+  const size = async (text) => box(text).locator("rect").first().evaluate((rect) => ["width", "height"].map((name) => Number(rect.getAttribute(name))));
+  await box("stem").waitFor();
+  assert.equal((await size("stem"))[1], (await size("down"))[1]); // Without a scale all are as high.
+  await frame.locator(".toolbar button", { hasText: "To scale" }).click();
+  await frame.locator('.toolbar button[aria-pressed="true"]', { hasText: "To scale" }).waitFor();
+  const [stem, down] = [await size("stem"), await size("down")];
+  assert.ok(Math.abs(stem[0] / down[0] - 4) < 0.01, `128 pixels beside 32: ${stem[0]}, ${down[0]}`);
+  assert.ok(down[1] > 1.5 * stem[1], `256 channels beside 16: ${down[1]}, ${stem[1]}`);
+  await vscode.screenshot(join(testOutput, "model-to-scale.png"));
+  const parts = () => frame.locator("#blocks .box").count();
+  const folded = await parts();
+  const group = frame.locator("#blocks .box", { hasText: "×4" });
+  await box("blocks").click();
+  await group.waitFor();
+  await group.click();
+  await frame.locator('#blocks .box[aria-expanded="true"]', { hasText: "×4" }).waitFor();
+  assert.ok((await parts()) >= folded + 5, `${await parts()} boxes, ${folded} before`);
+  await frame.locator('#blocks .box[aria-expanded="true"]', { hasText: "blocks" }).locator("text").click();
+  await group.waitFor({ state: "detached" });
+  assert.equal(await parts(), folded);
+  const seen = async () => (await frame.locator("#blocks svg").getAttribute("viewBox")).split(" ").map(Number);
+  const after = async (what, act, fits) => {
+    const before = await seen();
+    await act();
+    await eventually(`${what} changes what is seen`, async () => fits(await seen(), before), 10_000, async () => `${before} → ${await seen()}`);
+  };
+  const smaller = (now, before) => now[2] < before[2] && now[3] < before[3];
+  const larger = (now, before) => now[2] > before[2] && now[3] > before[3];
+  await frame.locator(".toolbar button", { hasText: "Fit" }).click();
+  const fitted = await seen();
+  await after("+", () => frame.getByRole("button", { name: "Zoom in" }).click(), smaller);
+  await after("−", () => frame.getByRole("button", { name: "Zoom out" }).click(), larger);
+  const room = await frame.locator("#blocks svg").boundingBox();
+  const [x, y] = [room.x + 8, room.y + room.height - 8]; // Beside the boxes.
+  await mouse.move(x, y);
+  await after("the wheel", () => mouse.wheel(0, 120), (now, before) => now[1] > before[1] && now[2] === before[2]);
+  await keyboard.down("Control");
+  await after("the wheel with Ctrl", () => mouse.wheel(0, -120), smaller);
+  await keyboard.up("Control");
+  const dragged = async () => {
+    await mouse.move(x, y);
+    await mouse.down();
+    await mouse.move(x + 60, y - 90, { steps: 4 });
+    await mouse.up();
+  };
+  await after("dragging", dragged, (now, before) => now[0] < before[0] && now[1] > before[1] && now[2] === before[2]);
+  await frame.locator("#blocks svg").focus();
+  await after("the key ↓", () => keyboard.press("ArrowDown"), (now, before) => now[1] > before[1] && now[0] === before[0]);
+  await after("the key +", () => keyboard.press("+"), smaller);
+  await frame.locator(".toolbar button", { hasText: "Fit" }).click();
+  assert.deepEqual(await seen(), fitted);
+});
+
 flow("an edit that breaks the model makes its row and its box red, and the view mends it", model, async ({ vscode }) => {
   const frame = await opened(vscode);
   await vscode.retype("self.head = nn.Linear(64, 10)", "64", "65");

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from shapelens.analysis.evidence import evidence_text, fits_nothing
 from shapelens.analysis.shapes import has_tensor, memory_text, plural
+from shapelens.analysis.traces.shown import shown_for
 from shapelens.examples.choose import Example
 from shapelens.protocol import Alternative, ExampleRun, Trace
 from shapelens.source.module import Module, ModuleClass
@@ -23,7 +24,7 @@ class Lens:
     """A line of text above a class. expression: "" where there is no example.
 
     action: what a click does with the example of the class: "set" it by hand, "choose" one of the `others` that run, or "write" it down;
-    "" where there is nothing to do.
+    "show": the class is shown as a whole; "" where there is nothing to do.
     """
 
     span: Span
@@ -37,7 +38,8 @@ class Lens:
 
 def lenses(module: Module, examples: Sequence[Example], trace: Trace | None, memory: Mapping[str, str] = NOTHING) -> list[Lens]:
     """The lenses of each class: one for each example that was given; else those of the example that was found; else one that offers to set
-    an example. trace: None before the first run. memory: what is said of the memory of a training step, by example."""
+    an example; and one that shows it as a whole, where something was seen of it. trace: None before the first run. memory: what is said of
+    the memory of a training step, by example."""
     lines = []
     for cls in [*module.classes, *module.maybe_modules]:
         given = [example for example in examples if example.target in (cls.name, cls.qualname)]
@@ -50,6 +52,8 @@ def lenses(module: Module, examples: Sequence[Example], trace: Trace | None, mem
         elif not given and cls in module.classes:
             title = " · ".join([*_used_by(trace, cls.name), "Set example input…"])
             lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
+        if trace is not None and (shown := shown_for(trace, cls.qualname)) is not None:
+            lines.append(Lens(cls.name_span, "Show model", cls.qualname, shown.example.expression, shown.example.evidence, "show"))
     lines += _of_functions(module, examples, trace)
     lines += _of_program(module, trace)
     return sorted(lines, key=lambda lens: lens.span.start)

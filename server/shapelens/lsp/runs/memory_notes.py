@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from shapelens.analysis.shapes import memory_text
-from shapelens.analysis.structure.choose import shown_for
+from shapelens.analysis.traces.shown import shown_for
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.runs.client import Client

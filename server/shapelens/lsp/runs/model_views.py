@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from shapelens import protocol
-from shapelens.analysis.structure.choose import Shown, shown_for
 from shapelens.analysis.structure.largest_size import largest_size
 from shapelens.analysis.structure.memory_by_size import SIZES, MemoryBySize, memory_by_size
 from shapelens.analysis.structure.training_memory import OPTIMIZERS, training_memory
+from shapelens.analysis.traces.shown import Shown, shown_for
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.workspace.parsed_files import ParsedFiles

@@ -55,7 +55,7 @@ class DisplayRecorder:
         findings = document.published.findings if document.published.version == document.version else ()
         diagnostics = [to_lsp.diagnostic(each, text, editor.places, editor.encoding) for each in findings]
         hints = [to_lsp.inlay_hint(text, document.version, *each, editor.encoding) for each in document.hints()]
-        lenses = [to_lsp.code_lens(text, each, editor.encoding) for each in self._session.lenses(document.uri)]
+        lenses = to_lsp.code_lenses(text, self._session.lenses(document.uri), editor.encoding, has_view=editor.is_ours)
         return Display(*(self._plain(each) for each in (diagnostics, hints, lenses)))
 
     def _plain(self, shown: list[Any]) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ class Editor:
         self._in_cells: dict[str, object] = {}  # by the URI of a cell: its version and what is shown in it
         self.faint: Callable[[Document, Sequence[Finding]], Sequence[Finding]] = lambda document, findings: findings  # known ones as hints
         self.on_shown: Callable[[], None] | None = None  # called when something else is shown
-        self.wants_status = False  # whether it has a place for `shapelens/status`
+        self.is_ours = False  # whether it is our extension: it has a place for `shapelens/status`, popups of its own, and a view of models
         self._status: tuple[str, str, str] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._wanted_title: str | None = None
@@ -120,7 +120,7 @@ class Editor:
     def refresh(self) -> None:
         if self.on_shown is not None:
             self.on_shown()
-        if self.wants_status:
+        if self.is_ours:
             self._server.protocol.notify(ANALYSED, None)
         lens = self._workspace.code_lens
         if self.asks_for_hints_again:
@@ -132,7 +132,7 @@ class Editor:
         if (state, message, detail) == self._status:
             return
         self._status = (state, message, detail)
-        if self.wants_status:
+        if self.is_ours:
             self._server.protocol.notify(STATUS, {"state": state, "message": message, "detail": detail})
         elif state in ("no-torch", "error"):
             text = f"ShapeLens: {message} {detail}".strip()

@@ -47,8 +47,7 @@ def _handle_life(server: Server) -> None:
         session.workspace.folders[:] = [path for uri in folders if (path := uris.to_fs_path(uri))]
         options = params.initialization_options
         if isinstance(options, dict):
-            # A client that speaks of interpreters is one of ours: it has a place for the status, and popups of its own.
-            editor.wants_status = "interpreter" in options
+            editor.is_ours = "interpreter" in options  # No other client speaks of interpreters.
             if isinstance(options.get("interpreter"), str):
                 session.use_interpreter(options["interpreter"])
             if isinstance(options.get("settings"), dict):
@@ -227,7 +226,7 @@ def _handle_features(server: Server) -> None:
         text = editor.places.named(params.text_document.uri)
         if text is None:
             return []
-        return [to_lsp.code_lens(text, each, editor.encoding) for each in session.lenses(text.document.uri) if text.has(each.span.line)]
+        return to_lsp.code_lenses(text, session.lenses(text.document.uri), editor.encoding, has_view=editor.is_ours)
 
     kinds = [types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite]
 

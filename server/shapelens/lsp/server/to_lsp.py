@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lsprotocol import types
@@ -18,8 +18,14 @@ from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position
 
 SOURCE = "ShapeLens"
-# Commands of the client, which asks its user; the last one is the server's own.
-LENS_COMMANDS = {"set": "shapelens.setExample", "choose": "shapelens.chooseExample", "write": "shapelens.applyExample", "": ""}
+# By the action of a lens. Commands of the client, which asks its user; `applyExample` is the server's own.
+LENS_COMMANDS = {
+    "set": "shapelens.setExample",
+    "choose": "shapelens.chooseExample",
+    "write": "shapelens.applyExample",
+    "show": "shapelens.showModel",
+    "": "",
+}
 
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
@@ -97,8 +103,12 @@ def inlay_hint(text: TextDocument, version: int, number: int, hint: Hint, place:
     )
 
 
-def code_lens(text: TextDocument, lens: Lens, encoding: str) -> types.CodeLens:
-    """A lens with the command that changes the example of its class."""
+def code_lenses(text: TextDocument, lenses: Iterable[Lens], encoding: str, *, has_view: bool) -> list[types.CodeLens]:
+    """The lenses of a text document. has_view: whether the client shows models; another one gets no lens that would do nothing."""
+    return [_code_lens(text, each, encoding) for each in lenses if text.has(each.span.line) and (has_view or each.action != "show")]
+
+
+def _code_lens(text: TextDocument, lens: Lens, encoding: str) -> types.CodeLens:
     arguments = [text.document.uri, lens.target, lens.expression]
     command = types.Command(title=lens.title, command=LENS_COMMANDS[lens.action], arguments=arguments)
     return types.CodeLens(range=text.range_(lens.span, encoding), command=command)

@@ -298,11 +298,12 @@
         bar.append(tab('tree', 'Tree'), tab('blocks', 'Blocks'));
         bar.append(element('button', { type: 'button', 'aria-pressed': String(state.dims === 'numbers'), onclick: () => { state.dims = state.dims === 'names' ? 'numbers' : 'names'; keep(); render(); } }, 'Numbers'));
         if (state.tab === 'tree') {
-            bar.append(element('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search modules', value: state.search, oninput: (event) => { state.search = event.target.value; keep(); renderTree(); } }));
+            bar.append(element('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search modules', value: state.search, oninput: (event) => { state.search = event.target.value; keep(); renderTree(); },
+                onkeydown: (event) => { if (event.key === 'ArrowDown') { event.preventDefault(); focusRow(state.focus); } } }));
         } else {
             bar.append(element('button', { type: 'button', onclick: fit }, 'Fit'),
                 element('button', { type: 'button', 'aria-label': 'Zoom in', onclick: () => zoom(0.8) }, '+'), element('button', { type: 'button', 'aria-label': 'Zoom out', onclick: () => zoom(1.25) }, '−'),
-                element('button', { type: 'button', 'aria-pressed': String(state.scaled), title: 'Draw pictures with their size and channels to scale', onclick: () => { state.scaled = !state.scaled; keep(); render(); } }, 'To scale'));
+                element('button', { type: 'button', 'aria-pressed': String(state.scaled), title: 'Draw pictures with their size and channels to scale', onclick: () => { state.scaled = !state.scaled; state.box = undefined; keep(); render(); } }, 'To scale'));
         }
         if (host) {
             if (model.others.length) {
@@ -689,6 +690,10 @@
             state.cursor = data.cursor;
             markCursor();
         }
+    });
+    // Whoever comes here by keyboard is in the table, and not before a long toolbar.
+    window.addEventListener('focus', () => {
+        if (document.activeElement === document.body) document.querySelector('#tree tbody tr[tabindex="0"]')?.focus({ preventScroll: true });
     });
     const held = document.getElementById('model');
     if (held) state.model = JSON.parse(held.textContent);
