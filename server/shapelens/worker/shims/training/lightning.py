@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional
 
 from ...unknown.stand_ins import absent, is_absent
 from ..compilers import Replacement, nothing
+from .lightning_cli import command_line
 
 # Methods of a module that only tell its trainer of something.
 _TELLING = "log log_dict print toggle_optimizer untoggle_optimizer clip_gradients save_hyperparameters_to_logger"
@@ -244,8 +245,9 @@ class _Held:
         instance.__dict__[self._name] = value
 
 
+_IN_PACKAGE = {"core.module": modules, "core.datamodule": data_modules, "trainer.trainer": trainers, "cli": command_line}
 IN_MODULE = {
     "%s.%s" % (package, name): replacements
     for package in ("lightning.pytorch", "pytorch_lightning")
-    for name, replacements in (("core.module", modules), ("core.datamodule", data_modules), ("trainer.trainer", trainers))
+    for name, replacements in _IN_PACKAGE.items()
 }
