@@ -18,6 +18,7 @@ from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..meta.gradients import training
 from ..sandbox.clocks import WorkClock
+from ..sandbox.limits import DeadlineReached
 from ..shims import file_access
 from ..trace.recorder import SeenValues
 from ..unknown import unknown_sizes
@@ -76,13 +77,14 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     runner.record(found)
     trace.remarks += found.remarks
     tell()
-    call_earlier_classes(runner, program, LEAST_SECONDS)
-    shown = functions_shown(runner, set(found.sites))
-    call_steps(runner, program, unknown_inputs, set(example.reached or ()), max(run.program - clock(), LEAST_SECONDS))
-    show_other_settings(runner, min(max(run.program - clock(), LEAST_SECONDS), MOST_SECONDS_FOR_SETTINGS))
-    left = max(run.program - clock(), LEAST_SECONDS)
-    known = {request.target: request.expression for request in run.known}
-    FunctionCalls(runner, program, examples, known, left).call(shown)
+    with contextlib.suppress(DeadlineReached):  # What was seen until then counts: nobody has asked for what follows.
+        call_earlier_classes(runner, program, LEAST_SECONDS)
+        shown = functions_shown(runner, set(found.sites))
+        call_steps(runner, program, unknown_inputs, set(example.reached or ()), max(run.program - clock(), LEAST_SECONDS))
+        show_other_settings(runner, min(max(run.program - clock(), LEAST_SECONDS), MOST_SECONDS_FOR_SETTINGS))
+        left = max(run.program - clock(), LEAST_SECONDS)
+        known = {request.target: request.expression for request in run.known}
+        FunctionCalls(runner, program, examples, known, left).call(shown)
     shown_at = {seen.span for seen in trace.observations if seen.kind in ("assign", "return")}
     trace.observations += runner.recorder.unknown_observations(trace.examples.index(example), shown_at)
     tell()

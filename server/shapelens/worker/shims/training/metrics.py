@@ -1,6 +1,7 @@
 """torchmetrics: metrics of classification that are made as before its version 0.11, without the task that they are of since then.
 
-How many classes a target holds is not known, so that none of them holds too many.
+How many classes a target holds is not known, so that none of them holds too many. Texts are not compared: that takes a turn of a loop
+for each pair of letters in them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,24 @@ def classes(module: ModuleType) -> List[Replacement]:
         if name.startswith("torchmetrics.functional.classification."):
             checks = [name for name, value in vars(part).items() if name.endswith(_CHECK) and isinstance(value, FunctionType)]
             out += [(part, name, _without_values(part.__dict__[name])) for name in checks]
+        if name.startswith("torchmetrics.") and ".text." in name:
+            out += [(part, name, replacement) for name, replacement in _OF_TEXTS.items() if name in vars(part)]
     return out
+
+
+def _longer(prediction_tokens: List[str], reference_tokens: List[str]) -> int:
+    """In the place of the edit distance, whose value nobody needs: what it can be at most."""
+    return max(len(prediction_tokens), len(reference_tokens))
+
+
+def _uncounted(
+    preds: Any, target: Any, numerator: Any, denominator: Any, preds_len: Any, target_len: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """In the place of the count of what texts have in common: the tensors that it is added to, as they are."""
+    return preds_len, target_len
+
+
+_OF_TEXTS = {"_edit_distance": _longer, "_bleu_score_update": _uncounted}
 
 
 _CHECK = "_tensor_validation"  # what functions end with that look at predictions and targets
