@@ -1,8 +1,8 @@
 """Classes once more with other settings than their examples have: what only runs with those is shown too.
 
 A model of which an example was found is built with another value of a setting that its text compares with something, or asks for, where
-that leads into a branch that nothing was seen of. It is called as the example calls it, or as a search finds. Where nothing fits,
-nothing is shown and nothing is said.
+that leads into a branch that nothing was seen of. It is called as the example calls it, or as a search finds; where the branch is one of
+a step, that step is called then. Where nothing fits, nothing is shown and nothing is said.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from typing import Any, Iterable, List, Optional, Set
+from dataclasses import replace
+from typing import Any, Dict, Iterable, List, Optional, Set
 
 from ...protocol import ExampleRequest, ExampleRun, Search
 from ..evaluation.evaluated import Evaluated
@@ -20,33 +21,39 @@ from ..sandbox.limits import TooLong, within
 from ..search.adjusting.expression_edit import Draft, EditableArgument
 from ..search.candidates.configs import looks_like_config
 from ..search.code.settings_branches import Branch, OtherThan, branches_by_settings, literals_of
+from ..search.code.sources import function_node, methods
 from ..search.evidence import BuildPlan
 from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
-from .class_examples import class_of
+from .class_examples import class_of, taken_apart
+from .steps import StepCalls, steps_of
 
 MOST = 8  # other settings of one class
 MOST_TENSORS = 8  # that are tried for parameters which the example of the class leaves out
 MOST_SECONDS = 1.2  # for one of them
 
 
-def show_other_settings(runner: ExampleRunner, seconds: float) -> None:
-    """Evaluate the classes whose examples were found with other settings, for so many seconds, and add what that saw to the trace."""
+def show_other_settings(runner: ExampleRunner, steps: StepCalls, seconds: float) -> None:
+    """Evaluate the classes whose examples were found with other settings, for so many seconds, and add what that saw to the trace.
+
+    steps: calls their steps.
+    """
     clock, run = WorkClock(), runner.run
     Current.settings = ProjectSettings(run.file, run.root)
     for request in run.known:
         cls = class_of(runner, request.target)
         if request.found and isinstance(cls, type) and clock() < seconds:
             with contextlib.suppress(TooLong, MemoryError):
-                _Settings(runner, cls, request, lambda: seconds - clock()).show()
+                _Settings(runner, steps, cls, request, lambda: seconds - clock()).show()
 
 
 class _Settings:
     """The other settings of one class."""
 
-    def __init__(self, runner: ExampleRunner, cls: type, request: ExampleRequest, left: Any) -> None:
+    def __init__(self, runner: ExampleRunner, steps: StepCalls, cls: type, request: ExampleRequest, left: Any) -> None:
         self._runner = runner
+        self._steps = steps
         self._cls = cls
         self._request = request
         self._left = left
@@ -61,19 +68,23 @@ class _Settings:
         trial = trials.whole(self._request.expression)
         if trial.error is not None or trials.seen is None:
             return
-        self._seen |= self._lines_of(trials.seen)
-        tried: Set[str] = set()
+        self._seen |= self._lines_of(trials.seen) | self._lines_shown()
+        tried: Dict[str, Optional[str]] = {}  # by the text of the model: the expression that was evaluated
         for owner in [self._cls, *sorted(trial.classes - {self._cls}, key=lambda cls: cls.__name__)]:
             branches = branches_by_settings(owner, self._runner.run.file)
             for branch in branches:
                 if branch.lines & self._seen:
                     continue
                 for model in self._models(ast.unparse(call.func), owner, branch, branches):
-                    if len(tried) >= MOST or self._left() <= 0:
+                    if (len(tried) >= MOST and model not in tried) or self._left() <= 0:
                         return
-                    if model not in tried and not branch.lines & self._seen:
-                        tried.add(model)
-                        self._show(model, _arguments(call))
+                    if branch.lines & self._seen:
+                        break
+                    if model not in tried:
+                        tried[model] = self._show(model, _arguments(call))
+                    found = tried[model]
+                    if found is not None and owner is self._cls:
+                        self._call_steps(found, branch)
 
     def _models(self, model: str, owner: type, branch: Branch, branches: List[Branch]) -> List[str]:
         """The text that builds the model with the setting of a branch of `owner`; [] where that setting cannot be changed."""
@@ -120,8 +131,26 @@ class _Settings:
             return True
         return isinstance(given, ast.Constant) and (given.value is None or type(given.value) is type(value)) and given.value != value
 
-    def _show(self, model: str, arguments: str) -> None:
-        """Evaluate the class as it is built so, with names for its dims, and add what that saw to the trace, if nothing fails there."""
+    def _call_steps(self, expression: str, branch: Branch) -> None:
+        """Call the steps that come to a branch of which nothing was seen yet, as the class is built in an expression."""
+        given = taken_apart(self._runner, replace(self._request, expression=expression))
+        around = {node.name for _, node in methods(self._cls) if node.lineno <= min(branch.lines) <= (node.end_lineno or 0)}
+        if given is None:
+            return
+        for name in steps_of(self._cls, self._runner.run.file):
+            if not branch.lines & self._seen and self._left() > 0 and _names_one_of(getattr(self._cls, name), around):
+                self._steps.call(self._request.target, self._cls, name, given.model, given, surely=True)
+                self._seen |= self._lines_shown()
+
+    def _lines_shown(self) -> Set[int]:
+        """The lines of the document of which the trace holds something."""
+        return {seen.span.line for seen in self._runner.trace.observations if seen.span.file == self._runner.run.file}
+
+    def _show(self, model: str, arguments: str) -> Optional[str]:
+        """Evaluate the class as it is built so, with names for its dims, and add what that saw to the trace, if nothing fails there.
+
+        Returns the expression that was evaluated.
+        """
         run = self._runner.run
         seconds = min(MOST_SECONDS, max(self._left(), 0.01))
         with contextlib.suppress(TooLong, MemoryError):
@@ -131,9 +160,11 @@ class _Settings:
                 found = self._with_optional_tensors(trials, model, arguments)
                 found = found or finder.built_so(self._request.target, self._cls, model, arguments)
                 if found is None or not self._is_called_alike(trials, found, arguments):
-                    return
+                    return None
             with within(seconds):
                 self._record(found)
+            return found
+        return None
 
     def _with_optional_tensors(self, trials: TrialRunner, model: str, arguments: str) -> Optional[str]:
         """The example of the class, as it is built so, with a tensor for a parameter that `forward` has besides; None where none runs.
@@ -190,6 +221,14 @@ def class_of_call(runner: ExampleRunner, call: ast.Call) -> Optional[type]:
     """The class that a call in an expression builds an object of; None where it calls something else."""
     found = class_of(runner, ast.unparse(call.func)) if isinstance(call.func, (ast.Name, ast.Attribute)) else None
     return found if isinstance(found, type) else None
+
+
+def _names_one_of(method: Any, names: Set[str]) -> bool:
+    """Whether a method is one of these, or its text speaks of one."""
+    node = function_node(method)
+    return node is not None and (
+        node.name in names or any(isinstance(part, ast.Attribute) and part.attr in names for part in ast.walk(node))
+    )
 
 
 def _call(expression: str) -> Optional[ast.Call]:

@@ -28,7 +28,7 @@ from .functions import FunctionCalls, functions_shown
 from .optimizers import Optimizers
 from .other_settings import show_other_settings
 from .program import Program
-from .steps import call_steps
+from .steps import StepCalls, call_steps
 from .unknown_inputs import UnknownInputs
 
 MOST_SECONDS_TO_LOOK_AGAIN = 0.3  # that the program has taken
@@ -80,8 +80,10 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     with contextlib.suppress(DeadlineReached):  # What was seen until then counts: nobody has asked for what follows.
         call_earlier_classes(runner, program, LEAST_SECONDS)
         shown = functions_shown(runner, set(found.sites))
-        call_steps(runner, program, unknown_inputs, set(example.reached or ()), max(run.program - clock(), LEAST_SECONDS))
-        show_other_settings(runner, min(max(run.program - clock(), LEAST_SECONDS), MOST_SECONDS_FOR_SETTINGS))
+        steps = StepCalls(runner, program, unknown_inputs, max(run.program - clock(), LEAST_SECONDS))
+        call_steps(steps, runner, set(example.reached or ()))
+        seconds = min(max(run.program - clock(), LEAST_SECONDS), MOST_SECONDS_FOR_SETTINGS)
+        show_other_settings(runner, StepCalls(runner, program, unknown_inputs, seconds), seconds)
         left = max(run.program - clock(), LEAST_SECONDS)
         known = {request.target: request.expression for request in run.known}
         FunctionCalls(runner, program, examples, known, left).call(shown)

@@ -57,17 +57,12 @@ _SIDES = ("P", "H", "W")  # roles of the dims of pictures
 _TENSOR = re.compile(r"(\w+)\[([^\[\]()]+)\]")
 
 
-def call_steps(runner: ExampleRunner, program: Program, inputs: UnknownInputs, reached: Set[str], seconds: float) -> None:
-    """Call the steps that are not among the functions which were `reached`, for so many seconds, and add what they saw to the trace.
-
-    inputs: what modules are given by a step whose batch nobody knows.
-    """
-    steps = _StepCalls(runner, program, inputs, SHARE * seconds)
+def call_steps(steps: StepCalls, runner: ExampleRunner, reached: Set[str]) -> None:
+    """Call the steps that are not among the functions which were `reached`, and add what they saw to the trace."""
     known = {request.target: request for request in runner.run.known}
     for target in [*known, *[name for name in _module_classes(runner) if name not in known]]:
         cls = class_of(runner, target)
-        names = [name for name in STEPS if isinstance(cls, type) and _is_own(getattr(cls, name, None), runner.run.file)]
-        names = [name for name in names if "%s.%s" % (target, name) not in reached]
+        names = [name for name in steps_of(cls, runner.run.file) if "%s.%s" % (target, name) not in reached]
         if not names:
             continue
         given = taken_apart(runner, known[target]) if target in known else None
@@ -83,6 +78,11 @@ def call_steps(runner: ExampleRunner, program: Program, inputs: UnknownInputs, r
         for name in HOOKS:
             if _is_own(getattr(cls, name, None), runner.run.file) and "%s.%s" % (target, name) not in reached and not steps.is_over:
                 reached |= steps.call_hook(target, cls, name)
+
+
+def steps_of(cls: Any, file: str) -> List[str]:
+    """The names of the steps of a class that stand in a file."""
+    return [name for name in STEPS if isinstance(cls, type) and _is_own(getattr(cls, name, None), file)]
 
 
 def _is_own(function: Any, file: str) -> bool:
@@ -108,14 +108,15 @@ def _trainer_classes(runner: ExampleRunner) -> List[Tuple[str, type]]:
     return [(name, cls) for name, cls in classes if any(base.__name__.endswith("Trainer") for base in cls.__mro__[1:])]
 
 
-class _StepCalls:
+class StepCalls:
     """The calls of steps, within so many seconds."""
 
     def __init__(self, runner: ExampleRunner, program: Program, inputs: UnknownInputs, seconds: float) -> None:
+        """inputs: what modules are given by a step whose batch nobody knows."""
         self._runner = runner
         self._program = program
         self._inputs = inputs
-        self._clock, self._seconds = WorkClock(), seconds
+        self._clock, self._seconds = WorkClock(), SHARE * seconds
 
     @property
     def is_over(self) -> bool:
@@ -135,8 +136,11 @@ class _StepCalls:
             return next((plan.text() for plan, _ in finder.models(target, cls)), None)
         return None
 
-    def call(self, target: str, cls: type, name: str, model: str, given: Optional[ClassExample]) -> Set[str]:
-        """Call a step, and add what that saw to the trace, if a way to call it is found; the functions that it came to."""
+    def call(self, target: str, cls: type, name: str, model: str, given: Optional[ClassExample], surely: bool = False) -> Set[str]:
+        """Call a step, and add what that saw to the trace, if a way to call it is found; the functions that it came to.
+
+        surely: not with a batch that nobody knows.
+        """
         seconds = min(MOST_SECONDS, self._left)
         if seconds <= 0:
             return set()
@@ -146,7 +150,7 @@ class _StepCalls:
                 step = _Step(trials, cls, name, model, given)
                 expressions = step.expressions()
             reached: Set[str] = set()
-            of_unknown = step.of_unknown() if not expressions else None
+            of_unknown = step.of_unknown() if not expressions and not surely else None
             if of_unknown is not None:
                 return self._show_unknown("%s.%s" % (target, name), of_unknown)
             for expression in expressions:
