@@ -2,9 +2,10 @@
 
     python tests/benchmarks/model_view.py FILE EXAMPLE [FILE EXAMPLE ...] [--python PYTHON] [--turns N]
 
-Each turn edits the example's first size. Printed for each, as the median of the turns in milliseconds from the hints on: until the first
-model is there, which has the shapes, and until the last one, which has operations and memory; the memory with another size of the first
-dim. In brackets is the processor time meanwhile, of the server and of all processes: what a busy machine leaves about as it is.
+Each turn edits the example's first size. Printed for each, as the median of the turns in milliseconds from the hints on: until what is
+shown first is there, the tree with its shapes; until the steps of forward are, for the picture; until operations and memory are. And the
+memory with another size of the first dim. In brackets is the processor time meanwhile, of the server and of all processes: what a busy
+machine leaves about as it is.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ async def _measure(path: Path, expression: str, python: str, turns: int) -> None
     if size is None:
         raise SystemExit(f"{expression} names no dim")
     name, text = expression.partition("(")[0], path.read_text(encoding="utf-8")
-    found: dict[str, list[Took]] = {"first": [], "last": [], "memory with another size": []}
+    found: dict[str, list[Took]] = {"shapes": [], "steps": [], "memory": [], "memory with another size": []}
     async with Client([sys.executable, "-m", "shapelens.lsp", "--interpreter", python, "--log-level", "error"], path.parent) as client:
         uri = client.open(path, "")
         for turn in range(turns):
@@ -56,15 +57,16 @@ async def _measure(path: Path, expression: str, python: str, turns: int) -> None
                 params = {"command": "shapelens.model", "arguments": [uri, name, 1, options]}
                 return await client.request("workspace/executeCommand", params) or await ask(**options)
 
-            first, took = await _timed(client, ask(first=True))
-            found["first"].append(took)
-            last, more = await _timed(client, ask())
-            found["last"].append(tuple(map(sum, zip(took, more, strict=True))))
+            passed: Took = (0.0, 0.0, 0.0)
+            for what, until in (("shapes", "shapes"), ("steps", "steps"), ("memory", "")):
+                last, took = await _timed(client, ask(until=until))
+                passed = (passed[0] + took[0], passed[1] + took[1], passed[2] + took[2])
+                found[what].append(passed)
             dims = last["model"]["example"]["dims"]
             dim = next(iter(dims))
             _, took = await _timed(client, ask(memory=dim, sizes={dim: dims[dim] + 1}))
             found["memory with another size"].append(took)
-    steps = len(first["model"]["graph"]["nodes"])
+    steps = len(last["model"]["graph"]["nodes"])
     print(f"{path.name}: {expression}, {steps} steps, load {psutil.getloadavg()[0]:.1f}", flush=True)
     for what, each in found.items():
         print(f"  {what:<26}{_median(each)}", flush=True)

@@ -75,6 +75,50 @@ async def test_a_model_is_shown_and_follows_edits(editor: Editor) -> None:
     assert "ShapeLens has not seen" in (await editor.execute("shapelens.model", empty, "", 1, {}))["message"]
 
 
+def outline(rows: Any) -> Any:
+    """What is known of rows without a run of their own."""
+    known = ("path", "class", "outputs", "sizes", "calls", "parameters", "trainable", "parameter_bytes", "constructor", "call", "failure")
+    return [[*(row[each] for each in known), outline(row["rows"])] for row in rows]
+
+
+async def test_what_hints_say_is_shown_without_a_run(editor: Editor) -> None:
+    """At once all shapes, parameters and places, and what fails, as the run that follows says them; its names of dims, too."""
+    uri = editor.open("outline.py", NET)
+    await editor.hints_when(uri)
+
+    async def model(name: str, **options: Any) -> Any:
+        return (await editor.execute("shapelens.model", uri, name, 1, options))["model"]
+
+    def is_seen(model: Any, failing: bool = False) -> bool:
+        """Whether it is what is known of the newest text, names of dims included."""
+        return "[B, 8]" in str(model["tree"]) and ("'code'" in str(model["tree"])) == failing and not model["complete"]
+
+    async def compared(name: str) -> Any:
+        first, whole = [await model(name, until=until) for until in ("shapes", "")]
+        jsonschema.validate(first, schema())
+        assert not first["complete"] and not first["graph"]["nodes"] and first["memory"]["training"] is None
+        assert whole["complete"] and whole["graph"]["nodes"]
+        assert outline(first["tree"]) == outline(whole["tree"])
+        assert [first[each] for each in ("path", "example", "others")] == [whole[each] for each in ("path", "example", "others")]
+        assert await model(name, until="shapes") == whole
+        return whole["tree"][0]
+
+    await editor.when(lambda: model("Net", until="shapes"), is_seen)
+    assert (await compared("Net"))["outputs"] == ["[B, 4]"]
+    assert (await model("Net", until="shapes", sizes={"B": 5}))["tree"][0]["sizes"] == ["[5, 4]"]
+    broken = {
+        "nn.Linear(8, 4)": "nn.Linear(9, 4)",
+        "self.blocks(x)": "self.blocks(x).view(3, 7)",
+        "nn.Linear(32, width)": "nn.Linear(31, width)",
+    }
+    for name, (right, wrong) in zip(("Net", "Net", "Block"), broken.items(), strict=True):
+        editor.replace(uri, right, wrong)
+        await editor.when(lambda: model("Net", until="shapes"), lambda seen: is_seen(seen, failing=True))
+        await compared(name)
+        editor.replace(uri, wrong, right)
+        assert not await editor.diagnostics(uri)
+
+
 async def test_a_lens_shows_each_class_of_which_something_was_seen(tmp_path: Path) -> None:
     """In our extension, which has a view for that; also the class that is a part of another one, and none for what no example comes to."""
     alone = Editor(tmp_path)
@@ -106,7 +150,7 @@ async def test_the_model_comes_before_its_memory_and_memory_follows_a_size(edito
     async def ask(**options: Any) -> Any:
         return await editor.execute("shapelens.model", uri, "Net", 1, options)
 
-    first = (await ask(first=True))["model"]
+    first = (await ask(until="steps"))["model"]
     jsonschema.validate(first, schema())
     assert not first["complete"]
     assert first["tree"][0]["outputs"] == ["[B, 4]"]

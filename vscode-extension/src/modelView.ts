@@ -5,7 +5,7 @@ import type { Server } from './server.ts';
 
 /** A place in a file: 1-based lines, 0-based columns in code points. */
 type Place = { file: string; line: number; column: number; end_line: number; end_column: number };
-type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; autocast?: string; example?: number; format?: string; first?: boolean; memory?: string; limit?: number };
+type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; autocast?: string; example?: number; format?: string; until?: 'shapes' | 'steps'; memory?: string; limit?: number };
 type Answer = { version: number; model?: { file: string; class: string; complete: boolean }; memory?: unknown; largest?: number | null; message?: string; text?: string } | null;
 /** What the view says. */
 type Said =
@@ -111,7 +111,7 @@ export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable 
 </html>`;
     }
 
-    /** Ask for what is to be shown, and show it: the model first, then with its memory. What was shown stays until then. */
+    /** Ask for what is to be shown, and show it: what is known at once, then with the steps of forward, then with the memory. What was shown stays until then. */
     private async update(): Promise<void> {
         const { home, source } = this;
         if (!home?.visible) {
@@ -125,12 +125,13 @@ export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable 
         const number = this.asked;
         let answer: Answer;
         try {
-            answer = await this.ask(source, { ...this.options, first: true });
-            if (answer?.model?.complete === false) {
-                if (number === this.asked && home === this.home) {
-                    this.tellModel(answer.model);
+            answer = await this.ask(source, { ...this.options, until: 'shapes' });
+            for (const until of ['steps', undefined] as const) {
+                if (answer?.model?.complete !== false || number !== this.asked || home !== this.home) {
+                    break;
                 }
-                answer = await this.ask(source, this.options);
+                this.tellModel(answer.model);
+                answer = await this.ask(source, { ...this.options, ...(until && { until }) });
             }
         } catch (error) {
             answer = { version: 0, message: error instanceof Error ? error.message : String(error) };
@@ -246,13 +247,18 @@ function bytesOf(content: string): Uint8Array {
 
 /** The name of the class that a line is in, as far as the text says; "" outside of any. */
 function classAt(document: vscode.TextDocument, line: number): string {
-    for (let number = Math.min(line, document.lineCount) - 1; number >= 0; number -= 1) {
+    let last = Math.min(line, document.lineCount) - 1;
+    // A directive and a decorator belong to the class below them.
+    while (last + 1 < document.lineCount && /^[#@]/.test(document.lineAt(last).text)) {
+        last += 1;
+    }
+    for (let number = last; number >= 0; number -= 1) {
         const { text } = document.lineAt(number);
         const found = /^class\s+(\w+)/.exec(text);
         if (found?.[1]) {
             return found[1];
         }
-        if (number < line - 1 && /^[^\s#)\]}]/.test(text)) {
+        if (number < last && /^[^\s#)\]}]/.test(text)) {
             return '';
         }
     }

@@ -40,6 +40,7 @@ class ModelView:
     device: str = "cuda"
     autocast: str = ""  # what the model is called under: "bfloat16" | "float16" | "" for none
     autocast_from: str = "default"  # as for the optimizer
+    has_graph: bool = True  # whether the profile tells the steps of forward
     rows: list[ModuleRow] = field(default_factory=list)
     """The module at the path and what is inside of it; further models behind it."""
 
@@ -55,11 +56,13 @@ class ModelView:
         optimizer: tuple[str, str] = ("AdamW", "default"),
         device: str = "cuda",
         autocast: tuple[str, str] = ("", "default"),
+        *,
+        has_graph: bool = True,
     ) -> ModelView:
         """The view of a profile."""
         rows = tree(profile, findings)
         inside = [row for _, row in walk(rows) if row.path == shown.path] if shown.path else rows
-        return cls(file, class_name, shown, profile, findings, lines_of, *optimizer, device, *autocast, inside or rows)
+        return cls(file, class_name, shown, profile, findings, lines_of, *optimizer, device, *autocast, has_graph, inside or rows)
 
     @property
     def training(self) -> MemoryEstimate | None:
@@ -109,7 +112,7 @@ def model_document(view: ModelView, as_seen: Callable[[Place], Place] = lambda p
         },
         "others": [other.expression for other in view.shown.others],
         "tree": [_row(row, places) for row in view.rows],
-        "graph": _graph(graph(profile, view.findings), places),
+        "graph": _graph(graph(profile, view.findings) if view.has_graph else Graph([], []), places),
         "memory": {
             "training": _memory(view, view.training, places),
             "inference": _memory(view, view.inference, places),

@@ -360,6 +360,16 @@ flow("the view is beside the editor: in the secondary side bar where there is on
   assert.equal(await vscode.page.locator(".editor-group-container").count(), olderCodeServer ? 2 : 1);
   await vscode.click("self.norm = nn.LayerNorm", "norm");
   await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  await frame.locator("#blocks .box", { hasText: "norm" }).waitFor({ timeout: 60_000 }); // Of the block alone, not of what is around it.
+  assert.equal(await frame.locator("#blocks .box", { hasText: "head" }).count(), 0);
+  assert.equal(await frame.locator("#blocks text.label", { hasText: "[B, T, 64]" }).first().isVisible(), true);
+  await vscode.screenshot(join(testOutput, "model-part.png"));
+  await frame.locator(".toolbar button", { hasText: "Tree" }).click();
+  await vscode.click("# shapelens:", "shapelens"); // The directive belongs to the class below it.
+  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
+  await vscode.click("self.norm = nn.LayerNorm", "norm");
+  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
   if (olderCodeServer) return;
   await vscode.command("View: Toggle Secondary Side Bar Visibility");
   await vscode.page.locator(".part.auxiliarybar").waitFor({ state: "hidden" });

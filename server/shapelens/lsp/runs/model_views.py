@@ -1,6 +1,7 @@
 """Models as a whole, for the view in an editor: profiled by a run of their own once nothing else is to be run that shows something.
 
-A request is answered from the newest analysis. A run of a document goes first, and ends a profile that is under way: it is made up for.
+A request is answered from the newest analysis: at once with what its trace tells, and after a run with the rest. A run of a document goes
+first, and ends a profile that is under way: it is made up for.
 The newest profile is kept, and the formulas of its memory (`memory_by_size`), so that another optimizer or size is answered at once.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from shapelens import protocol
 from shapelens.analysis.structure.largest_size import largest_size
 from shapelens.analysis.structure.memory_by_size import SIZES, MemoryBySize, memory_by_size
+from shapelens.analysis.structure.seen_layers import profile_of
 from shapelens.analysis.structure.training_memory import OPTIMIZERS, training_memory
 from shapelens.analysis.traces.shown import Shown, shown_for
 from shapelens.lsp.documents.analysis import Analysis
@@ -37,7 +39,7 @@ class ModelOptions:
     device: str = "cuda"
     autocast: str = ""  # "bfloat16" | "float16" | "none"; "" for the program's own
     example: int = 0  # which one of the class's
-    first: bool = False  # the answer may lack the memory and the operations, which a later request gets
+    until: str = ""  # what the answer has: "shapes": what a trace tells, if it does; "steps": all but operations and memory; "": all
     only_memory: str = ""  # a named dim: only the memory of a training step is wanted, as other sizes of that dim may be
     limit: int = 0  # bytes: the largest size of that dim that fits them is wanted too; 0 for none
 
@@ -106,6 +108,10 @@ class ModelViews:
     def want(self, document: Document, class_name: str, options: ModelOptions) -> asyncio.Future[ViewedModel | None]:
         """Ask for the model of a class. The answer is None where a later request of the same document takes its place."""
         answer: asyncio.Future[ViewedModel | None] = asyncio.get_running_loop().create_future()
+        seen = self._seen(document, class_name, options) if options.until == "shapes" else None
+        if seen is not None:
+            answer.set_result(seen)
+            return answer
         key = document, bool(options.only_memory)
         self._forget(key)
         self._requests[key] = _Request(document, class_name, options, answer)
@@ -150,6 +156,18 @@ class ModelViews:
         found = await self._view(_Request(document, class_name, options, asyncio.get_running_loop().create_future()))
         return None if self._interrupted else found
 
+    def _seen(self, document: Document, class_name: str, options: ModelOptions) -> ViewedModel | None:
+        """What is known of a class without a run; None where that is not enough to show it."""
+        analysis = document.analysis
+        shown = shown_for(analysis.trace, class_name, options.example) if analysis is not None and analysis.trace is not None else None
+        if analysis is None or analysis.trace is None or shown is None or not options.sizes.items() <= shown.example.dims.items():
+            return None
+        latest = self._latest
+        if latest is not None and latest.is_of(analysis, shown, options) and latest.sizes == options.sizes:
+            return self._viewed(document, class_name, options, analysis, shown, latest.profile)
+        found = profile_of(analysis.trace, shown)
+        return self._viewed(document, class_name, options, analysis, shown, found, has_graph=False) if found is not None else None
+
     async def _view(self, request: _Request) -> ViewedModel:
         document, analysis = request.document, request.document.analysis
         if analysis is None or analysis.trace is None:
@@ -162,11 +180,20 @@ class ModelViews:
         if request.options.only_memory:
             return await self._memory(request, analysis, shown)
         profile = await self._profile(document, analysis, shown, request)
-        return self._viewed(request, analysis, shown, profile)
+        return self._viewed(document, request.class_name, request.options, analysis, shown, profile)
 
-    def _viewed(self, request: _Request, analysis: Analysis, shown: Shown, profile: protocol.ModelProfile) -> ViewedModel:
-        document = request.document
-        optimizer = self._optimizer(request.options, analysis, shown)
+    def _viewed(
+        self,
+        document: Document,
+        class_name: str,
+        options: ModelOptions,
+        analysis: Analysis,
+        shown: Shown,
+        profile: protocol.ModelProfile,
+        *,
+        has_graph: bool = True,
+    ) -> ViewedModel:
+        optimizer = self._optimizer(options, analysis, shown)
 
         def lines_of(file: str) -> Lines | None:
             module = analysis.module if file == document.path else self._parsed_files(file)
@@ -174,14 +201,15 @@ class ModelViews:
 
         view = ModelView.of(
             document.path,
-            request.class_name,
+            class_name,
             shown,
             profile,
             analysis.findings,
             lines_of,
             optimizer,
-            request.options.device,
-            self._autocast(request.options, analysis, shown),
+            options.device,
+            self._autocast(options, analysis, shown),
+            has_graph=has_graph,
         )
         return ViewedModel(analysis.version, view)
 
@@ -239,7 +267,9 @@ class ModelViews:
             latest.largest[asked] = largest
         training = await memory_at(sizes[dim])
         return replace(
-            self._viewed(request, analysis, shown, replace(latest.profile, training=training, inference=None)),
+            self._viewed(
+                document, request.class_name, options, analysis, shown, replace(latest.profile, training=training, inference=None)
+            ),
             largest=latest.largest.get(asked),
         )
 
@@ -249,8 +279,8 @@ class ModelViews:
             return latest.profile
 
         def first(profile: protocol.ModelProfile) -> None:
-            if options.first and not profile.is_complete and not request.answer.done():
-                request.answer.set_result(self._viewed(request, analysis, shown, profile))
+            if options.until and not profile.is_complete and not request.answer.done():
+                request.answer.set_result(self._viewed(document, request.class_name, options, analysis, shown, profile))
 
         found = await self._run(document, analysis, shown, options.sizes, options, first=first)
         if not self._interrupted:

@@ -90,7 +90,8 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
 
         class: "" for the one at the line (1-based), or the last. options: {sizes: {dim: size}, optimizer, device, autocast,
         example}, and format:
-        "markdown" or "html" for {version, text}; first: true for a model that may be without operations and memory (`complete` says so);
+        "markdown" or "html" for {version, text}; until: "shapes" for what is known at once, if anything is, without the graph; "steps" for
+        a model that may be without operations and memory (`complete` says whether more is to come);
         memory: a named dim, for {version, memory, largest} alone, where largest is the size of the dim that fits `limit` bytes.
         """
         uri, class_name, line, options = _model_request(arguments)
@@ -133,7 +134,7 @@ def _model_request(arguments: tuple[Any, ...]) -> tuple[str, str, int, ModelOpti
         device,
         autocast if autocast in ("bfloat16", "float16", "none") else "",
         example if isinstance(example, int) else 0,
-        given.get("first") is True,
+        str(given.get("until") or ""),
         str(given.get("memory") or ""),
         limit if isinstance(limit, int) else 0,
     )

@@ -249,8 +249,9 @@
         return rows;
     }
 
-    /** Operations and memory that are still being counted are shown as they were before an edit. */
+    /** Operations, memory and graph that are still to come are shown as they were before an edit. */
     function keepAmounts(model, before) {
+        if (!model.graph.nodes.length) model.graph = before.graph;
         const rows = rowsByPath(before);
         for (const [path, row] of rowsByPath(model)) {
             const { flops, backward_flops, kept_bytes } = rows.get(path) ?? row;
@@ -409,7 +410,7 @@
             for (let place = 0; place < list.length; ) {
                 const node = nodes[list[place]];
                 let end = place + 1;
-                const alike = (other) => node.kind === 'module' && other.kind === 'module' && node.path !== other.path && signatures.get(node.path) === signatures.get(other.path) && node.shape === other.shape;
+                const alike = (other) => node.kind === 'module' && other.kind === 'module' && node.path !== other.path && signatures.has(node.path) && signatures.get(node.path) === signatures.get(other.path) && node.shape === other.shape;
                 while (end < list.length && alike(nodes[list[end]])) end += 1;
                 if (end - place > 2) {
                     const id = `g${node.id}`;
@@ -430,9 +431,16 @@
 
     function renderBlocks() {
         const place = document.getElementById('blocks');
+        if (!state.model.complete && !state.model.graph.nodes.length) {
+            place.replaceChildren(element('p', { class: 'quiet', role: 'status' }, 'The picture is being drawn…'));
+            return;
+        }
         const { items, children } = hierarchy();
-        const top = children.get('-1') ?? [];
-        const opened = (id) => children.has(id) && (state.blocks.get(id) ?? items.get(id).parent === '-1');
+        // A class that is a part of another one is drawn without what is around it.
+        const part = state.model.path ? state.model.graph.nodes.find((node) => node.kind === 'module' && node.path === state.model.path) : undefined;
+        const root = part && String(part.id);
+        const top = root ? [root] : children.get('-1') ?? [];
+        const opened = (id) => children.has(id) && (state.blocks.get(id) ?? (root ? id === root : items.get(id).parent === '-1'));
         const shown = [];
         const list = (ids) => ids.forEach((id) => { shown.push(id); if (opened(id)) list(children.get(id)); });
         list(top);
@@ -459,6 +467,7 @@
         for (const edge of state.model.graph.edges) {
             const one = chain(String(edge.from));
             const other = chain(String(edge.to));
+            if (root && other.includes(root) && !one.includes(root)) link('-1', 'in', root, edge);
             let common = 0;
             while (common < one.length && common < other.length && one[common] === other[common]) common += 1;
             if (common === one.length || common === other.length) continue;
@@ -468,7 +477,8 @@
         }
         // What the last step gave is what the model gives: an arrow leads out of it.
         const last = state.model.graph.nodes.at(-1);
-        if (last && !state.model.graph.edges.some((edge) => edge.from === last.id)) {
+        if (root) link('-1', root, 'out', { from: part.id });
+        else if (last && !state.model.graph.edges.some((edge) => edge.from === last.id)) {
             chain(String(last.id)).forEach((id, at, way) => link(at ? way[at - 1] : '-1', id, 'out', { from: items.get(id).node.id }));
         }
         const byContainer = new Map();
