@@ -268,6 +268,17 @@ def _item(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     return _number(args[0].dtype)
 
 
+def _topk(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """The k largest, of an unknown number where k is a tensor."""
+    count = kwargs.get("k", args[1] if len(args) > 1 else None)
+    if not (isinstance(count, Tensor) and count.is_meta and isinstance(args[0], Tensor) and args[0].dim()):
+        return func(*args, **kwargs)
+    shape: List[int] = list(args[0].shape)
+    dim: int = kwargs["dim"] if "dim" in kwargs else args[2] if len(args) > 2 else -1
+    shape[dim] = unknown_sizes.size()
+    return torch.return_types.topk((_empty(shape, args[0].dtype), _empty(shape, torch.int64)))
+
+
 def _count(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """How many elements there are."""
     return unknown_sizes.whole(None) if unknown_sizes.any_unknown(args[0].shape) else func(*args, **kwargs)
@@ -314,6 +325,7 @@ for _rule, _functions in (
     (_from_list, {torch.tensor, torch.as_tensor}),
     (_pieces, {torch.unbind, Tensor.unbind, torch.split, Tensor.split}),
     (_chunks, {torch.chunk, Tensor.chunk}),
+    (_on_data(_topk), {torch.topk, Tensor.topk}),
     (_on_data(_item), {Tensor.item}),
     (_on_data(_index_of), {Tensor.__int__, Tensor.__index__}),
     (_on_data(_float_of), {Tensor.__float__}),

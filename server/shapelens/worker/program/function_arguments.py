@@ -34,7 +34,7 @@ _STEERS = re.compile(
     r"(.*_)?(optim|optimi[sz]ers?|opt|scheduler|lr_sched\w*|schedule|scaler|grad_scaler|writer|logger|log|pbar|bar|progress|tokeni[sz]er|vocab|vocabulary|word2id?x|word2index|stoi|itos|word_to_idx|word_to_ix|lang|input_lang|output_lang"
     r"|args|opts|hparams|params|cfg|config|conf|settings|callbacks?|accelerator|fabric|trainer|engine|evaluator|wandb|run|path|paths|dir|folder|file|filename"
     r"|filepath|fname|name|title|save_\w+|output_dir|ckpt|checkpoint|meter|metrics?|early_stopp\w+|timer|history|print_\w+|env|ax|fig|plot"
-    r"|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target))?"
+    r"|amp|use_amp|fp16|signum|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target))?"
 )
 _LOADER = re.compile(
     r"(.*_)?(loaders?|dataloaders?|data_loaders?|iterator|iter|dl|batches|dataset|data_iter|generator|ds|set)"
@@ -80,6 +80,10 @@ class FunctionArguments:
         if parameter.name not in self._known:
             self._known[parameter.name] = self._forms(parameter)[:MOST_FORMS]
         return self._known[parameter.name]
+
+    def parameter(self, name: str) -> Optional[inspect.Parameter]:
+        """A parameter of the function; None for what is none."""
+        return next((each for each in self._parameters() if each.name == name), None)
 
     @property
     def is_known(self) -> bool:
@@ -351,7 +355,7 @@ def _is_text(node: ast.expr) -> bool:
 def _text(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return ""
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None) or str(annotation)
+    return annotation if isinstance(annotation, str) else annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 _TENSORS = re.compile(r"Tensor|Float|Int\b|Long|Bool|Shaped|ndarray|Any\b|object\b|ist\b|uple\b|ict\b|Sequence|Iterable|Optional|Union")

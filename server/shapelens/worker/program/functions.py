@@ -1,7 +1,9 @@
 """Functions that no program comes to are called: with what their annotations and docstrings say, and what the search finds that fits.
 
 What tensors a function is given the search of examples finds out (worker/search); what else it is given `function_arguments` knows. A
-function is followed as the program is, so that a statement that fails ends alone. What is shown of it is no ground for an error.
+function is followed as the program is, so that a statement that fails ends alone; where nothing is found that fits, with arguments that
+nobody knows. It is called again with other settings where those lead into a branch of which nothing was seen. What is shown of it is no
+ground for an error.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from ...protocol import ExampleRun, Trace
 from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
+from ..search.code.settings_branches import SOMETHING, Branch, OtherThan, branches_of_function, literals_of
 from ..search.evidence import BuildPlan, InputShape
+from ..search.inputs import forms
 from ..search.inputs.forms import Form
 from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
@@ -32,6 +36,8 @@ from .program import Program, gradients_assumed
 MOST_TRIES = 60  # of one function
 MOST_CALLS = 10  # of one function that the examples of classes speak for
 MOST_SECONDS = 0.6  # for one function
+MOST_SETTINGS = 8  # that are tried of one function
+MOST_TENSORS = 3  # of its example's that are tried for a parameter which is None
 LONGEST_RUN = 1.0  # seconds that an example which was found may run
 # What a program is begun with, or what only builds: nothing of it is worth a search.
 _SKIPPED = ("parse_args", "get_args", "get_parser", "setup", "cleanup", "set_seed", "seed_everything")
@@ -60,6 +66,10 @@ _METHODS = {
     ),
     *("size", "expand", "gather", "flatten", "sigmoid", "backward", "masked_fill", "repeat", "contiguous"),
 }
+
+_TENSOR = re.compile(r"\b[a-z]+\d+\[[^\[\]]*\]")
+
+_UNKNOWN = "unknown"
 
 Definition = ast.FunctionDef
 
@@ -96,15 +106,39 @@ class FunctionCalls:
                 return
             # What was tried may ask for more memory than there is: that is no fault of the function.
             with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
-                with within(min(left, MOST_SECONDS)):
+                expression = None
+                with contextlib.suppress(TooLong), within(min(left, MOST_SECONDS)):
                     expression = self._found(node, function, min(left, MOST_SECONDS))
-                if expression is not None:
-                    found = self._show(node.name, expression)
-                    shown |= found if found is not None else self._show(node.name, _of_unknown(node)) or set()
+                found = self._show(node.name, expression) if expression is not None else None
+                shown |= found if found is not None else self._show(node.name, _of_unknown(node)) or set()
+                if expression is not None and found:
+                    self._show_other_settings(node, function, expression)
+
+    def _show_other_settings(self, node: Definition, function: Any, expression: str) -> None:
+        """Call a function with the settings that lead into branches of which nothing was seen."""
+        arguments = FunctionArguments(function, self._examples, {}, {})
+        branches = branches_of_function(node)
+        tried: Set[str] = set()
+        for branch in branches:
+            for value in _values_of(branch, branches, arguments.parameter(branch.name), expression):
+                other = _with_setting(expression, node, branch.name, value)
+                if len(tried) >= MOST_SETTINGS or self._seconds <= self._clock():
+                    return
+                if other is None or other in tried or branch.lines & self._lines_shown():
+                    continue
+                tried.add(other)
+                trials = TrialRunner(self._runner, self._runner.names, MOST_SECONDS)
+                with contextlib.suppress(TooLong, MemoryError), within(MOST_SECONDS):
+                    if value == _UNKNOWN or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
+                        self._show(node.name, other)
+
+    def _lines_shown(self) -> Set[int]:
+        """The lines of the document of which the trace holds something."""
+        return {seen.span.line for seen in self._runner.trace.observations if seen.span.file == self._runner.run.file}
 
     def _shows_little(self, node: Definition) -> bool:
         """Whether most of the values that a function computes are not known: the program gave it what nobody knows."""
-        lines = {seen.span.line for seen in self._runner.trace.observations if seen.span.file == self._runner.run.file}
+        lines = self._lines_shown()
         computed = [
             each.lineno
             for each in ast.walk(node)
@@ -188,6 +222,32 @@ class FunctionCalls:
             line = self._lines[layer.span.line - 1] if layer.span is not None and layer.span.line <= len(self._lines) else ""
             if layer.path == "" and layer.class_name + "(" not in line:
                 layers[number] = replace(layer, span=None)
+
+
+def _values_of(branch: Branch, branches: List[Branch], parameter: Optional[inspect.Parameter], expression: str) -> List[str]:
+    """The texts of the values of a parameter that lead into a branch: something for one that is None, else what it is compared with."""
+    if parameter is None or parameter.default is parameter.empty:
+        return []
+    default = parameter.default
+    if branch.value == SOMETHING:
+        plain = [form.template for form in forms.scalars(parameter)]
+        tensors = _TENSOR.findall(expression) if not plain else []
+        return [*plain, *list(dict.fromkeys(tensors))[:MOST_TENSORS], _UNKNOWN] if default is None else []
+    values = [branch.value]
+    if isinstance(branch.value, OtherThan):
+        values = [value for value in literals_of(branches, branch.name) if value not in branch.value.values]
+    return [repr(value) for value in values if value != default and (default is None or type(value) is type(default))][:2]
+
+
+def _with_setting(expression: str, node: Definition, name: str, value: str) -> Optional[str]:
+    """A call with another value for a parameter, given by its name; None where the call gives one already."""
+    call = ast.parse(expression, mode="eval").body
+    names = [each.arg for each in node.args.posonlyargs + node.args.args]
+    if not isinstance(call, ast.Call) or name in names[: len(call.args)] or any(each.arg in (name, None) for each in call.keywords):
+        return None
+    first = re.search(r"B:\d+", expression)
+    value = value.replace(first[0], "B") if first is not None else value
+    return "%s%s%s=%s)" % (expression[:-1], ", " if call.args or call.keywords else "", name, value)
 
 
 def _of_unknown(node: Definition) -> str:

@@ -1,4 +1,4 @@
-"""The branches of a class that settings choose between: which value of which setting leads into each, as its text tells.
+"""The branches of a class or function that settings choose between: which value of which setting leads into each, as its text tells.
 
 A setting is an argument of the constructor or an attribute of an object with settings: `mode`, `self.mode`, `configs.mode`, `opt["mode"]`.
 A condition may ask for what a name or an attribute holds: `use_nearest = self.nearest > 0`, `self.gate = Gate() if gated else None`.
@@ -23,6 +23,9 @@ class OtherThan(NamedTuple):
     values: Tuple[Any, ...]
 
 
+SOMETHING = OtherThan((None,))
+
+
 class Branch(NamedTuple):
     """What runs with one value of a setting."""
 
@@ -44,15 +47,33 @@ def branches_by_settings(cls: type, file: str) -> List[Branch]:
             attributes.update({name: value for name, value in _held(node).items() if name.startswith("self.")})
     for node in own:
         resolve = _Resolver({**attributes, **_held(node)})
-        for statement in ast.walk(node):
-            if not isinstance(statement, ast.If):
-                continue
-            true, false = _values(resolve.visit(copy.deepcopy(statement.test)))
-            for block, values in ((statement.body, true), (statement.orelse, false)):
-                lines = _lines(block)
-                if lines:
-                    found += [Branch(name, value, lines) for name, value in values]
-    return found
+        for test, block, holds in _blocks(node):
+            true, false = _values(resolve.visit(copy.deepcopy(test)))
+            found += [Branch(name, value, _lines(block)) for name, value in (true if holds else false)]
+    return [branch for branch in found if branch.lines]
+
+
+def branches_of_function(node: ast.FunctionDef) -> List[Branch]:
+    """The branches in a function that its parameters choose between, those that ask whether one is given among them (`SOMETHING`)."""
+    found: List[Branch] = []
+    parameters = {each.arg for each in node.args.posonlyargs + node.args.args + node.args.kwonlyargs}
+    for test, block, holds in _blocks(node):
+        asked = asks_whether_given(test)
+        if asked is not None and isinstance(asked[0], ast.Name):
+            values: _Values = [(asked[0].id, SOMETHING)] if asked[1] is holds else []
+        else:
+            true, false = _values(test)
+            values = true if holds else false
+        found += [Branch(name, value, _lines(block)) for name, value in values if name in parameters]
+    return [branch for branch in found if branch.lines]
+
+
+def _blocks(node: ast.AST) -> Iterator[Tuple[ast.expr, List[ast.stmt], bool]]:
+    """The blocks of the conditional statements in a node: the condition, the block, and whether the condition holds there."""
+    for statement in ast.walk(node):
+        if isinstance(statement, ast.If):
+            yield statement.test, statement.body, True
+            yield statement.test, statement.orelse, False
 
 
 def literals_of(branches: List[Branch], name: str) -> List[Any]:

@@ -198,8 +198,8 @@ def forms_of_dict_value(path: str) -> List[Form]:
 def scalars(parameter: inspect.Parameter) -> List[Form]:
     """What is given for a parameter whose annotation says that it is no tensor; [] where it does not say so."""
     annotation = parameter.annotation
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
-    text = re.sub(r"^(typing\.)?Optional\[(.*)\]$", r"\2", text.strip())
+    text = annotation if isinstance(annotation, str) else annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    text = re.sub(r"^(typing\.)?Optional\[(.*)\]$", r"\2", text.strip()).replace(" | None", "")
     words = words_of(parameter.name)
     if text == "int":
         number = number_for(parameter.name)
