@@ -106,6 +106,11 @@ async def test_what_hints_say_is_shown_without_a_run(editor: Editor) -> None:
     await editor.when(lambda: model("Net", until="shapes"), is_seen)
     assert (await compared("Net"))["outputs"] == ["[B, 4]"]
     assert (await model("Net", until="shapes", sizes={"B": 5}))["tree"][0]["sizes"] == ["[5, 4]"]
+    editor.replace(
+        uri, "self.head = nn.Linear(8, 4)", "self.head = nn.Linear(8, 4)\n        nn.ReLU()\n        nn.ReLU()"
+    )  # Parts of nothing.
+    await editor.when(lambda: model("Net", until="shapes"), is_seen)
+    await compared("Net")
     broken = {
         "nn.Linear(8, 4)": "nn.Linear(9, 4)",
         "self.blocks(x)": "self.blocks(x).view(3, 7)",

@@ -18,10 +18,12 @@ def profile_of(trace: Trace, shown: Shown) -> ModelProfile | None:
     Modules are in the order in which they were made, as the order of their calls is not in a trace.
     """
     number = next((number for number, run in enumerate(trace.examples) if run is shown.example), None)
-    layers = [layer for layer in trace.layers if layer.example == number]
+    every = [layer for layer in trace.layers if layer.example == number]
+    model = _model(every, shown.example.target)
+    layers = [layer for layer in every if layer.path or layer is model]
     paths = {layer.path: place for place, layer in enumerate(layers)}
-    if "" not in paths or len(paths) < len(layers):
-        return None  # Nothing was called, or something beside the model: a loss, a second model.
+    if model is None or len(paths) < len(layers):
+        return None
     mismatches = [mismatch for mismatch in trace.mismatches if mismatch.example == number]
     amounts = _amounts(layers, paths)
     found = ModelProfile(dims=dict(shown.example.dims), mismatches=mismatches, is_complete=False)
@@ -42,6 +44,16 @@ def profile_of(trace: Trace, shown: Shown) -> ModelProfile | None:
         for mismatch, is_own in failed.get(place, ()):
             _mark(found, mismatch, is_own=is_own)
     return found
+
+
+def _model(layers: Sequence[LayerSeen], target: str) -> LayerSeen | None:
+    """The model, which has no path, as what else the example builds and what libraries do has none; None where that is not sure."""
+    alone = [layer for layer in layers if not layer.path]
+    of_class = [layer for layer in alone if layer.class_name == target.rpartition(".")[2]]
+    for found in (of_class, alone):
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def _amounts(layers: Sequence[LayerSeen], paths: Mapping[str, int]) -> list[tuple[int, int, int]]:
