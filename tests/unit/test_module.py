@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from shapelens.source import statements
@@ -51,6 +53,31 @@ def at(module: Module, part: str) -> Span:
 
 def class_lines(module: Module) -> dict[str, str]:
     return {cls.qualname: module.lines.text_of(cls.name_span) for cls in module.classes}
+
+
+CLASS_AND_SCRIPT = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc = nn.Linear(width, 2 * width)
+
+    def forward(self, x):
+        if x.dim() == 3:
+            x = x.flatten(1)
+        return self.fc(x)
+
+model = Net(8)
+x = torch.rand(
+    2, 8
+)
+for step in range(3):
+    y = model(x)
+print(y)
+"""
 
 
 def test_a_module_class_in_full() -> None:
@@ -306,3 +333,26 @@ def test_positions_after_a_byte_order_mark_and_tabs_and_crlf() -> None:
     assert module.lines.text_of(module.classes[0].methods["forward"]) == "forward"
     call = module.call_at(at(module, "f('😀', 𝐱)"))
     assert call is not None and [module.lines.text_of(item.span) for item in call.arguments] == ["'😀'", "𝐱"]
+
+
+def test_a_line_that_is_indented_into_the_statement_above_it_is_no_statement_of_its_own() -> None:
+    text = "class Net:\n    def forward(self):\n        return 1\nmodel = Net()\nother = 2\n"
+    edited = parse(text.replace("model", " model"), parse(text))
+    assert [problem.message for problem in edited.errors] == ["unindent does not match any outer indentation level"]
+    assert [cls.name for cls in edited.statements.placed[0].statement.classes] == ["Net"]
+    assert parse(text, edited).errors == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whether_a_text_parses_does_not_depend_on_how_it_was_typed(seed: int) -> None:
+    chance = random.Random(seed)
+    module, texts = parse(CLASS_AND_SCRIPT), [CLASS_AND_SCRIPT]
+    for _ in range(150):
+        text = texts[-1]
+        line = chance.choice([at + 1 for at, each in enumerate(text) if each == "\n"] or [0])
+        start = chance.choice([line, chance.randrange(len(text) + 1)])
+        cut = text[start : start + chance.choice([0, 0, 1, 1, 8, 80])]
+        put = chance.choice(["", " ", "    ", "\n", "(", ")", '"', "x", ":", "# ", "if x:\n", cut[::-1]])
+        texts.append(text[:start] + put + text[start + len(cut) :] if len(texts) % 5 else texts[-5])
+        module = parse(texts[-1], module)
+        assert bool(module.errors) == bool(parse(texts[-1]).errors), texts[-2:]

@@ -117,8 +117,9 @@ def _after_edit(text: str, previous: Statements, known: dict[str, TopLevelStatem
     rest = tuple(Placed(item.start + delta, item.statement) for item in old[last:])
     held_back = previous.held_back
     if _broken(fresh):
-        # The old statements that the edit did not touch, but that the new bounds swallowed.
-        untouched = next((index for index in range(first, last) if old[index].start + delta >= unchanged_from and index > first), last)
+        # The old statements that the edit did not touch, but that the new bounds swallowed. What it has indented is another statement now.
+        starts = {index: old[index].start + delta for index in range(first + 1, last)}
+        untouched = next((index for index, start in starts.items() if start >= unchanged_from and text[start - 1] in "\r\n"), last)
         if untouched < last:
             bound = old[untouched].start + delta
             fresh = [_placed(text[:bound], chunk, known) for chunk in chunks(text[:bound], begin)]

@@ -58,7 +58,7 @@ class ImporterTraces:
             return False
         changed = changed_functions(self._program.module, module)
         reached = [run.reached for run in self._program.trace.examples]
-        if changed is None or not all(names is not None and changed.isdisjoint(names) for names in reached):
+        if changed is None or not reached or not all(names is not None and changed.isdisjoint(names) for names in reached):
             return False
         return changed <= {name for run in (own.examples if own is not None else []) for name in run.reached or ()}
 

@@ -231,8 +231,7 @@ def _gathered(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(parts, list):
         return result
     dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
-    is_cut = unknown_sizes.state.cut and (len(parts) == unknown_sizes.few() or unknown_sizes.is_partial(parts))
-    if is_cut or (unknown_sizes.state.text and unknown_sizes.counts_text(result.shape[dim])):
+    if unknown_sizes.is_of_unknown_length(parts) or (unknown_sizes.state.text and unknown_sizes.counts_text(result.shape[dim])):
         shape = list(result.shape)
         shape[dim] = unknown_sizes.size()
         return made(shape, result.dtype, result.requires_grad)

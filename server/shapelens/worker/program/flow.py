@@ -106,7 +106,7 @@ class Flow:
             if not self._is_aside:
                 self._on_failure(error, frame, lines[0])
             iterable = iterable if count else absent("an item", "definition")
-        if unknown_sizes.state.ended_early != ended_early:
+        if unknown_sizes.state.ended_early != ended_early or unknown_sizes.is_of_unknown_length(iterable):
             unknown_sizes.cut_short(loop.gathered())
         if count == 0 and _is_unknown(iterable):
             yield _fitted(absent("an item", "definition"), pattern)

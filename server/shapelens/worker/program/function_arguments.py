@@ -66,19 +66,24 @@ _MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|
 class FunctionArguments:
     """The forms of the parameters of one function that are no tensors."""
 
-    def __init__(self, function: Any, examples: Sequence[ClassExample], known: Mapping[str, Form], said: Collection[str]) -> None:
-        """known: what the program has given to it, by the names of its parameters; said: the parameters of which the text says a shape."""
+    def __init__(self, function: Any, examples: Sequence[ClassExample], known: Mapping[str, Optional[Form]], said: Collection[str]) -> None:
+        """known: what the program has given to it of tensors, by the names of its parameters, None for what is no single tensor: the other
+        parameters got none; said: the parameters of which the text says a shape.
+        """
         self._function = function
         self._examples = examples
         self._node = function_node(function)
         self._given = known
         self._said = said
-        self._known: Dict[str, List[Form]] = {name: [form] for name, form in known.items()}
+        self._known: Dict[str, List[Form]] = {name: [form] for name, form in known.items() if form is not None}
 
     def forms(self, parameter: inspect.Parameter) -> List[Form]:
         """The forms that a parameter may have, the likelier first; [] where it is a tensor, or its annotation says what it is."""
         if parameter.name not in self._known:
-            self._known[parameter.name] = self._forms(parameter)[:MOST_FORMS]
+            found = self._forms(parameter)[:MOST_FORMS]
+            if self._given and parameter.name not in self._given:
+                found = [form for form in found if form.rank < 0] or [UNKNOWN]
+            self._known[parameter.name] = found
         return self._known[parameter.name]
 
     def parameter(self, name: str) -> Optional[inspect.Parameter]:
@@ -88,7 +93,7 @@ class FunctionArguments:
     @property
     def is_known(self) -> bool:
         """Whether the program has given a tensor to the function."""
-        return bool(self._given)
+        return any(self._given.values())
 
     @property
     def model(self) -> Optional[ClassExample]:

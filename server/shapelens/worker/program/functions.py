@@ -262,13 +262,13 @@ def _has_empty_tensors(seen: Iterable[SeenValues]) -> bool:
     return any(key[0] == "tensor" and 0 in key[1] for values in seen for key in values.counts)
 
 
-def _given(trace: Trace, file: str) -> Dict[str, Dict[str, Form]]:
-    """What functions of a file were given until now: by their names, and those of their parameters."""
-    found: Dict[str, Dict[str, Form]] = {}
+def _given(trace: Trace, file: str) -> Dict[str, Dict[str, Optional[Form]]]:
+    """The tensors that functions of a file were given until now: by their names, and those of their parameters; None for several in one."""
+    found: Dict[str, Dict[str, Optional[Form]]] = {}
     for seen in trace.observations:
-        form = form_of(seen.values[0]) if seen.kind == "parameter" and seen.span.file == file and seen.values else None
-        if form is not None:
-            found.setdefault(seen.function, {}).setdefault(seen.name, form)
+        if seen.kind == "parameter" and seen.span.file == file and seen.values:
+            forms = found.setdefault(seen.function, {})
+            forms[seen.name] = forms.get(seen.name) or form_of(seen.values[0])
     return found
 
 

@@ -176,6 +176,11 @@ def is_partial(gathered: Any) -> bool:
     return id(gathered) in state.partial
 
 
+def is_of_unknown_length(values: Any) -> bool:
+    """Whether a list holds a few items in the place of an unknown number of them: a loop has gathered them, or data was listed."""
+    return type(values) is list and (is_partial(values) or (state.cut and len(values) == few()))
+
+
 def is_missing_key(key: Any) -> bool:
     """Whether a dict may lack a key only because a loop that would have added it was cut short."""
     try:
