@@ -36,6 +36,9 @@ def mismatch(example: int = 0) -> Mismatch:
     return Mismatch("matmul", "shapes differ", "RuntimeError", PRODUCT, [PRODUCT], example, inputs=[tensor(2, 8)] * 2, operation="matmul")
 
 
+SHOW = ("show", "Show model")
+
+
 def titles(*runs: ExampleRun, given: list[Example] | None = None) -> list[tuple[str, str]]:
     return [
         (lens.action, lens.title.replace("\u202f", " "))
@@ -45,27 +48,28 @@ def titles(*runs: ExampleRun, given: list[Example] | None = None) -> list[tuple[
 
 
 def test_the_lens_says_where_an_example_was_found_and_offers_to_write_it_down() -> None:
-    assert titles(FOUND) == [("set", "Net()(f32[B:2, 8]) · inferred · 62 006 parameters · 0.24 MB"), ("write", "Write as directive")]
+    assert titles(FOUND) == [("set", "Net()(f32[B:2, 8]) · inferred · 62 006 parameters · 0.24 MB"), ("write", "Write as directive"), SHOW]
     used = replace(FOUND, evidence="usage", where="line 88", others=[Alternative("Net()(f32[3])", "inferred")] * 2)
-    first, choose, write = titles(used)
+    first, choose, write, show = titles(used)
     assert first == ("set", "Net()(f32[B:2, 8]) · from line 88 · 62 006 parameters · 0.24 MB · 2 more")
-    assert (choose[0], write[0]) == ("choose", "write")
+    assert (choose[0], write[0], show) == ("choose", "write", SHOW)
 
 
 def test_a_given_example_is_all_that_its_class_needs() -> None:
-    assert titles(FOUND, given=[Example("Net", "Net()(f32[4])", "directive", "line 1")]) == [("set", "Net()(f32[4]) · from the directive")]
+    given = [Example("Net", "Net()(f32[4])", "directive", "line 1")]
+    assert titles(FOUND, given=given) == [("set", "Net()(f32[4]) · from the directive"), SHOW]
 
 
 def test_a_part_is_said_to_be_of_the_class_that_the_example_is_for() -> None:
     alone = LayerSeen(0, "Loss", "losses.Loss", "", "Loss()", None, 0)  # Made by itself, before the model.
     block, net = LayerSeen(1, "Block", "net.Block", "block", "Block()", None, 0), LayerSeen(2, "Net", "net.Net", "", "Net()", None, 0)
     shown = lenses(MODULE, [], Trace(FILE, [FOUND], layers=[alone, block, net]))
-    assert [lens.title for lens in shown if lens.target == "Block"] == ["part of Net · Set example input…"]
+    assert [lens.title for lens in shown if lens.target == "Block"] == ["part of Net · Set example input…", "Show model"]
 
 
 def test_the_lens_of_what_fits_nothing_does_not_offer_to_write_it_down() -> None:
     failed = replace(FOUND, error="RuntimeError: no", error_kind="exception", doubtful=True)
-    assert titles(failed) == [("set", "no example found · Set example input…")]
+    assert titles(failed) == [("set", "no example found · Set example input…"), SHOW]
 
 
 def test_a_mismatch_is_an_error_unless_its_example_may_be_wrong() -> None:
