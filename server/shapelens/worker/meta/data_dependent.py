@@ -8,9 +8,9 @@ import torch
 
 from ..unknown import data_arrays, unknown_sizes
 from ..unknown.conditions import called_by_library, decide
-from . import constants, eager_checks
+from . import constants, eager_checks, op_cache
 from .expected_shapes import broadcast
-from .mode import META, SPECIAL, WITHIN, Args, Kwargs, made, named, together
+from .mode import META, SPECIAL, WITHIN, Args, Kwargs, made, named, operation, together
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
@@ -270,12 +270,14 @@ def _item(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 def _topk(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """The k largest, of an unknown number where k is a tensor."""
     count = kwargs.get("k", args[1] if len(args) > 1 else None)
-    if not (isinstance(count, Tensor) and count.is_meta and isinstance(args[0], Tensor) and args[0].dim()):
-        return func(*args, **kwargs)
-    shape: List[int] = list(args[0].shape)
-    dim: int = kwargs["dim"] if "dim" in kwargs else args[2] if len(args) > 2 else -1
-    shape[dim] = unknown_sizes.size()
-    return torch.return_types.topk((_empty(shape, args[0].dtype), _empty(shape, torch.int64)))
+    if not (isinstance(count, Tensor) and count.is_meta and args and isinstance(args[0], Tensor) and args[0].is_meta):
+        return operation(op_cache.key_of(func, args, kwargs), func, args, kwargs)
+    with _plainly():
+        shape: List[int] = list(args[0].shape)
+        dim: int = kwargs["dim"] if "dim" in kwargs else args[2] if len(args) > 2 else -1
+        if shape:
+            shape[dim] = unknown_sizes.size()
+        return torch.return_types.topk((_empty(shape, args[0].dtype), _empty(shape, torch.int64)))
 
 
 def _count(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -324,7 +326,7 @@ for _rule, _functions in (
     (_from_list, {torch.tensor, torch.as_tensor}),
     (_pieces, {torch.unbind, Tensor.unbind, torch.split, Tensor.split}),
     (_chunks, {torch.chunk, Tensor.chunk}),
-    (_on_data(_topk), {torch.topk, Tensor.topk}),
+    (_topk, {torch.topk, Tensor.topk}),
     (_on_data(_item), {Tensor.item}),
     (_on_data(_index_of), {Tensor.__int__, Tensor.__index__}),
     (_on_data(_float_of), {Tensor.__float__}),
