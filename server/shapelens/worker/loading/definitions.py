@@ -22,7 +22,7 @@ from ..sandbox.exceptions import ProcessEnded
 from ..sandbox.limits import TooLong, half_of_what_is_left, within
 from ..sandbox.originals import time
 from ..trace.definition_time import executing
-from ..unknown import stand_ins
+from ..unknown import stand_ins, unknown_sizes
 from ..unknown.stand_ins import StandInModule, absent, cause_of, unknown_value
 from . import load_progress
 
@@ -211,6 +211,7 @@ class Definitions:
             used = len(stand_ins.called)
             with limit, op_cache.assuming_gradients():  # It may train what a name is bound to that is wanted.
                 exec(compiled(node, self._file, self._flags), self._names)
+            unknown_sizes.state.lasting = unknown_sizes.state.lasting or unknown_sizes.state.met  # A name may hold such a size from now on.
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
