@@ -228,8 +228,8 @@ class Finder:
         if is_mismatch(trial):
             yield EditSuspected()
         # That the file's own way to build it still fits something is what matters; that there are others does not.
-        fits_own = own and is_mismatch(trial)
-        ways = [WayToBuild(BuildPlan(own, {}, known.evidence, known.where), None)] if fits_own else self._ways(known.target, cls)
+        own_way = WayToBuild(BuildPlan(own, {}, known.evidence, known.where), None)
+        ways = [own_way] if own and is_mismatch(trial) else self._ways(known.target, cls)
         another = yield from self._by_evidence(known.target, cls, ways, MOST_TRIES_AFTER_EDIT)
         if another.doubtful:
             return found if trial.found is not None and trial.found.trail else another

@@ -13,7 +13,7 @@ import torch
 from ..sandbox.monkeypatches import REPLACED
 from . import checkpoints, command_line, compilers, distributed, flex_attention, processes
 from .compilers import Replacement
-from .data_sets import files, hugging_face, pictures, random_arrays, vision
+from .data_sets import files, hugging_face, large_arrays, pictures, vision
 from .data_sets.environments import gym
 from .pretrained.libraries import IN_LIBRARY
 from .training import engines as engines
@@ -41,8 +41,8 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "cv2": files.opencv,
     "h5py": files.h5,
     "joblib": lambda module: files.joblib(module) + processes.joblib(module),
-    "numpy": lambda module: pictures.numpy(module) + files.arrays(module),
-    "numpy.random": random_arrays.functions,
+    "numpy": lambda module: pictures.numpy(module) + files.arrays(module) + large_arrays.filled(module),
+    "numpy.random": large_arrays.drawn,
     "pandas": files.tables,
     "scipy.io": files.mat,
     "soundfile": files.sound,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import glob
 import json
-import math
-import operator
 import os
 import pathlib
 import pickle
@@ -22,8 +20,6 @@ from ..file_access import MissingText
 from . import absences
 from .absences import say
 from .unknown_names import UnknownNames
-
-LARGEST_ARRAY = 1 << 26  # elements that code makes an array of
 
 
 def _unless_missing(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,34 +55,9 @@ def _in_module(names: str) -> Callable[[ModuleType], List[Replacement]]:
 
 
 def arrays(module: Any) -> List[Replacement]:
-    """The replacements for the functions of numpy that read files, and for those that make what memory has no room for.
-
-    Files of plain numbers are as long as nobody knows.
-    """
+    """The replacements for the functions of numpy that read files. Files of plain numbers are as long as nobody knows."""
     text = [(module, name, _unless_missing(getattr(module, name))) for name in ["load", "loadtxt", "genfromtxt"]]
-    text += [(module, name, _unless_large(getattr(module, name))) for name in ["zeros", "ones", "empty", "full"]]
     return [*text, (module, "fromfile", _numbers(module.fromfile)), (module, "memmap", _memory_mapped(module.memmap))]
-
-
-def _unless_large(make: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes an array of a shape. One for a million pictures, as a replay buffer is, takes no memory."""
-    plain_dtype: Any = None if make.__name__ == "full" else float
-
-    @functools.wraps(make)
-    def making(shape: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            sizes = [operator.index(each) for each in (shape if isinstance(shape, (tuple, list)) else (shape,))]
-        except TypeError:
-            return make(shape, *args, **kwargs)
-        if math.prod(sizes) > LARGEST_ARRAY:
-            import numpy
-
-            own = args[1:] if plain_dtype is None else args
-            dtype = kwargs.get("dtype", own[0] if own else plain_dtype)
-            return data_array(sizes, numpy.asarray(args[0]).dtype if dtype is None else numpy.dtype(dtype))
-        return make(shape, *args, **kwargs)
-
-    return making
 
 
 def _numbers(read: Callable[..., Any]) -> Callable[..., Any]:
