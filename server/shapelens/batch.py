@@ -202,7 +202,9 @@ class Batch:
             own = without_found(own, {name for view in views for name in classes_used(view)})
         shown = [own, *views]
         if program:
-            followed, _ = await self._run(file, module, [], settings, brief=brief, program=program, known=own.examples)
+            followed, finished = await self._run(file, module, [], settings, brief=brief, program=program, known=own.examples)
+            if finished.outcome == "crash":
+                analysed.findings += failure(module, file, finished, settings, given=False)
             shown = with_program(shown, followed)
         analysed.trace = merged(file, shown)
         if analysed.trace.examples:

@@ -86,3 +86,16 @@ async def test_a_worker_that_is_killed_while_it_runs_is_replaced(editor: Editor,
     assert finding.code == "crash" and "SIGKILL" in finding.message
     editor.set_text(uri, recipe)
     assert await editor.diagnostics(uri) == []
+
+
+async def test_a_program_that_ends_its_process_says_so_and_its_classes_stay(editor: Editor, recipe: str) -> None:
+    text = f"{recipe}\n\nimport ctypes\n\ny = Net()(torch.rand(2, 3, 32, 32))\nctypes.string_at(0)\n"
+    uri = editor.open("trouble/program.py", text)
+    await editor.diagnostics(uri)
+    await editor.until(lambda: [each.code for each in editor.published[uri].diagnostics] == ["crash"])
+    (found,) = editor.published[uri].diagnostics
+    assert found.severity == types.DiagnosticSeverity.Information and "SIGSEGV" in found.message
+    assert "→ [B, 10]" in (await editor.hints(uri)).values()
+    editor.replace(uri, "ctypes.string_at(0)\n", "")
+    await editor.hints_when(uri, lambda hints: "→ [2, 10]" in hints.values())
+    assert not editor.published[uri].diagnostics

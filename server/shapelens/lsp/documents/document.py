@@ -37,7 +37,7 @@ class Document:
 
     - the editor speaks: `change`, `save`;
     - a run of the document goes its way: `begin_run`, `findings_took`, `run_has_told`, `given_examples_have_run`, then `end_run` or
-      `cancel_run`; it is followed as a program: `end_program`;
+      `cancel_run`; it is followed as a program: `end_program`, `fail_program`;
     - a text of which nothing has to run follows its edit: `follow_edit`;
     - something is shown: `show`, `add_fixes`, `note_published`;
     - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`.
@@ -67,6 +67,7 @@ class Document:
         self._complete: Analysis | None = None
         self._last_run: RepeatableRun | None = None
         self._failure: Sequence[Finding] = ()
+        self._program_failure: Sequence[Finding] = ()
         self._outdated = True
         self._was_outdated = True
         self._seconds_to_findings = 0.0
@@ -233,6 +234,11 @@ class Document:
         return self._failure
 
     @property
+    def program_failure(self) -> Sequence[Finding]:
+        """How its run as a program ended, where that ended the process."""
+        return self._program_failure
+
+    @property
     def outdated(self) -> bool:
         """Whether something else than its text may have changed since its last run began: then all of it has to run."""
         return self._outdated
@@ -261,7 +267,7 @@ class Document:
 
     def forget_failure(self) -> None:
         """The document is about to run again, or cannot."""
-        self._failure = ()
+        self._failure = self._program_failure = ()
 
     def begin_run(self, run: RepeatableRun) -> None:
         """A run of the document was sent. What changes from now on, a later run has to see."""
@@ -288,6 +294,10 @@ class Document:
             self._complete = analysis
         if failure:
             self._failure = failure
+
+    def fail_program(self, failure: Sequence[Finding]) -> None:
+        """Its run as a program has ended the process: nothing is known of the program."""
+        self._program_failure = failure
 
     def end_program(self, analysis: Analysis) -> None:
         """The document has been followed as a program: this is what was known before, with that."""

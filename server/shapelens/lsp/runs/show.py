@@ -81,7 +81,7 @@ class Presenter:
         choice = choose(analysis.module, document.path, analysis.settings)
         # Of a text that is being typed what was seen before stays; of one that never was parsable this is all there is to say.
         problems = [Finding("syntax", "error", each.message, each.span, document.path) for each in analysis.module.errors]
-        found = [*document.failure, *problems, *example_problems(document.path, choice)]
+        found = [*document.failure, *document.program_failure, *problems, *example_problems(document.path, choice)]
         if analysis.trace is not None:
             found += findings(analysis.module, analysis.trace, analysis.settings, self._parsed_files)
         return found

@@ -88,7 +88,11 @@ class ProgramRun(RunResults):
         """The end of the run. What it has seen until a limit ended it is shown as well."""
         super().finish(finished)
         if not self.cancelled:
-            if self._newest is None or self._newest is not self._shown:
+            has_crashed = finished.outcome == "crash"
+            if has_crashed:
+                module, settings = self.analysis.module, self.analysis.settings
+                self._document.fail_program(failure(module, self._document.path, finished, settings, given=False))
+            if has_crashed or self._newest is None or self._newest is not self._shown:
                 self._show()
             self._presenter.seek_fixes(self._document)
         elif self._shown is not None:  # That was not all, and would be taken for it where an edit is undone.
