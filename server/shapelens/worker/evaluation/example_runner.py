@@ -114,6 +114,10 @@ class ExampleRunner:
         found.turned, found.is_explored, found.turned_alone = branches.turned, is_explored, alone
         return found
 
+    def lines_shown(self) -> Set[int]:
+        """The lines of the document of which the trace holds something."""
+        return {seen.span.line for seen in self.trace.observations if seen.span.file == self.run.file}
+
     def take_back(self) -> None:
         """The last example of the trace, of which nothing is recorded yet, as if it had not been evaluated."""
         self.trace.examples.pop()

@@ -124,7 +124,7 @@ class FunctionCalls:
                 other = _with_setting(expression, node, branch.name, value)
                 if len(tried) >= MOST_SETTINGS or self._seconds <= self._clock():
                     return
-                if other is None or other in tried or branch.lines & self._lines_shown():
+                if other is None or other in tried or branch.lines & self._runner.lines_shown():
                     continue
                 tried.add(other)
                 trials = TrialRunner(self._runner, self._runner.names, MOST_SECONDS)
@@ -132,13 +132,9 @@ class FunctionCalls:
                     if value == _UNKNOWN or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
                         self._show(node.name, other)
 
-    def _lines_shown(self) -> Set[int]:
-        """The lines of the document of which the trace holds something."""
-        return {seen.span.line for seen in self._runner.trace.observations if seen.span.file == self._runner.run.file}
-
     def _shows_little(self, node: Definition) -> bool:
         """Whether most of the values that a function computes are not known: the program gave it what nobody knows."""
-        lines = self._lines_shown()
+        lines = self._runner.lines_shown()
         computed = [
             each.lineno
             for each in ast.walk(node)

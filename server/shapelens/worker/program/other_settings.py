@@ -68,7 +68,7 @@ class _Settings:
         trial = trials.whole(self._request.expression)
         if trial.error is not None or trials.seen is None:
             return
-        self._seen |= self._lines_of(trials.seen) | self._lines_shown()
+        self._seen |= self._lines_of(trials.seen) | self._runner.lines_shown()
         tried: Dict[str, Optional[str]] = {}  # by the text of the model: the expression that was evaluated
         for owner in [self._cls, *sorted(trial.classes - {self._cls}, key=lambda cls: cls.__name__)]:
             branches = branches_by_settings(owner, self._runner.run.file)
@@ -140,11 +140,7 @@ class _Settings:
         for name in steps_of(self._cls, self._runner.run.file):
             if not branch.lines & self._seen and self._left() > 0 and _names_one_of(getattr(self._cls, name), around):
                 self._steps.call(self._request.target, self._cls, name, given.model, given, surely=True)
-                self._seen |= self._lines_shown()
-
-    def _lines_shown(self) -> Set[int]:
-        """The lines of the document of which the trace holds something."""
-        return {seen.span.line for seen in self._runner.trace.observations if seen.span.file == self._runner.run.file}
+                self._seen |= self._runner.lines_shown()
 
     def _show(self, model: str, arguments: str) -> Optional[str]:
         """Evaluate the class as it is built so, with names for its dims, and add what that saw to the trace, if nothing fails there.
