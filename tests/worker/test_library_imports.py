@@ -82,6 +82,13 @@ Path(folder, "more").mkdir(parents=True)
 shutil.rmtree(folder)
 done = ["imported"]
 """
+# As Lightning does, to know what a model is compiled with.
+CAPTURES = """import os, torch
+def captured(model, original=torch.compile, **settings):
+    return original(model, **settings)
+torch.compile = captured
+done = [os.getpid()]
+"""
 DEMANDS = """import socket
 socket.create_connection(("127.0.0.1", PORT))
 done = ["imported"]
@@ -106,7 +113,7 @@ def listener() -> Iterator[socket.socket]:
 def worker(tmp_path: Path, home: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerProcess]:
     folder = tmp_path / "site-packages"
     folder.mkdir()
-    for name, text in {"tries": TRIES, "by_c": BY_C, "caches": CACHES, "writes": WRITES, "demands": DEMANDS}.items():
+    for name, text in {"tries": TRIES, "by_c": BY_C, "caches": CACHES, "writes": WRITES, "captures": CAPTURES, "demands": DEMANDS}.items():
         (folder / f"{name}.py").write_text(text.replace("PORT", str(listener.getsockname()[1])))
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
@@ -116,11 +123,11 @@ def worker(tmp_path: Path, home: Path, listener: socket.socket, monkeypatch: pyt
     assert worker.close() == 0
 
 
-def done(worker: WorkerProcess, folder: Path, library: str, *allowed: str) -> str:
+def done(worker: WorkerProcess, folder: Path, library: str, *allowed: str, **options: str) -> str:
     """What a library could do while it was imported ahead of a run."""
     worker.send(Preload([library], list(allowed)))
     text = NET.format(library, f"'ahead', {library}.done")
-    trace, finished = worker.run(folder / "net.py", text, "Net()(f32[2, 8])", allow=list(allowed))
+    trace, finished = worker.run(folder / "net.py", text, "Net()(f32[2, 8])", allow=list(allowed), **options)
     assert (finished.outcome, finished.detail) == ("ok", "") and trace is not None
     assert shapes(trace, "y") == [[[2]]]
     return worker.output.strip().splitlines()[-1]
@@ -169,3 +176,8 @@ def test_libraries_are_compiled_for_the_next_start(worker: WorkerProcess, tmp_pa
     while not compiled.exists() and time.monotonic() < end:
         threading.Event().wait(0.05)
     assert compiled.exists()
+
+
+def test_a_library_that_patches_what_runs_replace_is_imported_once(worker: WorkerProcess, tmp_path: Path) -> None:
+    imported_by = {done(worker, tmp_path, "captures", root=str(tmp_path / name)) for name in ("one", "other")}
+    assert len(imported_by) == 1, "each workspace folder's process has imported it anew"

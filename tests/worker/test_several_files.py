@@ -181,3 +181,15 @@ for importer, name, _ in pkgutil.walk_packages(__path__, prefix=__name__ + "."):
     (package / "blocks.py").write_text(BLOCKS)
     trace, _ = forking.run(package / "blocks.py", BLOCKS, "Block(4)(f32[5, 4])")
     assert seen_in(trace, package / "blocks.py") == [("h", [[5, 6]])]
+
+
+def test_a_document_is_found_in_its_package_by_the_next_one(forking: WorkerProcess, tmp_path: Path) -> None:
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "__init__.py").write_text("")
+    (tmp_path / "nets" / "blocks.py").write_text(BLOCKS)
+    (tmp_path / "nets" / "model.py").write_text(text := "import nets.blocks\nfrom . import blocks\nmodel = nets.blocks.Block(4)\n")
+    options = {"root": str(tmp_path), "observe": [str(tmp_path / "nets" / "blocks.py")]}
+    forking.run(tmp_path / "nets" / "blocks.py", BLOCKS, "Block(4)(f32[5, 4])", **options)
+    trace, _ = forking.run(tmp_path / "nets" / "model.py", text, "nets.blocks.Block(4)(f32[5, 4])", **options)
+    assert trace is not None and trace.notes == []
+    assert seen_in(trace, tmp_path / "nets" / "blocks.py") == [("h", [[5, 6]])]

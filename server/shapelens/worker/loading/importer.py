@@ -299,6 +299,8 @@ def load(file: str, root: str, finder: UserFinder) -> ModuleType:
     module = importlib.util.module_from_spec(finder.spec(name, file))
     sys.modules[name] = module
     finder.execute(module, file)
+    if parent and parent in sys.modules:  # As after any import: others may ask the package for it.
+        setattr(sys.modules[parent], name.rpartition(".")[2], module)
     return module
 
 

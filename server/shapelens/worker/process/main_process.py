@@ -93,7 +93,8 @@ class MainProcess:
         elif isinstance(message, Run):
             self._libraries.load([], message.allow)
             idle = not self._queue and not self._children.is_at_work()
-            if not (message.background and idle and self._zygotes.lend_background(message)):
+            waits = message.background and self._is_better_to_come(message)
+            if waits or not (message.background and idle and self._zygotes.lend_background(message)):
                 self._queue.append(message)
                 self.changed()
         elif isinstance(message, Cancel):
@@ -114,6 +115,8 @@ class MainProcess:
             return
         run = self._queue[0]
         ready = self._zygotes.ready_for(run.root)
+        if run.background and ready is not None and self._is_better_to_come(run):
+            return
         if run.run_id == self._refused:
             self._children.submit(self._queue.pop(0))
         elif ready is not None:
@@ -127,6 +130,12 @@ class MainProcess:
             if loading is None or loading.is_stuck_in_removed_code(run):
                 self._load(run, awaited=True)
             self._say_that_it_loads(run)
+
+    def _is_better_to_come(self, run: Run) -> bool:
+        """Whether a zygote loads, or soon will, that has libraries which the current one does not have: each run there would import them
+        anew. For a run that nobody waits for.
+        """
+        return self._zygotes.loading_for(run.root) is not None or self._libraries.are_awaited_by(run)
 
     def _say_that_it_loads(self, run: Run) -> None:
         if self._said_to_load != run.run_id:

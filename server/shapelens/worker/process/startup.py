@@ -35,7 +35,7 @@ def start(fork: bool) -> None:
         return
     from .. import run  # noqa: F401  `run` is for the children: they fork with it loaded.
     from ..sandbox import monkeypatches
-    from ..shims import initialisers
+    from ..shims import compilers, initialisers
     from . import warm
 
     warm.leave_out_the_compiler()
@@ -43,6 +43,7 @@ def start(fork: bool) -> None:
     initialisers.make_free()
     _write(outgoing, encode(Ready(time.perf_counter() - started)))
     monkeypatches.take_snapshot()
+    monkeypatches.replaced_in_runs(compilers.replacements())
     prepare([Traced, Finished, *dataclasses_of(traces)])  # Those who are forked have it then.
     gc.freeze()
     gc.enable()

@@ -28,6 +28,7 @@ from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
 from ..search.trials.doubtful_examples import is_mismatch
 from ..search.trials.trial import TrialRunner
+from ..search.usages.documented import documented_calls
 from ..trace.recorder import SeenValues
 from .class_examples import ClassExample, with_names_once
 from .function_arguments import FunctionArguments, form_of
@@ -156,6 +157,9 @@ class FunctionCalls:
         known = self._known.get(node.name)
         if known is not None and trials.whole(known).error is None:
             return known
+        for said in documented_calls(self._tree, node, [example.target for example in self._examples])[:MOST_CALLS]:
+            if trials.whole(said).error is None:
+                return with_names_once(said)
         shapes = self._input_shapes(node)
         arguments = FunctionArguments(function, self._examples, self._given.get(node.name, {}), shapes)
         is_said = any(shape.source != "body" for shape in shapes.values())

@@ -317,6 +317,11 @@ def take_snapshot() -> None:
     BUILT_IN.update(name.partition(".")[0] for name in sys.modules)
 
 
+def replaced_in_runs(replacements: Iterable[Tuple[Any, str, Any]]) -> None:
+    """What no run sees, as each has ours in its place: (owner, name, what is put there). Lightning patches `torch.compile` at import."""
+    REPLACED.update(((id(owner), name), value) for owner, name, value in replacements)
+
+
 def package_has_patched_others() -> bool:
     """Whether a package that was imported just now, ahead of all projects, has patched others."""
     has_patched = bool(found_in(SNAPSHOT.changes(), lambda module: False, lambda: ProjectText(()), BUILT_IN).by_packages)

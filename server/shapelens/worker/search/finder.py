@@ -39,6 +39,7 @@ from .trials.doubtful_examples import (
 )
 from .trials.trial import TrialRunner
 from .trials.unavailable import can_be_built, is_known, lacks_parts
+from .usages.documented import documented_usages
 from .usages.factories import factories
 from .usages.importing_files import usages_elsewhere
 from .usages.instantiated import instantiated
@@ -366,6 +367,7 @@ class Finder:
             self._evidence = usages(self.tree, classes)
             for path in self.search.users:
                 self._evidence += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
+            self._evidence += documented_usages(self.tree, classes)
             self._evidence += instantiated(self._file, Current.settings.folders, classes, ("torch", package_of(self.names)))
             self._evidence += factories(self.tree, classes)
             self._evidence = [_in_file(candidate, self._file) for candidate in self._evidence]

@@ -36,13 +36,13 @@ def usages(
     of_document = names if document is None else ModuleNames(document)
     script = Script(names, classes, of_document)
     uses = script.read()
-    writer = _UsageWriter(script, of_document, file)
+    writer = UsageWriter(script, of_document, file)
     found = _of_functions(script, writer) if not file else []
     found += [candidate for candidate in map(writer.candidate, uses) if candidate is not None]
     return _strongest(found, classes)
 
 
-class _UsageWriter:
+class UsageWriter:
     """Writes uses down as candidates."""
 
     def __init__(self, script: Script, allowed: ModuleNames, file: str) -> None:
@@ -101,7 +101,7 @@ class _UsageWriter:
         return name in self.allowed or hasattr(builtins, name) or name in ("torch", "B") or name in SHORTHANDS
 
 
-def _of_functions(script: Script, writer: _UsageWriter) -> List[Candidate]:
+def _of_functions(script: Script, writer: UsageWriter) -> List[Candidate]:
     """`get_inputs()` and `get_init_inputs()`, as benchmarks have them: lists of what a model is called with and built from."""
     functions = script.names.functions
     if "get_inputs" not in functions or not script.classes:
@@ -123,7 +123,7 @@ def _of_functions(script: Script, writer: _UsageWriter) -> List[Candidate]:
     return found
 
 
-def _constructors(script: Script, writer: _UsageWriter) -> str:
+def _constructors(script: Script, writer: UsageWriter) -> str:
     function = script.names.functions.get("get_init_inputs")
     if function is None:
         return ""

@@ -61,6 +61,7 @@ class Script(StatementEvaluator):
         self.document = document
         self.tensors = Tensors(names)
         self.uses: List[ModelUse] = []
+        self.function_calls: List[Tuple[str, CallArguments]] = []  # another file's, of functions of the document
         self.loaders: List[ScriptValue] = []
         self.models = module_classes(names) | self.classes
         self._main_class: Optional[str] = None
@@ -274,6 +275,7 @@ class Script(StatementEvaluator):
         name = self.names.known[dotted(node.func)]
         if name not in self.document.functions:
             return None
+        self.function_calls.append((name, given))
         script = Script(self.document, sorted(self.classes), self.document)
         found = script.run(self.document.functions[name], given, script.module)
         try:
