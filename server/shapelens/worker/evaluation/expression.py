@@ -6,6 +6,7 @@ import ast
 import builtins
 import contextlib
 import importlib
+import importlib.util
 import sys
 from types import CodeType, ModuleType
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -48,8 +49,8 @@ class _ShorthandRewriter(ast.NodeTransformer):
 
 
 class Namespace(Dict[str, Any]):
-    """The globals of an expression: the file's names, then those that are offered (offered_names.py) and the package that the file is in,
-    and the dims that were named so far.
+    """The globals of an expression: the file's names, then those that are offered (offered_names.py), modules by their full names, and the
+    dims that were named so far.
     """
 
     def __init__(self, module_names: Mapping[str, Any]) -> None:
@@ -64,20 +65,28 @@ class Namespace(Dict[str, Any]):
                 return _OFFERED[name]
             if name == "unknown":
                 return unknown()
-            if name in sys.modules and name == package_of(self._module_names):
+            if _is_module(name):
                 return Package(name)
             raise
 
 
+def _is_module(name: str) -> bool:
+    """Whether a module of this name can be imported; of the project, or an installed one."""
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
 class Package:
-    """A package of the project, whose modules are imported as they are asked for: `src.models.dense.Dense`."""
+    """A module or package that is imported when it is asked for something: `src.models.dense.Dense`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
         path = "%s.%s" % (self._name, name)
-        module = sys.modules[self._name]
+        module = importlib.import_module(self._name)
         if not hasattr(module, name) and not name.startswith("__"):
             with contextlib.suppress(ModuleNotFoundError):
                 importlib.import_module(path)

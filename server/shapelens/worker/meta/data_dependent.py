@@ -34,6 +34,8 @@ def _on_data(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 # --- which elements: a mask, the ones that are not zero ---
 
+_SELECTED = "_shapelens_selected"  # an attribute of indices that data has selected: of these there may be less than a slice asks for
+
 
 def selected(mask: Tensor) -> int:
     """How many elements a mask selects."""
@@ -57,7 +59,10 @@ def _indices(mask: Tensor) -> Tuple[Tensor, ...]:
     if not mask.is_meta:
         return mask.nonzero(as_tuple=True)
     count = selected(mask)
-    return tuple([_empty((count,), torch.int64) for _ in range(mask.dim())])
+    found = tuple([_empty((count,), torch.int64) for _ in range(mask.dim())])
+    for each in found:
+        each.__dict__[_SELECTED] = True
+    return found
 
 
 def _unbounded(tensor: Tensor, index: Any) -> Tuple[Tensor, Any]:
@@ -112,6 +117,8 @@ def _index(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         with _plainly():
             if args[0].is_meta or any(part.is_meta for part in args[1:] if isinstance(part, Tensor)):
                 args = (args[0], positions(args[1])) + args[2:]
+    if type(args[1]) is slice and args[1].stop is not None and _SELECTED in args[0].__dict__:
+        args = (args[0], slice(args[1].start, unknown_sizes.size()))  # `nms(…)[:100]`: at most 100.
     if unknown_sizes.state.met and func is Tensor.__getitem__ and _has_unknown_bound(args[1]):
         with _plainly():
             args = _unbounded(*args)

@@ -37,6 +37,8 @@ STEPS = (
     *("training_step", "validation_step", "test_step", "predict_step", "shared_step", "compute_loss", "loss_function", "loss"),
     *("sample", "generate", "reconstruct", "inference", "encode", "decode", "predict"),
 )
+# Steps before which a trainer calls `eval()`.
+EVALUATED = ("validation_step", "test_step", "predict_step")
 # What trainers of libraries call in classes that derive from them.
 HOOKS = ("compute_loss", "training_step", "prediction_step")
 # Parameters of steps that are numbers, with a value for each.
@@ -212,14 +214,14 @@ class _Step:
         self._trials = trials
         self._cls = cls
         self._method = getattr(cls, name)
-        self._bound = "%s.%s" % (model, name)
+        self._bound = "%s.%s" % (model + ".eval()" if name in EVALUATED else model, name)
         self._given = given
         self._parts: Dict[str, BatchPart] = {}
 
     def expressions(self) -> List[str]:
         """The expression of the first call in which nothing is wrong; a second one where the step tells two optimizers apart."""
         failed: List[Tuple[int, str, Trial]] = []
-        for number, arguments in enumerate(self._ways() if self._given is not None else ()):
+        for number, arguments in enumerate([*self._pictures_with_boxes(), *(self._ways() if self._given is not None else ())]):
             if number >= MOST_TRIALS or self._trials.is_over:
                 break
             expression = "%s(%s)" % (self._bound, arguments)
@@ -314,6 +316,21 @@ class _Step:
             yield from (", ".join([given.output, target, *numbers]) for target in targets if given.output and len(others) == 2)
         elif not others:
             yield ", ".join(numbers)
+
+    def _pictures_with_boxes(self) -> Iterator[str]:
+        """The arguments of a step of a model that detects objects: pictures, each with the boxes in it and what these are.
+
+        Source of the form: https://docs.pytorch.org/vision/stable/models.html#object-detection
+        """
+        wanted = [each.name for each in self._wanted()]
+        is_detection = "boxes" in self._trials.job.run.text and bool(wanted) and wanted[0] in BATCHES
+        if not is_detection or len(self._part(wanted[0]).parts) != 2:
+            return
+        given = _TENSOR.fullmatch(self._given.arguments[0]) if self._given is not None and self._given.arguments else None
+        sizes = given[2].split(", ")[1:] if given is not None and given[2].count(",") == 3 else ["3", "64", "64"]
+        picture, target = "f32[%s]" % ", ".join(sizes), '{"boxes": f32[3, 4], "labels": i64[3]}'
+        numbers = [fixed for fixed in [_fixed(name) for name in wanted] if fixed is not None]
+        yield ", ".join(["([%s, %s], [%s, %s])" % (picture, picture, target, target), *numbers])
 
     # --- as its text says ---
 

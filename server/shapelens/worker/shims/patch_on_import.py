@@ -11,7 +11,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 import torch
 
 from ..sandbox.monkeypatches import REPLACED
-from . import checkpoints, command_line, compilers, distributed, flex_attention, processes
+from . import box_operators, checkpoints, command_line, compilers, distributed, flex_attention, processes
 from .compilers import Replacement
 from .data_sets import files, hugging_face, large_arrays, pictures, vision
 from .data_sets.environments import gym
@@ -51,9 +51,11 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "tqdm.notebook": trackers.bars_of_notebooks,
     "torchmetrics": metrics.classes,
     "torchmetrics.functional": metrics.functions,
+    **{"torchmetrics." + name: metrics.refusing for name in ("audio", "detection", "image", "multimodal", "text")},
     "torchvision.transforms.functional": pictures.functional,
     "torchvision.transforms.v2.functional": pictures.functional,
     "torchvision.io": pictures.decoders,
+    "torchvision.ops": box_operators.replacements,
     "torchvision.utils": pictures.grids,
     "torchvision.datasets": vision.torchvision,
     **lightning.IN_MODULE,

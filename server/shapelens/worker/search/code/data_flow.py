@@ -73,6 +73,7 @@ class _Function:
         self.depth = depth
         self.index = index_of(node)
         self.node = node
+        self.parameters = {each.arg for each in node.args.posonlyargs + node.args.args + node.args.kwonlyargs}
         self.waiting: Dict[str, Uses] = {}
         self.done: Set[Tuple[str, int]] = set()
         self.building = building
@@ -84,7 +85,7 @@ class _Function:
             if (name, id(uses)) in self.done:
                 continue
             self.done.add((name, id(uses)))
-            for node in self.index.loads.get(name, ()):
+            for node in self.index.loads_of_first(name) if name in self.parameters else self.index.loads.get(name, ()):
                 self.node_used(node, uses)
             if name.startswith("self.") and self.cls is not None and self.depth <= DEEPEST:
                 self._in_other_methods(name, uses)

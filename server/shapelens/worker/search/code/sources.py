@@ -23,6 +23,11 @@ class Index:
         self.parents: Dict[ast.AST, ast.AST] = {}
         self.loads: Dict[str, List[ast.expr]] = {}  # the places where a name, or an attribute of `self` ("self.x"), is read
         self.stored: Dict[str, List[ast.expr]] = {}
+        self._replaced: Dict[str, int] = {}  # the lines after which a name holds a part of what a call gave
+        for statement in getattr(node, "body", ()) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ():
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call) and isinstance(statement.targets[0], ast.Tuple):
+                for target in statement.targets[0].elts:
+                    self._replaced.setdefault(dotted(target) or "", statement.end_lineno or statement.lineno)
         for part in ast.walk(node):
             for child in ast.iter_child_nodes(part):
                 self.parents[child] = part
@@ -30,6 +35,11 @@ class Index:
             if name is not None and name.count(".") <= 1:
                 read = isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
                 (self.loads if read else self.stored).setdefault(name, []).append(part)  # type: ignore[arg-type]
+
+    def loads_of_first(self, name: str) -> List[ast.expr]:
+        """The places where a name is read before it holds something else in any case: `x, mask = self.prepare(x, mask)`."""
+        last = self._replaced.get(name)
+        return [node for node in self.loads.get(name, ()) if last is None or node.lineno <= last]
 
 
 def dotted(node: ast.AST) -> Optional[str]:

@@ -22,15 +22,15 @@ Documented = Union[ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionD
 
 
 def documented_usages(tree: ast.Module, classes: Sequence[str]) -> List[Candidate]:
-    """All ways in which the docstrings of a document build its `classes` and call them. What a docstring says is never sure: it may be old."""
+    """All ways in which the docstrings of a document build its `classes` and call them. None of them is sure: a docstring may be old."""
     document = ModuleNames(tree)
-    found: List[Candidate] = []
-    for node in _documented(tree):
-        for code in _scripts_of(node, tree):
-            for each in usages(code, classes, "docstring", _known(code, document), tree):
-                if not _PRETRAINED.search(each.constructor):
-                    found.append(replace(each, where="the docstring, line %s" % each.where.rpartition(":")[2], call=None))
-    return found
+    codes = [code for node in _documented(tree) for code in _scripts_of(node, tree)]
+    found = [each for code in codes for each in usages(code, classes, "docstring", _known(code, document), tree)]
+    return [
+        replace(each, where="the docstring, line %s" % each.where.rpartition(":")[2], call=None)
+        for each in found
+        if not _PRETRAINED.search(each.constructor)
+    ]
 
 
 def documented_calls(tree: ast.Module, function: ast.FunctionDef, classes: Sequence[str]) -> List[str]:

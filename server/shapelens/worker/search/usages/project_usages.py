@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import os
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from ....protocol import FileSpan
 from ...evaluation.dtype_names import SHORTHANDS
@@ -48,6 +48,7 @@ class UsageWriter:
     def __init__(self, script: Script, allowed: ModuleNames, file: str) -> None:
         self.tensors = script.tensors
         self.allowed = allowed
+        self.packages = _absolute_imports(script.names.tree) if file else set()  # whose names are written in full
         self.path = file
         self.file = os.path.basename(file)
 
@@ -98,7 +99,18 @@ class UsageWriter:
         return not any((dotted(function).rpartition(".")[2] or getattr(function, "attr", "")) in FROM_OUTSIDE for function in calls)
 
     def _is_known(self, name: str) -> bool:
-        return name in self.allowed or hasattr(builtins, name) or name in ("torch", "B") or name in SHORTHANDS
+        return name in self.allowed or name in self.packages or hasattr(builtins, name) or name in ("torch", "B") or name in SHORTHANDS
+
+
+def _absolute_imports(tree: ast.Module) -> Set[str]:
+    """The outermost packages that a file imports from."""
+    found: Set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
 
 
 def _of_functions(script: Script, writer: UsageWriter) -> List[Candidate]:

@@ -1,4 +1,5 @@
-"""torchmetrics: metrics of classification that are made as before its version 0.11, without the task that they are of since then.
+"""torchmetrics: metrics of classification that are made as before its version 0.11, without the task that they are of since then; and
+those that refuse to be made without a package that is not installed, in whose place is one that gives what they are documented to give.
 
 How many classes a target holds is not known, so that none of them holds too many. Texts are not compared: that takes a turn of a loop
 for each pair of letters in them.
@@ -35,6 +36,46 @@ class _OfUnknownTask(torch.nn.Module):
     def clone(self, *args: Any, **kwargs: Any) -> "_OfUnknownTask":
         """Another one."""
         return _OfUnknownTask()
+
+
+class _OfDetections(_OfUnknownTask):
+    """In the place of `MeanAveragePrecision`.
+
+    Source of the names: https://lightning.ai/docs/torchmetrics/stable/detection/mean_average_precision.html
+    """
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The metrics of a batch."""
+        names = ["map", "map_50", "map_75", "map_small", "map_medium", "map_large", "mar_1", "mar_10", "mar_100", "mar_small", "mar_medium"]
+        return {name: made([], torch.float32) for name in [*names, "mar_large", "map_per_class", "mar_100_per_class"]}
+
+    compute = forward
+
+
+def refusing(module: ModuleType) -> List[Replacement]:
+    """The replacements in the packages of `torchmetrics` whose metrics need other packages."""
+    initialisers = [(cls, cls.__dict__.get("__init__")) for cls in vars(module).values() if isinstance(cls, type)]
+    refuse = [(cls, function) for cls, function in initialisers if isinstance(function, FunctionType) and _names_a_missing_one(function)]
+    return [(cls, "__init__", _or_stand_in(function, cls)) for cls, function in refuse]
+
+
+def _names_a_missing_one(function: FunctionType) -> bool:
+    return "ModuleNotFoundError" in function.__code__.co_names
+
+
+def _or_stand_in(initialiser: Callable[..., None], cls: type) -> Callable[..., None]:
+    stand_in = _OfDetections if cls.__name__ == "MeanAveragePrecision" else _OfUnknownTask
+
+    @functools.wraps(initialiser)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            initialiser(self, *args, **kwargs)
+        except ModuleNotFoundError:
+            self.__dict__.clear()
+            self.__class__ = stand_in
+            torch.nn.Module.__init__(self)
+
+    return __init__
 
 
 def classes(module: ModuleType) -> List[Replacement]:
