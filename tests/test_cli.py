@@ -197,6 +197,18 @@ async def test_json_says_where_an_example_was_found_and_what_was_seen_in_it(tmp_
     assert len(of_x) == 6 and of_x == {key: said.get(key) for key in of_x}
 
 
+def test_summary_of_a_class_that_derives_from_one_of_another_file(tmp_path: Path) -> None:
+    """An example says that it is a module."""
+    (tmp_path / "library.py").write_text("from torch import nn\n\n\nclass Stack(nn.Sequential):\n    pass\n")
+    derived = "class Derived(Stack):\n    def __init__(self):\n        super().__init__(nn.Linear(8, 4))\n"
+    file = tmp_path / "derived.py"
+    file.write_text(f"from torch import nn\nfrom library import Stack\n\n\n# shapelens: Derived()(f32[B:2, 8])\n{derived}")
+    found = run("summary", f"{file}::Derived")
+    assert found.returncode == 0, found.stderr
+    assert "[B, 4]" in found.stdout
+    assert "has no module class Other" in run("summary", f"{file}::Other").stderr
+
+
 def test_summary_prints_the_tree_with_memory_and_marks_what_fails() -> None:
     """Sizes and the optimizer can be chosen; a failing layer has its message, and what comes after it is there."""
     right = run("summary", f"{RECIPE}::Net", "--batch", "64", "--optimizer", "sgd", "--memory", "100MB")

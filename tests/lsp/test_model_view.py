@@ -348,6 +348,7 @@ async def test_odd_models_show_what_there_is(editor: Editor) -> None:
         jsonschema.validate(shown, schema())
         return shown
 
+    assert (await model("Tree"))["example"]["fits"]
     (tree,) = (await model("Tree"))["tree"]
     assert [row["path"] for row in tree["rows"]] == ["mix", "branches"]
     assert tree["parameters"] == 15 * 72
@@ -356,7 +357,7 @@ async def test_odd_models_show_what_there_is(editor: Editor) -> None:
     assert (cyclic["parameters"], [row["path"] for row in cyclic["rows"]]) == (72, ["part"])
     assert cyclic["rows"][0]["calls"] == 2
     failing = await model("Failing")
-    assert "missing" in failing["example"]["error"]
+    assert "missing" in failing["example"]["error"] and failing["example"]["fits"]
     assert [(row["path"], row["calls"], row["parameters"]) for row in failing["tree"][0]["rows"]] == [("layer", 0, 36)]
     assert failing["memory"]["training"]["error"]
     unbuilt = await model("Unbuilt")
@@ -366,6 +367,63 @@ async def test_odd_models_show_what_there_is(editor: Editor) -> None:
         shown = await model("Two", example=example)
         assert [node["shape"] for node in shown["graph"]["nodes"] if node["kind"] == "input"] == [shape]
         assert len(shown["others"]) == 1
+
+
+UNASKED = """
+from torch import nn
+from library import Stack
+
+
+class Unasked(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 4)
+
+
+class Settings:
+    width = 8
+
+
+# shapelens: Derived()(f32[B:2, 8])
+class Derived(Stack):
+    def __init__(self):
+        super().__init__(3)
+
+
+class Guessed(nn.Module):
+    def __init__(self, settings):
+        super().__init__()
+        self.layer = nn.Linear(settings["in"].width, 4)
+
+    def forward(self, batch):
+        return self.layer(batch.features["x"].rows)
+"""
+
+
+LIBRARY = """
+from torch import nn
+
+
+class Stack(nn.Sequential):
+    def __init__(self, count):
+        super().__init__(*[nn.Linear(8, 8) for _ in range(count)])
+"""
+
+
+async def test_classes_that_are_not_shown_say_why(editor: Editor) -> None:
+    """A class that nothing calls lacks an example; one that is no module does not. What derives from a class of another file is shown."""
+    editor.open("library.py", LIBRARY)
+    uri = editor.open("unasked.py", UNASKED)
+    await editor.diagnostics(uri)
+    answer = await editor.execute("shapelens.model", uri, "Unasked", 1, {})
+    assert (answer.get("without_example"), answer.get("message")) == ("Unasked", "Unasked has no example, and is not called by one")
+    other = await editor.execute("shapelens.model", uri, "Settings", 1, {})
+    assert (other["without_example"], other["message"]) == ("", "Settings is not known to be an nn.Module class")
+    line = UNASKED.splitlines().index("class Derived(Stack):") + 1
+    assert (await editor.execute("shapelens.model", uri, "", line, {}))["model"]["class"] == "Derived"
+    guessed = (await editor.execute("shapelens.model", uri, "Guessed", 1, {}))["model"]
+    jsonschema.validate(guessed, schema())
+    assert guessed["example"]["error"] and not guessed["example"]["fits"]
 
 
 LANGUAGE = """

@@ -6,13 +6,14 @@ import type { Server } from './server.ts';
 /** A place in a file: 1-based lines, 0-based columns in code points. */
 type Place = { file: string; line: number; column: number; end_line: number; end_column: number };
 type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; autocast?: string; example?: number; format?: string; until?: 'shapes' | 'steps'; memory?: string; limit?: number };
-type Answer = { version: number; model?: { file: string; class: string; complete: boolean }; memory?: unknown; largest?: number | null; message?: string; text?: string } | null;
+type Answer = { version: number; model?: { file: string; class: string; complete: boolean }; memory?: unknown; largest?: number | null; message?: string; without_example?: string; text?: string } | null;
 /** What the view says. */
 type Said =
     | { type: 'ready' | 'options' | 'memory'; options: Options }
     | { type: 'reveal'; place: Place }
     | { type: 'fix'; place: Place; title: string | null }
     | { type: 'markdown' }
+    | { type: 'example'; class: string }
     | { type: 'save'; kind: 'html' | 'svg' | 'png'; content?: string };
 
 /** The view's id, in package.json as well. */
@@ -31,6 +32,8 @@ export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable 
     private line = 1;
     /** The class that is shown; "" for the one at the line. */
     private shown = '';
+    /** What the page shows: the class, and its document. */
+    private told: { source: string; class: string } | undefined;
     private options: Options = {};
     private asked = 0;
     private moved: NodeJS.Timeout | undefined;
@@ -57,6 +60,7 @@ export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable 
         this.source = source;
         this.line = line;
         this.shown = className;
+        this.told = undefined;
         if (hasSecondarySideBar()) {
             await vscode.commands.executeCommand(`${VIEW}.focus`, { preserveFocus: true });
         } else if (this.home && 'reveal' in this.home) {
@@ -141,15 +145,28 @@ export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable 
         }
         if (answer.model) {
             this.tellModel(answer.model);
-        } else if (answer.message) {
-            this.post({ type: 'message', text: answer.message });
+        } else if (answer.message && !this.isOutdated(source, answer.version)) {
+            const told = this.told?.source === source.toString() ? this.told.class : undefined;
+            if (told && !answer.without_example) {
+                this.shown = told; // The cursor is in a class that is no model: the view stays with the one that it shows.
+                return;
+            }
+            const same = told !== undefined && (this.shown === '' || this.shown === told);
+            this.post({ type: 'message', text: answer.message, same, withoutExample: answer.without_example });
         }
+    }
+
+    /** Whether an answer is of a text that has been edited since: the next one follows. */
+    private isOutdated(source: vscode.Uri, version: number): boolean {
+        const document = vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === source.toString());
+        return document !== undefined && source.scheme !== CELL && version > 0 && version < document.version;
     }
 
     private tellModel(model: { file: string; class: string }): void {
         if (this.home) {
             this.home.title = `Model: ${model.class}`;
         }
+        this.told = { source: this.source?.toString() ?? '', class: model.class };
         this.post({ type: 'model', model });
         this.tellCursor();
     }
@@ -208,6 +225,8 @@ export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable 
             await reveal(said.place);
         } else if (said.type === 'fix') {
             await fix(said.place, said.title);
+        } else if (said.type === 'example' && this.source) {
+            await vscode.commands.executeCommand('shapelens.setExample', this.source.toString(), said.class, '');
         } else if (said.type === 'markdown' && this.source) {
             const answer = await this.ask(this.source, { ...this.options, format: 'markdown' });
             if (answer?.text) {

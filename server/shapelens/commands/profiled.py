@@ -106,7 +106,9 @@ def refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) -
     module = analysed.module
     if module.errors and path.suffix not in (".py", ".pyi", ".pyw"):
         raise RefusedRequest(f"{path} is not a Python file: {module.errors[0].message} (line {module.errors[0].span.line})")
-    names = [known for each in module.classes for known in (each.qualname, each.name)]
+    # A class that derives from one of a library is a module where an example says so.
+    derived = [run.target for run in analysed.trace.examples if run.target]
+    names = [known for each in module.classes for known in (each.qualname, each.name)] + derived
     if cls is not None and cls not in names and not module.errors:
         there = ", ".join(dict.fromkeys(each.qualname for each in module.classes))
         raise RefusedRequest(f"{path} has no module class {cls}" + (f"; it has {there}" if there else " (nor any other)"))

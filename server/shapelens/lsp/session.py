@@ -13,6 +13,7 @@ from shapelens.analysis.display.hints import Hint
 from shapelens.analysis.display.hovers import Hover, hover
 from shapelens.analysis.display.lenses import Lens, found_for, lenses
 from shapelens.analysis.findings.codes import is_note
+from shapelens.analysis.traces.shown import shown_for
 from shapelens.cache.inputs import ReadState
 from shapelens.cache.store import Store, removal
 from shapelens.examples import expression as expressions
@@ -287,7 +288,10 @@ class Session:
         document = self.documents.get(uri)
         if document is None:
             return None
-        classes = document.module.classes
+        module, trace = document.module, document.analysis.trace if document.analysis is not None else None
+        # A class that derives from one of a library is a module where an example says so.
+        derived = [each for each in module.maybe_modules if trace is not None and shown_for(trace, each.qualname) is not None]
+        classes = sorted([*module.classes, *derived], key=lambda each: each.first_line)
         if not class_name and classes:
             around = [each for each in classes if each.first_line <= line <= each.span.end_line]
             class_name = (around[-1] if around else classes[-1]).qualname

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from shapelens.analysis.evidence import fits_nothing
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.structure.graph import Graph, graph
 from shapelens.analysis.structure.large_logits import LargeLogits, large_logits
@@ -108,6 +109,7 @@ def model_document(view: ModelView, as_seen: Callable[[Place], Place] = lambda p
             "evidence": run.evidence or "directive",
             "where": Path(run.file).name if run.file else run.where,
             "dims": profile.dims,
+            "fits": not fits_nothing(run),
             "error": profile.error,
         },
         "others": [other.expression for other in view.shown.others],

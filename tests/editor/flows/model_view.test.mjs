@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { flows } from "../vscode/flow.mjs";
+import { modelFrame, modelPage, row, showModel } from "../vscode/model_view.mjs";
 import { notebook } from "../vscode/notebook_file.mjs";
 import { axeSource, olderCodeServer, testOutput } from "../vscode/paths.mjs";
 import { eventually } from "../vscode/workbench.mjs";
@@ -39,24 +40,14 @@ class Net(nn.Module):
 `;
 const model = { open: "net.py", files: { "net.py": NET } };
 
-/** The frame of the view, once it shows a model. */
-async function shown(vscode) {
-  const frame = vscode.page.frameLocator("iframe.webview[src*=\"extensionId=shapelens\"]").frameLocator("iframe");
-  await frame.locator("#tree, #blocks").first().waitFor({ timeout: 60_000 });
-  return frame;
-}
-
 async function opened(vscode) {
   await vscode.lineWith("return self.head", "→ [B, 10]");
   await vscode.click("self.head = nn.Linear", "head");
-  await vscode.command("ShapeLens: Show Model");
-  return shown(vscode);
+  return showModel(vscode);
 }
 
-const row = (frame, text) => frame.locator("#tree tbody tr[data-id]", { hasText: text });
-
 async function accessible(frame) {
-  const page = await (await frame.locator("body").elementHandle()).ownerFrame();
+  const page = await modelPage(frame);
   await page.evaluate(`${axeSource}; undefined`);
   const found = await page.evaluate(async () => (await window.axe.run()).violations.filter(({ impact }) => ["serious", "critical"].includes(impact)));
   assert.deepEqual(found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join("; ")}`), []);
@@ -97,7 +88,7 @@ flow("the code lens of a class and the icon above the editor open the view", mod
   await vscode.click("self.up = nn.Linear", "up");
   await vscode.lens("Show model");
   await vscode.page.locator(".codelens-decoration a", { hasText: "Show model" }).last().click();
-  const frame = await shown(vscode);
+  const frame = await modelFrame(vscode);
   await frame.locator("h1", { hasText: "Net" }).waitFor(); // Not the class at the cursor.
   await row(frame, "head").waitFor();
   await vscode.page.locator('.editor-actions [aria-label^="Show Model"], .editor-actions [aria-label*="ShapeLens: Show Model"]').first().click();
@@ -135,7 +126,7 @@ flow("the keyboard is enough: open, move, fold, sort, search, go to a line, mend
   await keyboard.press("Enter");
   await cursor(vscode, 21);
   await typedCommand(vscode, "ShapeLens: Show Model");
-  const frame = await shown(vscode);
+  const frame = await modelFrame(vscode);
   await row(frame, "head").waitFor();
   await typedCommand(vscode, olderCodeServer ? "View: Focus Next Editor Group" : "Focus on Model View");
   const focused = (text) => frame.locator("#tree tr[data-id]:focus", { hasText: text }).waitFor({ timeout: 20_000 });
@@ -170,7 +161,7 @@ flow("the keyboard is enough: open, move, fold, sort, search, go to a line, mend
   await vscode.lineWith("nn.Linear(64, 10)");
   await frame.locator("#tree tr.message").waitFor({ state: "detached", timeout: 60_000 });
   await focused("head");
-  await keyboard.press("Control+1");
+  await vscode.focusEditor();
   await keyboard.press("Escape");
   await keyboard.press("End");
   await keyboard.type("  # mended");
@@ -199,8 +190,7 @@ flow("the picture is drawn to scale, folded, moved and made larger", { open: "py
   const { mouse, keyboard } = vscode.page;
   await vscode.lineWith("return self.head", "→ [B, 10]");
   await vscode.click("self.head = nn.Linear", "head");
-  await vscode.command("ShapeLens: Show Model");
-  const frame = await shown(vscode);
+  const frame = await showModel(vscode);
   await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
   await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
   const box = (text) => frame.locator("#blocks .box", { hasText: text }).last();
@@ -407,8 +397,7 @@ flow("a class in a notebook is shown, and a row leads to its cell", { files: { "
   await vscode.openNotebook("net.ipynb");
   await vscode.lineWith("return self.head", "→ [B, 10]");
   await vscode.click("self.head = nn.Linear", "head");
-  await vscode.command("ShapeLens: Show Model");
-  const frame = await shown(vscode);
+  const frame = await showModel(vscode);
   await frame.locator("#tree tr.at-cursor", { hasText: "head" }).waitFor({ timeout: 60_000 });
   await row(frame, "blocks").focus();
   await vscode.page.keyboard.press("Enter");

@@ -140,6 +140,12 @@ export class Workbench {
     return boxes.some((each) => each && Math.abs(each.y - now.y) < now.height / 2 && Math.abs(each.x - now.x) < 4 && Math.abs(each.width - now.width) < 8);
   }
 
+  /** Takes the keyboard to the editor, from wherever it is. */
+  async focusEditor() {
+    await this.page.keyboard.press("Control+1");
+    await this.page.locator(".editor-group-container.active .monaco-editor.focused").first().waitFor({ timeout: 10_000 });
+  }
+
   async save() {
     await this.page.keyboard.press("Control+s");
     await this.page.locator(".tab.active.dirty").waitFor({ state: "detached", timeout: 10_000 });

@@ -52,6 +52,7 @@ class ViewedModel:
     view: ModelView | None = None
     message: str = ""
     largest: int | None = None  # the size that was asked for
+    without_example: str = ""  # the class that has none
 
 
 _Others = tuple[str, tuple[tuple[str, int], ...]]  # a dim that changes, and the sizes of the others
@@ -176,7 +177,10 @@ class ModelViews:
             return ViewedModel(analysis.version, message="there is no nn.Module class in this file")
         shown = shown_for(analysis.trace, request.class_name, request.options.example)
         if shown is None:
-            return ViewedModel(analysis.version, message=f"{request.class_name} has no example, and is not called by one")
+            if request.class_name not in {name for each in analysis.module.classes for name in (each.name, each.qualname)}:
+                return ViewedModel(analysis.version, message=f"{request.class_name} is not known to be an nn.Module class")
+            message = f"{request.class_name} has no example, and is not called by one"
+            return ViewedModel(analysis.version, message=message, without_example=request.class_name)
         if request.options.only_memory:
             return await self._memory(request, analysis, shown)
         profile = await self._profile(document, analysis, shown, request)

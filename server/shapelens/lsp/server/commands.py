@@ -86,7 +86,8 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
     @command("shapelens.model")
     async def model(*arguments: Any) -> dict[str, Any] | None:
         """[uri, class, line, options]: a class as a whole, from the newest analysis, in {version, model}, where report/model.schema.json
-        describes `model`; {version, message} where there is none; null where a later request of the document takes its place.
+        describes `model`; {version, message, without_example} where there is none, the last the class that an example would help, or "";
+        null where a later request of the document takes its place.
 
         class: "" for the one at the line (1-based), or the last. options: {sizes: {dim: size}, optimizer, device, autocast,
         example}, and format:
@@ -103,7 +104,7 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         if found is None:
             return None
         if found.view is None:
-            return {"version": found.version, "message": found.message}
+            return {"version": found.version, "message": found.message, "without_example": found.without_example}
         if text is not None:
             return {"version": found.version, "text": text(found.view)}
         document = model_document(found.view, editor.places.place)
