@@ -74,7 +74,7 @@ class ResilientRewriter(Rewriter):
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def _statement(self, node: ast.stmt, out: List[ast.stmt]) -> None:
-        unrewritten = _targets(node)
+        unrewritten, gathered = _targets(node), _gathered(node)
         pattern = _pattern(node.target) if isinstance(node, ast.For) else 1
         branches = _branches(node) if isinstance(node, ast.If) and _is_setting(node.test, self.sizes) else None
         moves = isinstance(node, ast.If) and _only_moves(node, branches is not None)
@@ -111,7 +111,7 @@ class ResilientRewriter(Rewriter):
             out.append(_guarded(node, group, [*unknown, instead_of_it]) if node.value is not None else node)
         else:
             handler: List[ast.stmt] = [ast.Expr(_failed(node))]
-            handler += [_bind(target) for target in unrewritten] + unknown
+            handler += [_bind(target) for target in unrewritten] + gathered + unknown
             out.append(_guarded(node, group, handler))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -203,6 +203,18 @@ def _targets(node: ast.stmt) -> List[str]:
 def _is_of(site: Site, place: NodePlace, node: ast.stmt) -> bool:
     """Whether a site holds what a statement assigns or returns."""
     return (site.kind == "assign" and site.statement == place) or (site.kind == "return" and isinstance(node, ast.Return))
+
+
+def _gathered(node: ast.stmt) -> List[ast.stmt]:
+    """For an `items.append(…)` that failed: something unknown is appended, so that the list is as long as it would be."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    method = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(method, ast.Attribute) or method.attr != "append" or not isinstance(method.value, ast.Name):
+        return []
+    holder = method.value.id
+    missing = ast.Call(ast.Name(MISSING, ast.Load()), [ast.Constant(holder)], [])
+    append = ast.Expr(ast.Call(ast.Attribute(ast.Name(holder, ast.Load()), "append", ast.Load()), [missing], []))
+    return [_guarded(node, [append], [ast.Pass()])]
 
 
 def _unknown_at(number: int) -> ast.stmt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import os
+import sys
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from ....protocol import FileSpan
@@ -103,14 +104,14 @@ class UsageWriter:
 
 
 def _absolute_imports(tree: ast.Module) -> Set[str]:
-    """The outermost packages that a file imports from."""
+    """The outermost packages that a file imports from; not those of the standard library, which are for paths and command lines."""
     found: Set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             found.add(node.module.partition(".")[0])
-    return found
+    return found - set(getattr(sys, "stdlib_module_names", ()))
 
 
 def _of_functions(script: Script, writer: UsageWriter) -> List[Candidate]:

@@ -22,7 +22,10 @@ _ARGUMENTS = {"num_stack": "stack_size"}  # and their arguments
 
 
 def replacements(module: ModuleType) -> List[Replacement]:
-    """The replacements in `gymnasium.wrappers`: nothing is filmed, pictures need no library, and names of earlier versions are known."""
+    """The replacements in `gymnasium.wrappers`: nothing is filmed, pictures need no library, and names of earlier versions are known.
+
+    A wrapper has what the environment in it has, and `seed`, as before gymnasium 1.0.
+    """
     wrappers = module.wrappers
     lookup = getattr(wrappers, "__getattr__", None)
 
@@ -58,10 +61,24 @@ def replacements(module: ModuleType) -> List[Replacement]:
     found: List[Replacement] = [(wrappers, name, of_shape(name)) for name in SHAPES]
     return [
         *found,
+        (module.Wrapper, "seed", _seeded),
+        (module.Wrapper, "__getattr__", _of_inner),
         (wrappers, "RecordVideo", recorded),
         (wrappers, "RecordEpisodeStatistics", with_statistics),
         (wrappers, "__getattr__", find),
     ]
+
+
+def _seeded(wrapper: Any, seed: Any = None) -> List[Any]:
+    """In the place of `Wrapper.seed`, as its documentation has it: the seeds that are used."""
+    return [seed]
+
+
+def _of_inner(wrapper: Any, name: str) -> Any:
+    """In the place of `Wrapper.__getattr__`."""
+    if name.startswith("__") or "env" not in vars(wrapper):
+        raise AttributeError("%r object has no attribute %r" % (type(wrapper).__name__, name))
+    return getattr(wrapper.env, name)
 
 
 def _lowest(space: Any) -> Any:
