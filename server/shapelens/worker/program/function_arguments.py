@@ -11,6 +11,7 @@ import inspect
 import itertools
 import json
 import re
+from types import ModuleType
 from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import torch
@@ -19,7 +20,7 @@ from ...protocol import Value
 from ..evaluation.dtype_names import BY_NAME
 from ..search.candidates.name_priors import BOOLEAN, prior_of
 from ..search.code.data_flow import Follower
-from ..search.code.sources import dotted, function_node, index_of
+from ..search.code.sources import dotted, function_node, index_of, is_torch
 from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
 from ..search.inputs.forms import FIRST, Form
@@ -135,10 +136,10 @@ class FunctionArguments:
             return [Form("1"), UNKNOWN]
         if uses.kinds.get("text") and not uses.kinds.get("tensor"):
             return [Form(json.dumps(next((choice for choice in uses.choices if isinstance(choice, str)), _A_TEXT))), UNKNOWN]
-        if annotation and _is_no_tensor(annotation):
+        if (annotation and _is_no_tensor(annotation)) or (not annotation and _has_no_tensors(uses)):
             return [UNKNOWN]
         if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
-            return _numbers(name)
+            return _numbers(name) or ([] if any(uses.kinds.values()) or uses.parts or self._is_given_to_torch(name) else [UNKNOWN])
         if is_measured(name) and not annotation and name not in self._said:
             return forms.distinct_forms(
                 [*(forms.shape_of(dtype, dims, name) for dtype, dims in read_forms(MEASURED)), *forms.general_forms(name)], name
@@ -189,6 +190,22 @@ class FunctionArguments:
                 if isinstance(statement, ast.Assign):
                     return parts_of_target(self._function, statement.targets[0], self._models())
         return self._batch(name)
+
+    def _is_given_to_torch(self, name: str) -> bool:
+        """Whether a parameter is among what the function gives to a function of torch's."""
+        index = index_of(self._node) if self._node is not None else None
+        for load in index.loads.get(name, ()) if index is not None else ():
+            around = index.parents.get(load) if index is not None else None
+            while around is not None and not isinstance(around, (ast.Call, ast.stmt)):
+                around = index.parents.get(around) if index is not None else None
+            called = (dotted(around.func) or "").partition(".")[0] if isinstance(around, ast.Call) else ""
+            if not isinstance(around, ast.Call) or is_torch(self._names.get(called)) or _is_module_of_torch(self._names.get(called)):
+                return True
+        return False
+
+    @property
+    def _names(self) -> Dict[str, Any]:
+        return getattr(inspect.unwrap(self._function), "__globals__", {}) if callable(self._function) else {}
 
     def _is_model(self, parameter: inspect.Parameter, uses: Uses) -> bool:
         annotation = _text(parameter.annotation)
@@ -330,6 +347,16 @@ def _of_one(name: str) -> List[str]:
 def _by_name(name: str) -> List[Form]:
     path = name or "x"
     return forms.distinct_forms([*forms.forms_by_name(path), *forms.general_forms(path)], path)
+
+
+def _is_module_of_torch(value: Any) -> bool:
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "torch"
+
+
+def _has_no_tensors(uses: Uses) -> bool:
+    """Whether something has parts, and none that is called like a tensor: a client, a data set, a search index."""
+    parts = {name: part for name, part in uses.parts.items() if not all(hasattr(torch.Tensor, each) for each in (name, *part.parts))}
+    return bool(parts) and not any(tensors_by_name(name) and not part.kinds.get("called") for name, part in parts.items())
 
 
 def _is_of_tensors(name: str) -> bool:
