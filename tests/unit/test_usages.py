@@ -226,6 +226,15 @@ def test_a_test_case_sets_its_model_up():
     assert found(text)[0] == ("Net(dim=16)", "f32[B:2, 16]", "test_shape()")
 
 
+def test_a_formatted_text_whose_parts_are_known_is_one_text():
+    text = """
+    def test_names():
+        kind = "large"
+        print(Net(f"{kind}-{3}")(torch.rand(2, 3)))
+    """
+    assert first(text) == "Net('large-3')(f32[B:2, 3])"
+
+
 def test_the_first_case_of_a_parametrized_test():
     text = """
     import pytest

@@ -237,6 +237,12 @@ class ExpressionEvaluator:
             setattr(made, name, new)
         return ScriptValue(lists_written_out(checked(made)))  # type: ignore[arg-type]
 
+    def _read_joinedstr(self, node: ast.JoinedStr, scope: ScriptScope) -> ScriptValue:
+        """An f-string: a text, where all of its parts are known."""
+        found = self._rebuilt(node, scope)
+        parts = [_text_of(part) for part in found.node.values] if isinstance(found.node, ast.JoinedStr) else [None]
+        return found if None in parts else ScriptValue(constant("".join(map(str, parts))))
+
     def _part(self, node: ast.AST, scope: ScriptScope) -> Optional[ast.AST]:
         if isinstance(node, (ast.cmpop, ast.arguments)) or isinstance(getattr(node, "ctx", None), ast.Store):
             return node
@@ -405,3 +411,10 @@ def _same_tensor(base: ScriptValue, name: str, given: CallArguments) -> ScriptVa
     if cast and base.node is not None:
         return ScriptValue(ast.Call(ast.Attribute(base.node, "to", ast.Load()), [cast[0].resolved()], []))
     return base
+
+
+def _text_of(part: ast.expr) -> Optional[str]:
+    """What a part of an f-string is written as; None where that is not known."""
+    is_plain = isinstance(part, ast.FormattedValue) and part.conversion == -1 and part.format_spec is None
+    held = part.value if is_plain else part  # type: ignore[attr-defined]
+    return str(held.value) if isinstance(held, ast.Constant) else None
