@@ -290,7 +290,7 @@ flow("what an edit changes is compared with a state that was pinned, and the tab
   const head = row(frame, "head");
   await head.locator(".changed", { hasText: "was [B, 10]" }).waitFor({ timeout: 60_000 });
   await head.locator(".changed", { hasText: "+130" }).waitFor();
-  await frame.locator("header .changed", { hasText: "+130 parameters" }).waitFor();
+  await frame.locator("header .changed", { hasText: /\+130 parameters, \+[\d.]+ KB at the peak/ }).waitFor({ timeout: 60_000 });
   await vscode.screenshot(join(testOutput, "model-compared.png"));
   await frame.locator(".toolbar button", { hasText: "Compare" }).click();
   await head.locator(".changed").first().waitFor({ state: "detached" });

@@ -364,7 +364,7 @@
     function summary() {
         const { model } = state;
         const sum = (key) => model.tree.reduce((total, row) => total + row[key], 0);
-        const parts = [`${count(sum('parameters'))} parameters`, sum('flops') ? `${prefixed(sum('flops'))}FLOPs forward` : ''];
+        const parts = [model.complete || sum('parameters') ? `${count(sum('parameters'))} parameters` : '', sum('flops') ? `${prefixed(sum('flops'))}FLOPs forward` : ''];
         const { training, inference } = model.memory;
         const list = element('p', { class: 'totals' }, parts.filter(Boolean).join(' · '));
         if (training && !training.error) {
@@ -386,7 +386,12 @@
         for (const [name, size] of Object.entries(state.largest)) list.append(element('span', {}, size ? ` · largest ${name} that fits ${state.limit} GB: ${count(size)}` : ` · no ${name} fits ${state.limit} GB`));
         if (!model.complete) list.append(element('br'), element('span', { class: 'quiet' }, 'memory is being counted…'));
         if (inference && !inference.error && !model.example.error) list.append(element('span', { class: 'quiet' }, ` · inference ${bytes(inference.peak)}`));
-        if (state.pinned) list.append(element('br'), element('span', { class: 'changed' }, `compared with what was pinned: ${signed(sum('parameters') - state.pinned.tree.reduce((total, row) => total + row.parameters, 0), count)} parameters, ${training && state.pinned.memory.training ? signed(training.peak - state.pinned.memory.training.peak, bytes) : ''} at the peak`));
+        if (state.pinned) {
+            const changes = [`${signed(sum('parameters') - state.pinned.tree.reduce((total, row) => total + row.parameters, 0), count)} parameters`];
+            const before = state.pinned.memory.training;
+            if (model.complete && training && !training.error && before && !before.error) changes.push(`${signed(training.peak - before.peak, bytes)} at the peak`);
+            list.append(element('br'), element('span', { class: 'changed' }, `compared with what was pinned: ${changes.join(', ')}`));
+        }
         return list;
     }
     function renderSummary() {
@@ -397,7 +402,7 @@
     const signed = (change, text) => `${change < 0 ? '−' : '+'}${text(Math.abs(change))}`;
 
     /** What the toolbar is made from: it stays while that does. */
-    const toolsOf = ({ others, example, memory }) => JSON.stringify([state.tab, state.dims, state.scaled, state.options, state.limit, Boolean(state.pinned), others, example.expression, example.dims, memory.optimizer, memory.autocast]);
+    const toolsOf = ({ others, example, memory, complete }) => JSON.stringify([complete || Boolean(state.pinned), state.tab, state.dims, state.scaled, state.options, state.limit, Boolean(state.pinned), others, example.expression, example.dims, memory.optimizer, memory.autocast]);
     let tools = '';
 
     function renderToolbar() {
@@ -444,7 +449,7 @@
             const precisions = { none: 'no autocast', bfloat16: 'autocast bfloat16', float16: 'autocast float16' };
             bar.append(element('select', { 'aria-label': 'Autocast', onchange: (event) => { state.options.autocast = event.target.value; ask(); } },
                 Object.entries(precisions).map(([value, title]) => element('option', { value, selected: value === (model.memory.autocast ?? 'none') }, title))));
-            bar.append(element('button', { type: 'button', 'aria-pressed': String(Boolean(state.pinned)), title: 'Pin this state, and show what edits change of it', onclick: () => { state.pinned = state.pinned ? undefined : model; render(); } }, 'Compare'));
+            bar.append(element('button', { type: 'button', 'aria-pressed': String(Boolean(state.pinned)), disabled: !model.complete && !state.pinned, title: 'Pin this state, and show what edits change of it', onclick: () => { state.pinned = state.pinned ? undefined : state.model; render(); } }, 'Compare'));
             bar.append(element('button', { type: 'button', onclick: () => post({ type: 'markdown' }) }, 'Copy as Markdown'));
             bar.append(element('button', { type: 'button', onclick: () => post({ type: 'save', kind: 'html' }) }, 'Save as HTML'));
         }
