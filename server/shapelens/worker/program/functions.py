@@ -226,8 +226,10 @@ class FunctionCalls:
 
 def _values_of(branch: Branch, branches: List[Branch], parameter: Optional[inspect.Parameter], expression: str) -> List[str]:
     """The texts of the values of a parameter that lead into a branch: something for one that is None, else what it is compared with."""
-    if parameter is None or parameter.default is parameter.empty:
+    if parameter is None:
         return []
+    if parameter.default is parameter.empty:
+        return ["None"] if branch.value is None and "Optional" in str(parameter.annotation) else []
     default = parameter.default
     if branch.value == SOMETHING:
         plain = [form.template for form in forms.scalars(parameter)]
@@ -240,11 +242,14 @@ def _values_of(branch: Branch, branches: List[Branch], parameter: Optional[inspe
 
 
 def _with_setting(expression: str, node: Definition, name: str, value: str) -> Optional[str]:
-    """A call with another value for a parameter, given by its name; None where the call gives one already."""
+    """A call with another value for a parameter, in its place or by its name; None where the call gives one already by its name."""
     call = ast.parse(expression, mode="eval").body
     names = [each.arg for each in node.args.posonlyargs + node.args.args]
-    if not isinstance(call, ast.Call) or name in names[: len(call.args)] or any(each.arg in (name, None) for each in call.keywords):
+    if not isinstance(call, ast.Call) or any(each.arg in (name, None) for each in call.keywords):
         return None
+    if name in names[: len(call.args)]:
+        call.args[names.index(name)] = ast.Name(value, ast.Load())
+        return ast.unparse(call)
     first = re.search(r"B:\d+", expression)
     value = value.replace(first[0], "B") if first is not None else value
     return "%s%s%s=%s)" % (expression[:-1], ", " if call.args or call.keywords else "", name, value)

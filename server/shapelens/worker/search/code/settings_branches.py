@@ -60,7 +60,7 @@ def branches_of_function(node: ast.FunctionDef) -> List[Branch]:
     for test, block, holds in _blocks(node):
         asked = asks_whether_given(test)
         if asked is not None and isinstance(asked[0], ast.Name):
-            values: _Values = [(asked[0].id, SOMETHING)] if asked[1] is holds else []
+            values: _Values = [(asked[0].id, SOMETHING if asked[1] is holds else None)]
         else:
             true, false = _values(test)
             values = true if holds else false
@@ -69,11 +69,20 @@ def branches_of_function(node: ast.FunctionDef) -> List[Branch]:
 
 
 def _blocks(node: ast.AST) -> Iterator[Tuple[ast.expr, List[ast.stmt], bool]]:
-    """The blocks of the conditional statements in a node: the condition, the block, and whether the condition holds there."""
+    """The blocks of the conditional statements in a node: the condition, the block, and whether the condition holds there.
+
+    What comes after an `if` that returns is the block in which its condition does not hold.
+    """
     for statement in ast.walk(node):
         if isinstance(statement, ast.If):
             yield statement.test, statement.body, True
             yield statement.test, statement.orelse, False
+        for name in ("body", "orelse"):
+            found = getattr(statement, name, ())
+            block: List[ast.stmt] = found if isinstance(found, list) else []
+            for number, each in enumerate(block):
+                if isinstance(each, ast.If) and not each.orelse and isinstance(each.body[-1], ast.Return):
+                    yield each.test, block[number + 1 :], False
 
 
 def literals_of(branches: List[Branch], name: str) -> List[Any]:
