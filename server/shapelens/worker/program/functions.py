@@ -37,6 +37,7 @@ from .program import Program, gradients_assumed
 MOST_TRIES = 60  # of one function
 MOST_CALLS = 10  # of one function that the examples of classes speak for
 MOST_SECONDS = 0.6  # for one function
+MORE_SECONDS = 2.0  # when the time is up, for functions that are called with what nobody knows: that needs no search
 MOST_SETTINGS = 8  # that are tried of one function
 MOST_TENSORS = 3  # of its example's that are tried for a parameter which is None
 LONGEST_RUN = 1.0  # seconds that an example which was found may run
@@ -103,13 +104,14 @@ class FunctionCalls:
             is_whole = is_whole and not self._shows_little(node)
             if function is None or is_whole or node.name in _SKIPPED or node.name.startswith("test_"):
                 continue
-            if left <= 0:
+            if left <= -MORE_SECONDS:
                 return
             # What was tried may ask for more memory than there is: that is no fault of the function.
             with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
                 expression = None
-                with contextlib.suppress(TooLong), within(min(left, MOST_SECONDS)):
-                    expression = self._found(node, function, min(left, MOST_SECONDS))
+                if left > 0:
+                    with contextlib.suppress(TooLong), within(min(left, MOST_SECONDS)):
+                        expression = self._found(node, function, min(left, MOST_SECONDS))
                 found = self._show(node.name, expression) if expression is not None else None
                 shown |= found if found is not None else self._show(node.name, _of_unknown(node)) or set()
                 if expression is not None and found:

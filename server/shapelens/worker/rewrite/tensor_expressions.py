@@ -29,6 +29,9 @@ def computes_tensors(value: ast.AST) -> bool:
 
 def _gives_tensor(call: ast.Call) -> bool:
     words = _words(call.func)
+    if isinstance(call.func, ast.Call):  # `nn.Softmax(dim=1)(x)`
+        layer = _words(call.func.func)
+        return "nn" in layer[:-1] and layer[0] in ("torch", "nn") and layer[-1][:1].isupper()
     if not words:
         return isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
     if words[0] in ("torch", "F", "nn", "functional"):
