@@ -6,6 +6,7 @@ told to keep it in the process' scratch folder. One that is there already is rea
 
 from __future__ import annotations
 
+import sys
 from typing import Dict, List
 
 from . import kernel_boundary, system_calls
@@ -16,7 +17,8 @@ from .scratch_folder import folder_of_worker, scratch_of
 
 # The variable that says where a library keeps its cache, and the folder below the home folder without it ("": beside its modules).
 _CACHES: Dict[str, str] = {
-    "MPLCONFIGDIR": ".config/matplotlib", "NUMBA_CACHE_DIR": "", "YOLO_CONFIG_DIR": ".config/Ultralytics", "KERAS_HOME": ".keras",
+    "MPLCONFIGDIR": ".config/matplotlib" if sys.platform.startswith("linux") else ".matplotlib",
+    "NUMBA_CACHE_DIR": "", "YOLO_CONFIG_DIR": ".config/Ultralytics", "KERAS_HOME": ".keras",
     "IPYTHONDIR": ".ipython", "JUPYTER_CONFIG_DIR": ".jupyter", "WANDB_CACHE_DIR": ".cache/wandb", "WANDB_CONFIG_DIR": ".config/wandb",
 }  # fmt: skip
 _SETTINGS = {"GIT_PYTHON_REFRESH": "quiet"}  # GitPython starts a program as it is imported, and is not imported without an answer.
