@@ -20,22 +20,34 @@ from ..compilers import Replacement
 
 
 class _OfUnknownTask(torch.nn.Module):
-    """A metric that gives one number, of whatever it is given."""
+    """A metric that gives one number, of whatever fits together."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The metric of a batch."""
+        self.update(*args, **kwargs)
         return made([], torch.float32)
 
-    compute = forward
+    def compute(self) -> Any:
+        """The metric of all batches."""
+        return made([], torch.float32)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Nothing is kept."""
+        _compare(*args, **kwargs)
 
-    reset = update
+    def reset(self) -> None:
+        """Nothing was kept."""
 
     def clone(self, *args: Any, **kwargs: Any) -> "_OfUnknownTask":
         """Another one."""
         return _OfUnknownTask()
+
+
+def _compare(*args: Any, **kwargs: Any) -> None:
+    """Compare predictions with targets, as metrics do in the end: what fails there is told at the line that has called the metric."""
+    tensors = [each for each in [*args, *kwargs.values()][:2] if isinstance(each, torch.Tensor)]
+    if len(tensors) == 2 and tensors[0].dim() == tensors[1].dim():
+        torch.eq(*tensors)
 
 
 class _OfDetections(_OfUnknownTask):
@@ -44,12 +56,17 @@ class _OfDetections(_OfUnknownTask):
     Source of the names: https://lightning.ai/docs/torchmetrics/stable/detection/mean_average_precision.html
     """
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The metrics of a batch."""
+    def compute(self) -> Any:
+        """The metrics of all batches."""
         names = ["map", "map_50", "map_75", "map_small", "map_medium", "map_large", "mar_1", "mar_10", "mar_100", "mar_small", "mar_medium"]
         return {name: made([], torch.float32) for name in [*names, "mar_large", "map_per_class", "mar_100_per_class"]}
 
-    compute = forward
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The metrics of a batch."""
+        return self.compute()
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing is kept."""
 
 
 def refusing(module: ModuleType) -> List[Replacement]:
@@ -87,7 +104,7 @@ def classes(module: ModuleType) -> List[Replacement]:
         if isinstance(function, FunctionType) and "task" in inspect.signature(function).parameters:
             out.append((cls, "__new__", staticmethod(_made_without_task(function))))
     for name, part in list(sys.modules.items()):
-        if name.startswith("torchmetrics.functional.classification."):
+        if name.startswith(("torchmetrics.functional.classification.", "torchmetrics.classification.")):
             checks = [name for name, value in vars(part).items() if name.endswith(_CHECK) and isinstance(value, FunctionType)]
             out += [(part, name, _without_values(part.__dict__[name])) for name in checks]
         if name.startswith("torchmetrics.") and ".text." in name:
@@ -119,7 +136,9 @@ def _without_values(check: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
             return check(*args, **kwargs)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
+            if "shape" in str(error):
+                _compare(*args, **kwargs)
             if not str(error).startswith(_OF_VALUES):
                 raise
         return None
@@ -151,6 +170,9 @@ def _called_without_task(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         if len(args) > 2 or "task" in kwargs:
             return function(*args, **kwargs)
-        return function(*args, task="multiclass", **kwargs) if kwargs.get("num_classes") else made([], torch.float32)
+        if kwargs.get("num_classes"):
+            return function(*args, task="multiclass", **kwargs)
+        _compare(*args, **kwargs)
+        return made([], torch.float32)
 
     return called
