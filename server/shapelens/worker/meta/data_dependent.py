@@ -117,7 +117,7 @@ def _index(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         with _plainly():
             if args[0].is_meta or any(part.is_meta for part in args[1:] if isinstance(part, Tensor)):
                 args = (args[0], positions(args[1])) + args[2:]
-    if type(args[1]) is slice and args[1].stop is not None and _SELECTED in args[0].__dict__:
+    if func is Tensor.__getitem__ and type(args[1]) is slice and args[1].stop is not None and _SELECTED in args[0].__dict__:
         args = (args[0], slice(args[1].start, unknown_sizes.size()))  # `nms(…)[:100]`: at most 100.
     if unknown_sizes.state.met and func is Tensor.__getitem__ and _has_unknown_bound(args[1]):
         with _plainly():

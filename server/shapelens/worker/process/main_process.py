@@ -116,6 +116,7 @@ class MainProcess:
         run = self._queue[0]
         ready = self._zygotes.ready_for(run.root)
         if run.background and ready is not None and self._is_better_to_come(run):
+            self._say_that_it_loads(run)
             return
         if run.run_id == self._refused:
             self._children.submit(self._queue.pop(0))

@@ -40,7 +40,7 @@ class _OfUnknownTask(torch.nn.Module):
 
     def clone(self, *args: Any, **kwargs: Any) -> "_OfUnknownTask":
         """Another one."""
-        return _OfUnknownTask()
+        return type(self)()
 
 
 def _compare(*args: Any, **kwargs: Any) -> None:
