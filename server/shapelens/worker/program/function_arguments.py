@@ -139,7 +139,8 @@ class FunctionArguments:
         if (annotation and _is_no_tensor(annotation)) or (not annotation and _has_no_tensors(uses)):
             return [UNKNOWN]
         if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
-            return _numbers(name) or ([] if any(uses.kinds.values()) or uses.parts or self._is_given_to_torch(name) else [UNKNOWN])
+            is_unused = not any(uses.kinds.values()) and not uses.parts and self._is_only_handed_on(name)
+            return _numbers(name) or ([UNKNOWN] if is_unused else [])
         if is_measured(name) and not annotation and name not in self._said:
             return forms.distinct_forms(
                 [*(forms.shape_of(dtype, dims, name) for dtype, dims in read_forms(MEASURED)), *forms.general_forms(name)], name
@@ -191,21 +192,21 @@ class FunctionArguments:
                     return parts_of_target(self._function, statement.targets[0], self._models())
         return self._batch(name)
 
-    def _is_given_to_torch(self, name: str) -> bool:
-        """Whether a parameter is among what the function gives to a function of torch's."""
-        index = index_of(self._node) if self._node is not None else None
-        for load in index.loads.get(name, ()) if index is not None else ():
-            around = index.parents.get(load) if index is not None else None
+    def _is_only_handed_on(self, name: str) -> bool:
+        """Whether all that a function does with a parameter is to give it to functions that are not torch's."""
+        if self._node is None:
+            return False
+        index, names = index_of(self._node), getattr(inspect.unwrap(self._function), "__globals__", {})
+        for load in index.loads.get(name, ()):
+            around = index.parents.get(load)
             while around is not None and not isinstance(around, (ast.Call, ast.stmt)):
-                around = index.parents.get(around) if index is not None else None
-            called = (dotted(around.func) or "").partition(".")[0] if isinstance(around, ast.Call) else ""
-            if not isinstance(around, ast.Call) or is_torch(self._names.get(called)) or _is_module_of_torch(self._names.get(called)):
-                return True
-        return False
-
-    @property
-    def _names(self) -> Dict[str, Any]:
-        return getattr(inspect.unwrap(self._function), "__globals__", {}) if callable(self._function) else {}
+                around = index.parents.get(around)
+            if not isinstance(around, ast.Call):
+                return False
+            called = names.get((dotted(around.func) or "").partition(".")[0])
+            if is_torch(called) or _is_module_of_torch(called):
+                return False
+        return True
 
     def _is_model(self, parameter: inspect.Parameter, uses: Uses) -> bool:
         annotation = _text(parameter.annotation)
