@@ -240,3 +240,15 @@ def test_what_an_earlier_text_was_told_is_forgotten(forking: WorkerProcess, zoo:
             trace, _ = forking.run(file, text, EXAMPLE)
             assert trace is not None and trace.mismatches == []
             time.sleep(0.2)
+
+
+def test_a_model_that_forgets_all_modules_takes_none_from_the_next_one(forking: WorkerProcess, tmp_path: Path) -> None:
+    """The second document takes the place of the first: as many modules are loaded as before, but others."""
+    first = "from torch import nn\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n"
+    forking.run(tmp_path / "first.py", first, "Net()(f32[B:5, 4])")
+    text = "import sys\nfrom torch import nn\n"
+    text += "class Clears(nn.Module):\n    def forward(self, x):\n        sys.modules.clear()\n        return x\n"
+    text += "class Looks(nn.Module):\n    def forward(self, x):\n        y = x[:, :2] if __name__ in sys.modules else x\n        return y\n"
+    for _ in range(3):
+        trace, finished = forking.run(tmp_path / "second.py", text, "Clears()(f32[B:5, 4])", "Looks()(f32[B:5, 4])")
+        assert finished.outcome == "ok" and trace is not None and shapes(trace, "y") == [[[5, 2]]]

@@ -24,6 +24,7 @@ from ..memo.early_diagnosis import RehearsedExamples
 from ..meta import op_cache
 from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
+from ..trace.definition_time import executing
 from ..trace.module_names import package_of
 from .foreign_changes import ForeignChanges
 from .loaded_files import LoadedFiles
@@ -112,6 +113,8 @@ class LoadedProject:
             raise Unsuitable("other files stand in front of modules of the standard library")
         if run.allow != self.context.run.allow:
             raise Unsuitable("other acts are allowed")
+        if not self.modules.are_all_there():
+            raise Unsuitable("modules that were loaded are no longer there")
         compared = _NextRun(self, run, self._names)
         self._names = None
         rehearsed, self.rehearsed_examples = self.rehearsed_examples, RehearsedExamples() if self.is_rehearsal else None
@@ -201,6 +204,7 @@ class LoadedProject:
         before = {name: sys.modules[name] for name in plan.modules}
         for name in before:
             self.modules.forget(name)
+        executing.forget_modules()  # As many may come as go: their number would not tell that others are there.
         finder.kept_modules = self.modules.names()
         finder.trees[run.file] = tree
         with warnings.catch_warnings():

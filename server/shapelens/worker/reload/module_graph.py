@@ -58,6 +58,10 @@ class ModuleGraph:
         for known in (self.files, self.imports, self._sources):
             known.pop(name)
 
+    def are_all_there(self) -> bool:
+        """Whether Python still knows all of the modules: a rehearsal that was interrupted may have left `sys.modules.clear()` behind."""
+        return self.files.keys() <= sys.modules.keys()
+
     def names(self) -> Set[str]:
         """The names of the modules whose imports are known."""
         return set(self._sources)
