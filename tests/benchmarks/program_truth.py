@@ -10,7 +10,8 @@ in steps, functions and at module level (`forward` and `__init__` are for replay
   other       a shape that was not held, under an example that was found rather than the program itself: another input
   wrong       a shape that was not held (listed)
   none        nothing is shown where a tensor was held
-  cut         the loop that filled it was cut in the CPU run: not compared
+  cut         it is another size where the CPU run takes one batch more of each loader: the run's own size, not the program's; not compared
+  doubtful    a statement failed on the CPU that would have filled what it is made of: not compared
 
 A program counts as run where its CPU run came to an end, with tensors in at least one name.
 """
@@ -34,9 +35,10 @@ from shapelens.protocol import Observation, Trace, Value
 from shapelens.traces import PROGRAM
 
 HERE = Path(__file__).resolve().parent
-WORDS = ("exact", "unknown", "other", "wrong", "none", "cut")
+WORDS = ("exact", "unknown", "other", "wrong", "none", "cut", "doubtful")
+MORE_BATCHES = 3
 ELSEWHERE = ("forward", "__init__")  # what these hold replay.py compares
-Shape = list[Any]
+CONTRADICTED = ("unknown", "other", "wrong")
 
 
 @dataclass
@@ -61,14 +63,14 @@ class Cpu:
         self._process.kill()
         self._process.wait()
 
-    def run(self, file: Path, text: str) -> dict[str, Any] | None:
-        """What the run of a program said; None where it did not come to an end."""
+    def run(self, file: Path, text: str, **more: Any) -> dict[str, Any] | None:
+        """What the run of a program said; None where it did not come to an end. more: of the job (real_program.py)."""
         assert self._process.stdin is not None and self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
             for beside in file.parent.iterdir():
                 if beside.name not in ("__pycache__", ".git", "logs", "runs", "lightning_logs"):
                     Path(folder, beside.name).symlink_to(beside)
-            self._process.stdin.write(json.dumps({"file": str(file), "text": text, "folder": folder}) + "\n")
+            self._process.stdin.write(json.dumps({"file": str(file), "text": text, "folder": folder, **more}) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         said: dict[str, Any] = json.loads(line)
@@ -81,20 +83,23 @@ def files(programs: Sequence[Path]) -> Iterator[Path]:
         yield from [program] if program.is_file() else sorted(program.rglob("*.py"))
 
 
-def compare(said: dict[str, Any], trace: Trace, file: str) -> Compared:
-    """What a trace shows of a program against what its CPU run held."""
+def compare(said: dict[str, Any], trace: Trace, file: str, longer: dict[str, Any] | None = None) -> Compared:
+    """What a trace shows of a program against what its CPU run held. longer: what one said that took more batches."""
     compared = Compared()
     shown: dict[tuple[int, str], list[Observation]] = {}
     for seen in trace.observations:
         if seen.kind in ("assign", "parameter") and seen.span.file == file:
             shown.setdefault((seen.span.line, seen.name), []).append(seen)
+    of_longer = {(line, name, function): shapes for line, name, function, shapes in (longer or said)["seen"]}
     for line, name, function, shapes in said["seen"]:
         if function.rpartition(".")[2] in ELSEWHERE:
             continue
         values = [(value, seen) for seen in shown.get((line, name), ()) for value in seen.values if _is_shown(value)]
         verdict = _verdict(values, shapes, trace)
-        if verdict == "wrong" and _is_cut(values, shapes):
+        if verdict in CONTRADICTED and of_longer.get((line, name, function)) != shapes:
             verdict = "cut"
+        elif verdict in CONTRADICTED and not function and line in said["doubtful"]:
+            verdict = "doubtful"
         compared.counts[verdict] += 1
         if verdict in ("wrong", "other", "unknown", "none"):
             texts = [_text(value) for value, _ in values]
@@ -140,15 +145,6 @@ def _fit(value: Value, held: Any) -> int:
     return fits
 
 
-def _is_cut(values: list[tuple[Value, Observation]], held: list[Any]) -> bool:
-    """Whether a longer first dim than was held is what the loop would have gathered without its end."""
-    shapes = [value.shape for value, _ in values if value.kind == "tensor" and value.shape]
-    flat = [shape for shape in held if shape[:1] != ["sequence"] and shape]
-    return bool(shapes) and all(
-        any(shape[1:] == other[1:] and shape[0] is not None and shape[0] > other[0] > 8 for other in flat) for shape in shapes
-    )
-
-
 def _text(value: Value) -> str:
     if value.kind == "sequence":
         return "(" + ", ".join(_text(item) for item in value.items or []) + ")"
@@ -183,6 +179,8 @@ async def main() -> int:
         async with Batch(options.python, root=file.parent) as batch:
             analysed = await batch.analyse(file, read(file))
         compared = compare(said, analysed.trace, str(file))
+        if any(compared.counts[word] for word in CONTRADICTED):
+            compared = compare(said, analysed.trace, str(file), cpu.run(file, read(file), batches=MORE_BATCHES))
         if not sum(compared.counts.values()):
             continue
         total["programs"] += 1

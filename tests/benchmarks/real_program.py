@@ -3,9 +3,10 @@
     PYTHON tests/benchmarks/real_program.py
 
 It is started with the interpreter of the program, for `program_truth.py` and `plant_training.py`: each line of its input is a job of JSON
-({"file", "text", "folder"}, the folder being where it runs, with the data that it reads), run in a forked process and answered by one line.
-Data sets of torchvision are random pictures of their documented sizes; a loader gives its first two batches; Lightning's trainer takes two
-steps of each kind; other loops end after a while. A statement that fails (a file that is not there) ends alone, and is told of.
+({"file", "text", "folder", "batches"}, the folder being where it runs, with the data that it reads), run in a forked process and answered by
+one line. Data sets of torchvision are random pictures of their documented sizes; a loader gives its first two batches, or as many as the job
+says; Lightning's trainer takes as many steps of each kind; other loops end after a while. A statement that fails (a file that is not there)
+ends alone, and is told of, with the statements of the module that read what it would have made ("doubtful").
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 SECONDS = 45
 MEMORY = 14 << 30  # bytes of address space
-BATCHES = 2  # of each pass through a loader
+BATCHES = 2  # of each pass through a loader, where the job says nothing
 TURNS = 3  # that a loop takes at least, and at most once it has lasted LOOP_SECONDS
 LOOP_SECONDS = 1.5
 MOST_ITEMS = 6
@@ -39,6 +40,15 @@ PICTURES = {
     "MNIST": ((28, 28, 1), 10, 60000, 10000), "FashionMNIST": ((28, 28, 1), 10, 60000, 10000), "KMNIST": ((28, 28, 1), 10, 60000, 10000),
     "CIFAR10": ((32, 32, 3), 10, 50000, 10000), "CIFAR100": ((32, 32, 3), 100, 50000, 10000), "SVHN": ((32, 32, 3), 10, 73257, 26032),
 }  # fmt: skip
+
+
+class _Limits:
+    """Of the run under way."""
+
+    batches = BATCHES
+
+
+limits = _Limits()
 
 
 class Recorder:
@@ -153,7 +163,7 @@ def _small_world() -> None:
 
     def first_batches(loader: Any) -> Iterator[Any]:
         for count, batch in enumerate(iterate(loader)):
-            if count >= BATCHES:
+            if count >= limits.batches:
                 return
             yield batch
 
@@ -214,7 +224,7 @@ def _short_training(lightning: Any) -> None:
 
     def initialised(trainer: Any, *args: Any, **kwargs: Any) -> None:
         kwargs = {name: value for name, value in kwargs.items() if name in known}
-        limits = {f"limit_{kind}_batches": BATCHES for kind in ("train", "val", "test", "predict")}
+        short = {f"limit_{kind}_batches": limits.batches for kind in ("train", "val", "test", "predict")}
         quiet = {
             "logger": False,
             "enable_checkpointing": False,
@@ -223,7 +233,7 @@ def _short_training(lightning: Any) -> None:
             "callbacks": None,
         }
         place = {"accelerator": "cpu", "devices": 1, "strategy": "auto", "precision": 32, "max_epochs": 1}
-        initialise(trainer, **{**kwargs, **limits, **quiet, **place})
+        initialise(trainer, **{**kwargs, **short, **quiet, **place})
 
     lightning.Trainer.__init__ = initialised
 
@@ -261,6 +271,7 @@ def run(file: Path, text: str) -> dict[str, Any]:
     )
     silent: Any = io.StringIO()
     finished = True
+    failed: list[int] = []
     start = time.perf_counter()
     warned = warnings.catch_warnings(record=True)
     heard = warned.__enter__()
@@ -274,10 +285,34 @@ def run(file: Path, text: str) -> dict[str, Any]:
             break
         except BaseException as error:
             recorder.failures.append((_line(error, file, node.lineno), f"{type(error).__name__}: {str(error)[:200]}"))
+            failed.append(node.lineno)
+    doubtful = _doubtful(ast.parse(text), failed)
     seen = [[*place, shapes] for place, shapes in recorder.seen.items()]
     said = sorted({str(each.message)[:200] for each in heard})
     seconds = round(time.perf_counter() - start, 1)
-    return {"seen": seen, "failures": recorder.failures, "warnings": said, "finished": finished, "seconds": seconds}
+    told = {"failures": recorder.failures, "doubtful": doubtful, "warnings": said}
+    return {"seen": seen, **told, "finished": finished, "seconds": seconds}
+
+
+def _doubtful(tree: ast.Module, failed: Collection[int]) -> list[int]:
+    """The lines of a module's own statements that read names which a statement that failed would have filled, directly or not."""
+    names: set[str] = set()
+    lines: list[int] = []
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            continue
+        parts = list(ast.walk(node))
+        read = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+        stored = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        filled = {part.value.id for part in parts if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.value, ast.Name)}
+        if node.lineno in failed:
+            names |= stored | filled
+        elif read & names:
+            names |= stored
+            lines += range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        else:
+            names -= stored
+    return lines
 
 
 def _line(error: BaseException, file: Path, line: int) -> int:
@@ -305,6 +340,7 @@ def _answer(job: dict[str, Any], out: Any) -> None:
     signal.signal(signal.SIGALRM, _stop)
     signal.alarm(SECONDS)
     sys.argv = [str(file)]
+    limits.batches = job.get("batches", BATCHES)
     result = run(file, job["text"])
     signal.alarm(0)
     out.write(json.dumps(result) + "\n")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from shapelens.analysis.traces.numbering import without_examples
-from shapelens.protocol import LayerCall, LayerSeen, Mismatch, Trace, Value
+from shapelens.protocol import ExampleRun, LayerCall, LayerSeen, Mismatch, Trace, Value
 from shapelens.traces import PROGRAM
 
 # Codes of mismatches that a program has for what is not there while it is followed.
@@ -44,8 +44,8 @@ def _is_refuted(seen: Mismatch, right: Collection[tuple[str, int]], program: Tra
 
 
 def _contradicted(trace: Trace, program: Trace) -> set[int]:
-    """The numbers of the examples that were inferred for classes which the program calls with other sizes, all of them known."""
-    inferred = {number: run for number, run in enumerate(trace.examples) if run.evidence == "inferred" and run.target}
+    """The numbers of the examples whose inputs were inferred, of classes which the program calls with other sizes, all of them known."""
+    inferred = {number: run for number, run in enumerate(trace.examples) if _has_inferred_input(run)}
     if not inferred:
         return set()
     own = {number for number, run in enumerate(program.examples) if run.evidence == PROGRAM}
@@ -60,6 +60,11 @@ def _contradicted(trace: Trace, program: Trace) -> set[int]:
         if (real := calls.get(layer.class_name))
         if not layer.calls or not any(_may_be(call, layer.calls[0]) for call in real)
     }
+
+
+def _has_inferred_input(run: ExampleRun) -> bool:
+    """Whether nobody has said what a class is called with; how it is built the project may have said."""
+    return bool(run.target) and run.call is None and run.evidence in ("inferred", "usage", "factory")
 
 
 def _is_known(value: Value) -> bool:

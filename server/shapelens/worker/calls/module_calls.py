@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Seq
 import torch
 
 from ...protocol import FileSpan, LayerCall, LayerSeen, Mismatch, ParameterSeen, Remark
+from ..meta.backward_hooks import hooks
 from ..meta.mode import MetaMode, NotRecovered, made, spread
 from ..rewrite.instrument import Site
 from ..trace import module_tree, provenance
@@ -160,6 +161,7 @@ class Calls:
         if self.meta.vague:
             spread(given, result)
         self.record(module, given[0], given[1], result)
+        hooks.called(module, given[0], result)
         return result
 
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:

@@ -13,6 +13,7 @@ import torch
 from ..trace import gradient_paths
 from ..unknown import unknown_sizes
 from . import op_cache
+from .backward_hooks import hooks
 from .mode import GRADIENT_OF, SPECIAL, Args, Kwargs, operation
 
 Tensor = torch.Tensor
@@ -40,6 +41,7 @@ def _backward(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     tensors = [given] if isinstance(given, Tensor) else list(given or ())
     gradients = args[1] if len(args) > 1 else kwargs.get("gradient", kwargs.get("grad_tensors"))
     _check(tensors, gradients)
+    hooks.call(keeps_graph=bool(kwargs.get("retain_graph") or (len(args) > 2 and args[2])))
     return None
 
 
@@ -66,11 +68,12 @@ def _check(tensors: Sequence[Tensor], gradients: Any) -> None:
 
 
 def _gradient_of(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """Tensor.grad: of a leaf that requires one, once something was gone back through"""
+    """Tensor.grad: of a leaf that requires one, or a tensor that retains it, once something was gone back through"""
     (tensor,) = args
     with _plainly():
         known = func(tensor)
-        if known is None and op_cache.state.assumes_gradients and training.steps and tensor.requires_grad and tensor.is_leaf:
+        is_kept = tensor.is_leaf or tensor.retains_grad
+        if known is None and op_cache.state.assumes_gradients and training.steps and tensor.requires_grad and is_kept:
             known = tensor.grad = torch.empty_like(tensor, requires_grad=False)
         return known
 

@@ -97,11 +97,13 @@ class FunctionCalls:
         added to the trace. Raises what ends a run.
         """
         failed = [line for line, _ in self._program.failures]
+        ran = set(self._runner.recorder.functions(self._runner.run.file) or ())
         for node in _definitions(self._tree.body):
             function = self._function(node.name)
             left = self._seconds - self._clock()
             is_whole = node.name in shown and not any(node.lineno < line <= (node.end_lineno or 0) for line in failed)
             is_whole = is_whole and not self._shows_little(node)
+            is_whole = is_whole or (node.name in ran and not self._may_hold_tensors(node))
             if function is None or is_whole or node.name in _SKIPPED or node.name.startswith("test_"):
                 continue
             if left <= -MORE_SECONDS:
@@ -134,6 +136,14 @@ class FunctionCalls:
                 with contextlib.suppress(TooLong, MemoryError), within(MOST_SECONDS):
                     if value == _UNKNOWN or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
                         self._show(node.name, other)
+
+    def _may_hold_tensors(self, node: Definition) -> bool:
+        """Whether a function that the program has called, and that showed nothing, would show something of tensors: it computes some, or was
+        given what nobody knows.
+        """
+        recorder = self._runner.recorder
+        unknown = [recorder.sites[number].function.partition(".")[0] for number in recorder.unknown if recorder.sites[number].function]
+        return node.name in unknown or any(isinstance(each, ast.expr) and _is_of_tensors(each) for each in ast.walk(node))
 
     def _shows_little(self, node: Definition) -> bool:
         """Whether most of the values that a function computes are not known: the program gave it what nobody knows."""

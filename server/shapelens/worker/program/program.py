@@ -15,6 +15,7 @@ from ...notebooks import UNKNOWN
 from ..loading.definitions import KEPT, Definitions, bound_names, future_flags
 from ..loading.importer import parse
 from ..meta import op_cache
+from ..meta.backward_hooks import hooks
 from ..meta.gradients import training
 from ..rewrite.resilient import MISSING, resilient
 from ..rewrite.sites import NodePlace, place_of
@@ -181,6 +182,7 @@ def _says_nothing(*args: Any, **kwargs: Any) -> str:
 def gradients_assumed() -> Iterator[None]:
     """Meanwhile `backward` costs nothing, and what it would have done is known."""
     training.steps = 0
+    hooks.clear()
     with op_cache.assuming_gradients():
         yield
 
