@@ -3,10 +3,10 @@
     PYTHON tests/benchmarks/real_program.py
 
 It is started with the interpreter of the program, for `program_truth.py` and `plant_training.py`: each line of its input is a job of JSON
-({"file", "text", "folder", "batches"}, the folder being where it runs, with the data that it reads), run in a forked process and answered by
-one line. Data sets of torchvision are random pictures of their documented sizes; a loader gives its first two batches, or as many as the job
-says; Lightning's trainer takes as many steps of each kind; other loops end after a while. A statement that fails (a file that is not there)
-ends alone, and is told of, with the statements of the module that read what it would have made ("doubtful").
+({"file", "text", "folder", "batches"}, the folder being where it runs, with the data that it reads), run in a forked process and answered
+by one line. Data sets of torchvision are random pictures of their documented sizes; a loader gives its first two batches, or as many as the
+job says; Lightning's trainer takes as many steps of each kind; other loops end after a while. A statement that fails (a file that is not
+there) ends alone, and is told of, with the statements of the module that read what it would have made ("doubtful").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hooks that `backward` calls: they are given gradients of the shapes of what they are registered for, as there is no graph to go back through.
+"""Hooks that `backward` calls: they are given gradients of the shapes of what they are registered for, as there is no graph.
 
 A program registers them on tensors (`y.register_hook(f)`, `w.register_post_accumulate_grad_hook(f)`), and on modules
 (`layer.register_full_backward_hook(f)`), as Grad-CAM does to weigh a layer's activations.

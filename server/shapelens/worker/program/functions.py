@@ -138,8 +138,8 @@ class FunctionCalls:
                         self._show(node.name, other)
 
     def _may_hold_tensors(self, node: Definition) -> bool:
-        """Whether a function that the program has called, and that showed nothing, would show something of tensors: it computes some, or was
-        given what nobody knows.
+        """Whether a function that the program has called, and that showed nothing, has to do with tensors: it computes some, or was given
+        what nobody knows.
         """
         recorder = self._runner.recorder
         unknown = [recorder.sites[number].function.partition(".")[0] for number in recorder.unknown if recorder.sites[number].function]
