@@ -36,7 +36,7 @@ from shapelens.traces import PROGRAM
 
 HERE = Path(__file__).resolve().parent
 WORDS = ("exact", "unknown", "other", "wrong", "none", "cut", "doubtful")
-MORE_BATCHES = 3
+MORE_BATCHES, MORE_SECONDS = 3, 120
 ELSEWHERE = ("forward", "__init__")  # what these hold replay.py compares
 CONTRADICTED = ("unknown", "other", "wrong")
 
@@ -180,7 +180,7 @@ async def main() -> int:
             analysed = await batch.analyse(file, read(file))
         compared = compare(said, analysed.trace, str(file))
         if any(compared.counts[word] for word in CONTRADICTED):
-            compared = compare(said, analysed.trace, str(file), cpu.run(file, read(file), batches=MORE_BATCHES))
+            compared = compare(said, analysed.trace, str(file), cpu.run(file, read(file), batches=MORE_BATCHES, seconds=MORE_SECONDS))
         if not sum(compared.counts.values()):
             continue
         total["programs"] += 1

@@ -3,10 +3,10 @@
     PYTHON tests/benchmarks/real_program.py
 
 It is started with the interpreter of the program, for `program_truth.py` and `plant_training.py`: each line of its input is a job of JSON
-({"file", "text", "folder", "batches"}, the folder being where it runs, with the data that it reads), run in a forked process and answered
-by one line. Data sets of torchvision are random pictures of their documented sizes; a loader gives its first two batches, or as many as the
-job says; Lightning's trainer takes as many steps of each kind; other loops end after a while. A statement that fails (a file that is not
-there) ends alone, and is told of, with the statements of the module that read what it would have made ("doubtful").
+({"file", "text", "folder", "batches", "seconds"}, the folder being where it runs, with the data that it reads), run in a forked process and
+answered by one line. Data sets of torchvision are random pictures of their documented sizes; a loader gives its first two batches, or as
+many as the job says; Lightning's trainer takes as many steps of each kind; other loops end after a while. A statement that fails (a file
+that is not there) ends alone, and is told of, with the statements of the module that read what it would have made ("doubtful").
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def _answer(job: dict[str, Any], out: Any) -> None:
     sys.path.insert(0, job["folder"])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGALRM, _stop)
-    signal.alarm(SECONDS)
+    signal.alarm(job.get("seconds", SECONDS))
     sys.argv = [str(file)]
     limits.batches = job.get("batches", BATCHES)
     result = run(file, job["text"])
@@ -353,11 +353,12 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     _small_world()
     for line in sys.stdin:
+        job = json.loads(line)
         child = os.fork()
         if child == 0:
             os.setpgid(0, 0)
-            _answer(json.loads(line), out)
-        deadline = time.monotonic() + SECONDS + 15
+            _answer(job, out)
+        deadline = time.monotonic() + job.get("seconds", SECONDS) + 15
         done, status = 0, 0
         while not done and time.monotonic() < deadline:
             done, status = os.waitpid(child, os.WNOHANG)
