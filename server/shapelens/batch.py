@@ -17,7 +17,7 @@ from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
 from shapelens.analysis.traces.numbering import merged
-from shapelens.analysis.traces.programs import with_program
+from shapelens.analysis.traces.programs import examples_of_program, with_program
 from shapelens.analysis.traces.views import classes_used, reaches, see_all, seen_from, unsure_classes, with_evidence, without_found
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.importing_files import ENOUGH, MOST_SEARCHED, ImportingFiles, made_of
@@ -205,12 +205,25 @@ class Batch:
             followed, finished = await self._run(file, module, [], settings, brief=brief, program=program, known=own.examples)
             if finished.outcome == "crash":
                 analysed.findings += failure(module, file, finished, settings, given=False)
+            if any(more := examples_of_program(own, followed)):
+                own = shown[0] = await self._with_examples_of_program(analysed, own, more, lacking)
             shown = with_program(shown, followed)
         analysed.trace = merged(file, shown)
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
             analysed.findings += await self._found(analysed, own, models if views else None, program=program, fixes=fixes)
         return analysed
+
+    async def _with_examples_of_program(
+        self, analysed: Analysed, own: protocol.Trace, more: Sequence[protocol.ExampleRun], lacking: Sequence[str]
+    ) -> protocol.Trace:
+        """What a file's examples show where those of classes that its program calls are called as it does."""
+        of_program = {run.target: run for run in more}
+        runs = [of_program.get(run.target, run) for run in own.examples if run.evidence]
+        known = [protocol.Known(run.target, run.expression, run.evidence, run.where, proven=True, call=run.call) for run in runs]
+        search = protocol.Search(known, self._importers(analysed.path, analysed.settings, analysed.module), list(lacking), SEARCH_SECONDS)
+        trace, finished = await self._run(analysed.path, analysed.module, analysed.choice.requests, analysed.settings, search=search)
+        return trace if finished.outcome == "ok" else own
 
     async def _found(
         self, analysed: Analysed, own: protocol.Trace, models: list[_Importer] | None, *, program: float, fixes: bool

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 SHORTHANDS = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8", "bool", "c64", "c128")
@@ -102,6 +102,43 @@ def called(expression: str) -> str | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return tree.func.id if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) else None
+
+
+def with_tensors(expression: str, wanted: Sequence[tuple[str, Sequence[int]]]) -> str | None:
+    """An example that calls its model with tensors of these dtypes (shorthands) and shapes; None where it has not as many of them.
+
+    Dims keep their names: `Net()(f32[B:2, 3, 64, 64])` with ("f32", [256, 3, 32, 32]) is `Net()(f32[B:256, 3, 32, 32])`.
+    """
+    if problem(expression) is not None:
+        return None
+    call = _tree(expression).body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Call):
+        return None
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    tensors = [node for node in given if isinstance(node, ast.Subscript) and node in _shorthands(ast.Expression(node))]
+    if len(tensors) != len(wanted) or any(node not in tensors and not isinstance(node, ast.Constant) for node in given):
+        return None
+    sizes: dict[str, int] = {}
+    for node, (dtype, shape) in zip(tensors, wanted, strict=True):
+        named = [_name_of(dim) for dim in _dims_of(node)]
+        if len(named) != len(shape):
+            named = [*named[:1], *[""] * len(shape)][: len(shape)]
+        written = []
+        for name, size in zip(named, shape, strict=True):
+            if name and sizes.get(name, size) == size:
+                written.append(name if name in sizes else f"{name}:{size}")
+                sizes[name] = size
+            else:
+                written.append(str(size))
+        node.value = ast.Name(dtype, ast.Load())
+        node.slice = ast.Name(", ".join(written) or "()", ast.Load())
+    return ast.unparse(call)
+
+
+def _name_of(dim: ast.expr) -> str:
+    """The name that a dim has in an example: `B` of `B:2` and of `B`; "" for a number or a formula."""
+    name = dim.lower if isinstance(dim, ast.Slice) else dim
+    return name.id if isinstance(name, ast.Name) else ""
 
 
 def _tree(expression: str) -> ast.Expression:

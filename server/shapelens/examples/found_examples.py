@@ -58,6 +58,7 @@ class FoundExamples:
 
     state_of: Callable[[str], object]
     _by_class: dict[tuple[str, str], _RememberedExample] = field(default_factory=dict)
+    _adopted: set[tuple[str, str, str]] = field(default_factory=set)
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
         """What was found for these classes of a file, as far as the text that speaks for it still is the same.
@@ -139,6 +140,28 @@ class FoundExamples:
             run = ExampleRun(class_name, other.expression, evidence=other.evidence, where=other.where, tried=run.tried, others=others)
         self._by_class[path, class_name] = replace(found, run=run, chosen=True)
         return True
+
+    def adopt(self, path: str, module: Module, examples: Iterable[ExampleRun], surroundings: object = None) -> bool:
+        """Have classes run with examples that say more of them than those that were found: once each, as whoever says so says it again.
+
+        What was found stays among those that may be chosen. Returns whether there was one that is new.
+        """
+        adopted = False
+        for run in examples:
+            found = self._by_class.get((path, run.target))
+            key = (path, run.target, run.expression)
+            if found is None or found.chosen or found.run.expression == run.expression or key in self._adopted:
+                continue
+            self._adopted.add(key)
+            before = Alternative(found.run.expression, found.run.evidence, found.run.where)
+            others = [before, *(each for each in found.run.others if each.expression != run.expression)]
+            evidence = _evidence_text(module, run, surroundings)
+            run = replace(run, tried=found.run.tried, others=others)
+            self._by_class[path, run.target] = replace(
+                found, run=run, evidence_text=evidence, line=_line_of(module, run.where), call_line="", failed=False, proven=True
+            )
+            adopted = True
+        return adopted
 
     def forget(self) -> None:
         """Everything but the user's own choices: another environment may run what this one did not."""

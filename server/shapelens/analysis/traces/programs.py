@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
+from shapelens.analysis.shapes import SHORT_DTYPES
 from shapelens.analysis.traces.numbering import without_examples
+from shapelens.examples.expression import with_tensors
 from shapelens.protocol import ExampleRun, LayerCall, LayerSeen, Mismatch, Trace, Value
 from shapelens.traces import PROGRAM
 
 # Codes of mismatches that a program has for what is not there while it is followed.
 _OF_THE_WORLD = {"exception", "missing-import", "missing-file", "definition", "data-dependent"}
+_SHORTHANDS = {**SHORT_DTYPES, "int64": "i64", "bool": "bool"}
 
 
 def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
@@ -23,7 +27,7 @@ def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
     if any(seen.code == "definition" for trace in shown for seen in trace.mismatches):
         right = _lines_that_hold(program)
         shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if not _is_refuted(seen, right, program)]) for trace in shown]
-    shown = [without_examples(trace, _contradicted(trace, program)) for trace in shown]
+    shown = [without_examples(trace, _contradicted(trace, program).keys()) for trace in shown]
     return [*shown, _not_shown_by_examples(program, shown)]
 
 
@@ -43,22 +47,38 @@ def _is_refuted(seen: Mismatch, right: Collection[tuple[str, int]], program: Tra
     )
 
 
-def _contradicted(trace: Trace, program: Trace) -> set[int]:
-    """The numbers of the examples whose inputs were inferred, of classes which the program calls with other sizes, all of them known."""
+def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
+    """For classes whose examples have inputs that were inferred: those with what a program calls them with, where that is another."""
+    found = []
+    for number, (layer, call) in _contradicted(trace, program).items():
+        run, line = trace.examples[number], layer.call_span
+        tensors = [(_SHORTHANDS.get(value.dtype, ""), [size or 0 for size in value.shape or ()]) for value in call.inputs]
+        is_plain = all(value.kind == "tensor" and dtype for value, (dtype, _) in zip(call.inputs, tensors, strict=True))
+        expression = with_tensors(run.expression, tensors) if is_plain else None
+        if expression is not None and line is not None:
+            where = f"line {line.line}" if line.file == trace.file else f"{PurePath(line.file).name}:{line.line}"
+            found.append(ExampleRun(run.target, expression, evidence="usage", where=where))
+    return found
+
+
+def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, LayerCall]]:
+    """The numbers of the examples whose inputs were inferred, of classes which the program calls with other sizes, all of them known; and
+    how it first does.
+    """
     inferred = {number: run for number, run in enumerate(trace.examples) if _has_inferred_input(run)}
     if not inferred:
-        return set()
+        return {}
     own = {number for number, run in enumerate(program.examples) if run.evidence == PROGRAM}
-    calls: dict[str, list[LayerCall]] = {}
+    calls: dict[str, list[tuple[LayerSeen, LayerCall]]] = {}
     for layer in program.layers:
         if layer.example in own and all(_is_known(value) for call in layer.calls for value in (*call.inputs, call.output)):
-            calls.setdefault(layer.class_name, []).extend(layer.calls)
+            calls.setdefault(layer.class_name, []).extend((layer, call) for call in layer.calls)
     return {
-        layer.example
+        layer.example: real[0]
         for layer in trace.layers
         if layer.path == "" and layer.example in inferred and layer.class_name == inferred[layer.example].target.rpartition(".")[2]
         if (real := calls.get(layer.class_name))
-        if not layer.calls or not any(_may_be(call, layer.calls[0]) for call in real)
+        if not layer.calls or not any(_may_be(call, layer.calls[0]) for _, call in real)
     }
 
 

@@ -85,6 +85,8 @@ class Pipeline:
             return
         results = ProgramRun(self.presenter, document, analysis, self._chooser.others(document))
         await self.runner.run_program(document, results)
+        if results.says_more and self.presenter.is_current(document, analysis):
+            await self.run(document, whole=True)
 
     @staticmethod
     def _own(document: Document) -> Trace | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding, example_problems, findings
+from shapelens.analysis.traces.programs import examples_of_program
 from shapelens.analysis.traces.splicing import spliced, without_values
 from shapelens.analysis.traces.views import reaches
 from shapelens.examples.choose import choose
@@ -133,16 +134,19 @@ class Presenter:
         self.show_hints(document, seen)
         self.seek_fixes(document)
 
-    def show_program(self, document: Document, analysis: Analysis, trace: protocol.Trace | None, run: RepeatableRun) -> None:
-        """Show what a document saw as a program, beside what its examples have shown."""
+    def show_program(self, document: Document, analysis: Analysis, trace: protocol.Trace | None, run: RepeatableRun) -> bool:
+        """Show what a document saw as a program, beside what its examples have shown. Whether it says what a class of these is called with,
+        so that they should run again."""
         document.importer_traces.follow_program(trace, analysis.module, run)
         shown = document.analysis
         if shown is None or shown.version != analysis.version:
             shown = analysis
+        more = examples_of_program(shown.own, trace) if shown.own is not None and trace is not None else []
         seen = self.with_importers(document, shown)
         document.end_program(seen)
         self.publish(document, seen.findings)
         self.show_hints(document, seen)
+        return self._found.adopt(document.path, shown.module, more, document.evidence_around)
 
     def show_elsewhere(self, trace: protocol.Trace, others: Others, run: RepeatableRun | None, *, hints: bool) -> None:
         """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""

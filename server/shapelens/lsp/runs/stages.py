@@ -77,6 +77,7 @@ class ProgramRun(RunResults):
         self._document = document
         self._newest: protocol.Trace | None = None
         self._shown: protocol.Trace | None = None
+        self.says_more = False  # whether it has said what a class is called with whose example was inferred
 
     def take(self, traced: protocol.Traced) -> None:
         """The run has told of a stage."""
@@ -101,7 +102,7 @@ class ProgramRun(RunResults):
     def _show(self) -> None:
         self._shown = self._newest
         if self.run is not None and self._presenter.is_current(self._document, self.analysis):
-            self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
+            self.says_more |= self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
 
 
 class OwnRun(RunResults):
