@@ -46,6 +46,40 @@ class Reader(nn.Module):
             raise ValueError(batch.kind)
         return self.fc(batch.words)
 """
+FITTED = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class Trainer:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def fit(self, model):
+        for batch in self.loader:
+            self.step(model, batch)
+
+    def step(self, model, batch):
+        loss = model(batch).mean()
+        loss.backward()
+
+
+def pictures(side):
+    for number in range(1, 3):
+        yield torch.randn(16 * number, 3, side, side)
+
+
+Trainer(pictures(40)).fit(Net())
+"""
 
 
 def without_directive(text: str) -> str:
@@ -272,3 +306,19 @@ async def test_what_only_another_setting_leads_into_is_shown_after_the_rest(edit
     uri = editor.open("found/tasks.py", TASKS)
     hints = await editor.hints_when(uri, lambda hints: "→ [B, 2, 24]" in hints.values())
     assert "→ [B]" in hints.values() and await editor.diagnostics(uri) == []
+
+
+async def test_what_the_program_calls_a_class_with_becomes_its_example(editor: Editor) -> None:
+    """It is not said where a search reads it, but the program comes to it; after an edit it is there without the program."""
+    uri = editor.open("train.py", FITTED)
+    hints = await editor.hints_when(uri, lambda found: "[B, 8, 40, 40]" in str(found))
+    assert hints[10] == "→ [B, 8, 40, 40]"
+    found = await lenses_when(editor, uri, "Net()(f32[B:16, 3, 40, 40])")
+    assert any("from line 23" in title for title in titles(found))
+    editor.replace(uri, "nn.Conv2d(3, 8, 3, padding=1)", "nn.Conv2d(3, 9, 3, padding=1)")
+    hints = await editor.hints_when(uri, lambda found: "[B, 9, 40, 40]" in str(found))
+    editor.replace(uri, "pictures(40)", "pictures(48)")
+    await editor.hints_when(uri, lambda found: "[B, 9, 48, 48]" in str(found))
+    assert await editor.diagnostics(uri) == []
+    editor.replace(uri, "nn.Conv2d(3, 9", "nn.Conv2d(4, 9")
+    assert [found.code for found in await editor.diagnostics(uri)] == ["conv-in-channels"]

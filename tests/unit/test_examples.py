@@ -137,3 +137,22 @@ def test_another_directive_above_a_function_is_the_first_classs(example: str) ->
 def test_a_file_without_classes_has_examples_too() -> None:
     choice = choose(parse("# shapelens: f(f32[2])\nimport torch\n\ndef f(x): return x\n"), "a.py", Settings())
     assert [item.target for item in choice.examples] == [""]
+
+
+@pytest.mark.parametrize(
+    ("example", "tensors", "other"),
+    [
+        ("Net(a='x')(f32[B:2, 1, 64, 64])", [("f32", [256, 1, 32, 32])], "Net(a='x')(f32[B:256, 1, 32, 32])"),
+        ("Net()(f32[B:2, T:16], i64[B, T], None)", [("f32", [4, 100]), ("i64", [4, 100])], "Net()(f32[B:4, T:100], i64[B, T], None)"),
+        ("Net()(f32[B:2, T:16], i64[T])", [("f32", [4, 100]), ("i64", [7])], "Net()(f32[B:4, T:100], i64[7])"),
+        ("Net()(f32[B:2, 3])", [("i64", [4, 5, 6])], "Net()(i64[B:4, 5, 6])"),
+        ("Net()(next(iter(loader)))", [("f32", [4, 5])], "Net()(f32[B:4, 5])"),
+        ("Net()(f32[()])", [("f32", [])], "Net()(f32[()])"),
+        ("Net()(*batch)", [("f32", [2]), ("f32", [2])], None),
+        ("Net()(f32[2])", [("f32", [2]), ("f32", [2])], None),
+        ("Net(dim=4)", [("f32", [2])], None),
+        ("Net()(", [("f32", [2])], None),
+    ],
+)
+def test_an_example_with_other_tensors(example: str, tensors: list[tuple[str, list[int]]], other: str | None) -> None:
+    assert expressions.with_tensors(example, tensors) == other

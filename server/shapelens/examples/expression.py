@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 SHORTHANDS = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8", "bool", "c64", "c128")
+_ANY_TENSOR = "f32[B:2]"  # to be given a shape
 
 _STATEMENTS: dict[type[ast.stmt], str] = {
     ast.Assign: "an assignment",
@@ -105,7 +106,7 @@ def called(expression: str) -> str | None:
 
 
 def with_tensors(expression: str, wanted: Sequence[tuple[str, Sequence[int]]]) -> str | None:
-    """An example that calls its model with tensors of these dtypes (shorthands) and shapes; None where it has not as many of them.
+    """An example that calls its model with tensors of these dtypes (shorthands) and shapes; None where it has not as many arguments.
 
     Dims keep their names: `Net()(f32[B:2, 3, 64, 64])` with ("f32", [256, 3, 32, 32]) is `Net()(f32[B:256, 3, 32, 32])`.
     """
@@ -114,8 +115,9 @@ def with_tensors(expression: str, wanted: Sequence[tuple[str, Sequence[int]]]) -
     call = _tree(expression).body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Call):
         return None
+    call.args = [node if isinstance(node, ast.Constant) or _is_shorthand(node) else _tree(_ANY_TENSOR).body for node in call.args]
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    tensors = [node for node in given if isinstance(node, ast.Subscript) and node in _shorthands(ast.Expression(node))]
+    tensors = [node for node in given if isinstance(node, ast.Subscript) and _is_shorthand(node)]
     if len(tensors) != len(wanted) or any(node not in tensors and not isinstance(node, ast.Constant) for node in given):
         return None
     sizes: dict[str, int] = {}
@@ -133,6 +135,10 @@ def with_tensors(expression: str, wanted: Sequence[tuple[str, Sequence[int]]]) -
         node.value = ast.Name(dtype, ast.Load())
         node.slice = ast.Name(", ".join(written) or "()", ast.Load())
     return ast.unparse(call)
+
+
+def _is_shorthand(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in SHORTHANDS
 
 
 def _name_of(dim: ast.expr) -> str:
@@ -216,11 +222,7 @@ def _dim_problems(dim: ast.expr, sizes: dict[str, int]) -> Iterator[tuple[str, a
 
 
 def _shorthands(tree: ast.Expression) -> list[ast.Subscript]:
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in SHORTHANDS
-    ]
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript) and _is_shorthand(node)]
     return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 

@@ -112,8 +112,7 @@ class FoundExamples:
                     evidence = _evidence_text(module, run, surroundings)
                     failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
-                    in_file = run.call is not None and run.call.file == path
-                    lines = _line_of(module, run.where), _text_of_line(module, run.call.line if run.call is not None and in_file else 0)
+                    lines = _lines(path, module, run)
                     self._by_class[path, run.target] = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven)
             examples.append(run)
         return replace(trace, examples=examples)
@@ -155,11 +154,9 @@ class FoundExamples:
             self._adopted.add(key)
             before = Alternative(found.run.expression, found.run.evidence, found.run.where)
             others = [before, *(each for each in found.run.others if each.expression != run.expression)]
-            evidence = _evidence_text(module, run, surroundings)
             run = replace(run, tried=found.run.tried, others=others)
-            self._by_class[path, run.target] = replace(
-                found, run=run, evidence_text=evidence, line=_line_of(module, run.where), call_line="", failed=False, proven=True
-            )
+            evidence, lines = _evidence_text(module, run, surroundings), _lines(path, module, run)
+            self._by_class[path, run.target] = _RememberedExample(run, evidence, None, *lines, found.files, failed=False, proven=True)
             adopted = True
         return adopted
 
@@ -277,6 +274,12 @@ def bound(statement: str) -> frozenset[str]:
         return words(statement)
     target = _ASSIGNED.match(statement)
     return words(target[0]) if target else frozenset()
+
+
+def _lines(path: str, module: Module, run: ExampleRun) -> tuple[str, str]:
+    """The lines that an example's `where` and its `call` point to, as far as they are of its file."""
+    in_file = run.call is not None and run.call.file == path
+    return _line_of(module, run.where), _text_of_line(module, run.call.line if run.call is not None and in_file else 0)
 
 
 def _line_of(module: Module, where: str) -> str:

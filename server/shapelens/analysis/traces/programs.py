@@ -14,6 +14,7 @@ from shapelens.traces import PROGRAM
 
 # Codes of mismatches that a program has for what is not there while it is followed.
 _OF_THE_WORLD = {"exception", "missing-import", "missing-file", "definition", "data-dependent"}
+_OF_USE = ("inferred", "usage", "factory")  # evidence that gives way to the use itself
 _SHORTHANDS = {**SHORT_DTYPES, "int64": "i64", "bool": "bool"}
 
 
@@ -57,15 +58,15 @@ def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
         expression = with_tensors(run.expression, tensors) if is_plain else None
         if expression is not None and line is not None:
             where = f"line {line.line}" if line.file == trace.file else f"{PurePath(line.file).name}:{line.line}"
-            found.append(ExampleRun(run.target, expression, evidence="usage", where=where))
+            found.append(ExampleRun(run.target, expression, evidence="usage", where=where, call=line))
     return found
 
 
 def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, LayerCall]]:
-    """The numbers of the examples whose inputs were inferred, of classes which the program calls with other sizes, all of them known; and
-    how it first does.
+    """The numbers of the examples of classes which the program calls with other sizes, all of them known, and how it first does. They are
+    examples whose inputs were inferred, or read from the very call that the program makes.
     """
-    inferred = {number: run for number, run in enumerate(trace.examples) if _has_inferred_input(run)}
+    inferred = {number: run for number, run in enumerate(trace.examples) if run.target and run.evidence in _OF_USE}
     if not inferred:
         return {}
     own = {number for number, run in enumerate(program.examples) if run.evidence == PROGRAM}
@@ -77,14 +78,9 @@ def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, La
         layer.example: real[0]
         for layer in trace.layers
         if layer.path == "" and layer.example in inferred and layer.class_name == inferred[layer.example].target.rpartition(".")[2]
-        if (real := calls.get(layer.class_name))
+        if (real := [each for each in calls.get(layer.class_name, ()) if inferred[layer.example].call in (None, each[0].call_span)])
         if not layer.calls or not any(_may_be(call, layer.calls[0]) for _, call in real)
     }
-
-
-def _has_inferred_input(run: ExampleRun) -> bool:
-    """Whether nobody has said what a class is called with; how it is built the project may have said."""
-    return bool(run.target) and run.call is None and run.evidence in ("inferred", "usage", "factory")
 
 
 def _is_known(value: Value) -> bool:
