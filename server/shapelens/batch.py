@@ -17,11 +17,24 @@ from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
 from shapelens.analysis.traces.numbering import merged
-from shapelens.analysis.traces.programs import examples_of_program, with_program
-from shapelens.analysis.traces.views import classes_used, reaches, see_all, seen_from, unsure_classes, with_evidence, without_found
+from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_program
+from shapelens.analysis.traces.views import (
+    classes_used,
+    reaches,
+    see_all,
+    seen_by_program,
+    seen_from,
+    unshown,
+    unsure_classes,
+    uses,
+    with_evidence,
+    without_doubtful,
+    without_found,
+)
 from shapelens.examples.choose import Choice, choose, without_example
-from shapelens.examples.importing_files import ENOUGH, MOST_SEARCHED, ImportingFiles, made_of
-from shapelens.examples.programs import is_program
+from shapelens.examples.found_examples import with_users, words
+from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFiles, made_of
+from shapelens.examples.programs import is_program, may_hold_tensors
 from shapelens.examples.settings import Settings
 from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
@@ -208,6 +221,8 @@ class Batch:
             if any(more := examples_of_program(own, followed)):
                 own = shown[0] = await self._with_examples_of_program(analysed, own, more, lacking)
             shown = with_program(shown, followed)
+        if importers and not examples and only is None and not brief and settings.program and may_hold_tensors(module):
+            shown = await self._with_importing_programs(analysed, shown, lacking)
         analysed.trace = merged(file, shown)
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
@@ -224,6 +239,36 @@ class Batch:
         search = protocol.Search(known, self._importers(analysed.path, analysed.settings, analysed.module), list(lacking), SEARCH_SECONDS)
         trace, finished = await self._run(analysed.path, analysed.module, analysed.choice.requests, analysed.settings, search=search)
         return trace if finished.outcome == "ok" else own
+
+    async def _with_importing_programs(
+        self, analysed: Analysed, shown: list[protocol.Trace], lacking: Sequence[str]
+    ) -> list[protocol.Trace]:
+        """What is known of a file, its own examples first, with what programs that import it see where nothing else shows anything. Classes
+        whose inputs were guessed are called as these programs call them.
+        """
+        file, module, settings = analysed.path, analysed.module, analysed.settings
+        names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0]))
+        followed = 0
+        for path in self._importers(file, settings, module) if names else []:
+            importer = _parsed(path)
+            if importer is None or importer.errors or not is_program(importer) or names.isdisjoint(words(importer.text)):
+                continue
+            if followed == MOST_FOLLOWED:
+                break
+            followed += 1
+            texts, known = {file: module.text}, list[protocol.ExampleRun]()
+            classes = without_example(importer, choose(importer, path, settings))
+            if classes:
+                search = protocol.Search([], self._importers(path, settings, importer), list(classes), SEARCH_SECONDS)
+                trace, _ = await self._run(path, importer, [], settings, texts, search=search)
+                known = trace.examples
+            seen, _ = await self._run(path, importer, [], settings, texts, program=PROGRAM_SECONDS, known=known)
+            view = seen_by_program(seen, file)
+            shown = [without_doubtful(trace, uses(view)) for trace in shown]
+            if more := examples_of_program(shown[0], view):
+                shown[0] = await self._with_examples_of_program(analysed, shown[0], more, lacking)
+            shown = with_program(shown, view)
+        return shown
 
     async def _found(
         self, analysed: Analysed, own: protocol.Trace, models: list[_Importer] | None, *, program: float, fixes: bool

@@ -146,3 +146,28 @@ class Model(nn.Module):
     assert lens.command is not None and lens.command.title.startswith("part of Model in model7.py: Model()(i64[B:2, T:")
     editor.replace(opened, "self.norm(x + mixed)", "self.norm(x + mixed).mean(1)")
     assert (await editor.hints_when(opened, lambda hints: "[B, 24]" in hints.get(8, "")))[8] == "→ ([B, 24], [B, T, T])"
+
+
+async def test_what_a_closed_program_gives_a_file_of_losses_is_shown_in_it(editor: Editor) -> None:
+    """A function is seen as the program that imports it calls it, which no search would find; an edit there shows as well."""
+    train = (
+        "import torch\nfrom losses import Pyramid, weighted\n\n\ndef main():\n    criterion = Pyramid({'low': 4, 'high': 2})\n"
+        "    for step in range(10):\n        features = {'low': torch.randn(6, 8, 4, 4), 'high': torch.randn(6, 8, 2, 2)}\n"
+        "        loss = criterion(features, torch.randn(6, 8))\n        print(weighted(features['low'], torch.rand(6)))\n\n\nmain()\n"
+    )
+    on_disk(editor, "program/train.py", train)
+    uri = editor.open(
+        "program/losses.py",
+        "import torch\nfrom torch import nn\n\n\nclass Pyramid(nn.Module):\n    def __init__(self, sizes):\n        super().__init__()\n"
+        "        self.sizes = sizes\n\n    def forward(self, features, target):\n        total = 0\n"
+        "        for name, size in self.sizes.items():\n            pooled = features[name].reshape(-1, 8, size * size).mean(2)\n"
+        "            total = total + (pooled - target).pow(2).mean()\n        return total\n\n\n"
+        "def weighted(values, weights):\n    rows = values.flatten(1)\n    return (rows * weights[:, None]).sum(1)\n",
+    )
+    hints = await editor.hints_when(uri, lambda found: found.get(18) == "→ [6, 128]")
+    assert hints[12] == "→ [B, 8]" and hints[14] == "→ []" and hints[17] == "values: [6, 8, 4, 4], weights: [6]"
+    titles = [lens.command.title for lens in await editor.lenses(uri) if lens.command is not None]
+    assert "as train.py calls it" in titles and not any("unknown" in title for title in titles)
+    editor.replace(uri, "flatten(1)", "flatten(1)[:, :5]")
+    await editor.hints_when(uri, lambda found: found.get(18) == "→ [6, 5]")
+    assert await editor.diagnostics(uri) == []

@@ -252,6 +252,16 @@ def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> obj
     return *_statements_of(module).evidence(run), surroundings
 
 
+def with_users(module: Module, names: Iterable[str]) -> set[str]:
+    """These names of a file, and those of its other classes and functions that come to use one of them."""
+    found, waiting = set(names), True
+    definitions = [(bound(text), words(text)) for text in _statements_of(module).statements if _DEFINITION.match(text)]
+    while waiting:
+        more = {name for own, used in definitions if not found.isdisjoint(used) for name in own} - found
+        found, waiting = found | more, bool(more)
+    return found
+
+
 @lru_cache(maxsize=512)
 def words(text: str) -> frozenset[str]:
     """The words of a text that are names of the file, and of what it imports."""

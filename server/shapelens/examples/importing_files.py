@@ -26,6 +26,7 @@ LARGEST_NOTEBOOK = 1 << 23  # bytes, most of which are pictures
 MOST_FOUND = 16  # that are worth a look
 MOST_RUN = 6  # that are worth a run
 ENOUGH = 2  # of them that turned out to import the file
+MOST_FOLLOWED = 2  # of them that are followed as programs for what these see of the file
 MOST_SEARCHED = 4  # of them in which a model is searched for that the file's classes are parts of
 MOST_STEPS = 4  # from file to file that imports it
 

@@ -19,9 +19,14 @@ _CHOOSES = re.compile(r"^ +(?:el)?if .*(?:self|opt|args|cfg|config|configs|hpara
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
+def may_hold_tensors(module: Module) -> bool:
+    """Whether a file names a library whose values are tensors."""
+    return _LIBRARIES.search(module.text) is not None
+
+
 def is_program(module: Module) -> bool:
     """Whether following a file as a program may show a tensor: it does more than to define what others use."""
-    if _LIBRARIES.search(module.text) is None:
+    if not may_hold_tensors(module):
         return False
     does_something = any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
     classes = _CLASS.findall(module.text)

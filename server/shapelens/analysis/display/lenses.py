@@ -63,7 +63,7 @@ def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
     """Where a file that was followed as a program begins to show something at module level."""
     runs = trace.examples if trace is not None else []
     number = next((number for number, run in enumerate(runs) if run.evidence == PROGRAM), None)
-    if trace is None or number is None:
+    if trace is None or number is None or runs[number].file not in ("", trace.file):
         return []
     own = (seen for seen in trace.observations if seen.example == number and not seen.function and seen.span.file == trace.file)
     spans = [module.lines.span_from_bytes(seen.statement or seen.span) for seen in own if any(map(has_tensor, seen.values))]
@@ -78,6 +78,7 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | No
     places = {function.name: function.name_span for function in module.functions}
     methods = {f"{cls.qualname}.{name}": span for cls in module.classes for name, span in cls.methods.items()}
     found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file} if trace is not None else {}
+    users = _users(trace)
     lines = []
     for name, span in {**places, **methods}.items():
         given = [example for example in examples if example.target == name]
@@ -90,7 +91,23 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | No
             lines.append(Lens(span, title, name, run.expression, run.evidence, "set" if name in places else ""))
             if name in places:
                 lines.append(Lens(span, "Write as directive", name, run.expression, run.evidence, "write"))
+        elif not given and name in users:
+            lines.append(Lens(span, f"as {users[name]} calls it", name, "", "", "set" if name in places else ""))
     return lines
+
+
+def _users(trace: Trace | None) -> dict[str, str]:
+    """The names of the files that call functions of this one as programs, by the functions that they alone show."""
+    if trace is None:
+        return {}
+    users: dict[str, str] = {}
+    for seen in trace.observations:
+        is_own = seen.function and seen.span.file == trace.file and 0 <= seen.example < len(trace.examples)
+        if is_own and any(value.kind != "unknown" for value in seen.values):
+            run = trace.examples[seen.example]
+            by_program = run.evidence == PROGRAM and run.file not in ("", trace.file)
+            users.setdefault(seen.function, PurePath(run.file).name if by_program else "")
+    return {name: user for name, user in users.items() if user}
 
 
 def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:
@@ -145,7 +162,8 @@ def _used_by(trace: Trace | None, name: str) -> list[str]:
             target = run.target.rpartition(".")[2] if run is not None else ""
             owner = target if target in owners else next(iter(owners), "")
             if run is not None and run.evidence == PROGRAM:
-                return ["as the program calls it" if not layer.path else f"part of {owner or 'another module'}, as the program calls it"]
+                whose = PurePath(run.file).name if run.file not in ("", trace.file) else "the program"
+                return [f"as {whose} calls it" if not layer.path else f"part of {owner or 'another module'}, as {whose} calls it"]
             part = ("part of " + (owner or "another module")) if layer.path else "seen"
             return [f"{part} in {PurePath(run.file).name}: {run.expression}" if run is not None and run.file else part]
     return []

@@ -51,15 +51,22 @@ def _is_refuted(seen: Mismatch, right: Collection[tuple[str, int]], program: Tra
 def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
     """For classes whose examples have inputs that were inferred: those with what a program calls them with, where that is another."""
     found = []
+    failing = {(span.file, span.line) for seen in program.mismatches for span in seen.trail}  # What led there the program knows better.
     for number, (layer, call) in _contradicted(trace, program).items():
         run, line = trace.examples[number], layer.call_span
         tensors = [(_SHORTHANDS.get(value.dtype, ""), [size or 0 for size in value.shape or ()]) for value in call.inputs]
         is_plain = all(value.kind == "tensor" and dtype for value, (dtype, _) in zip(call.inputs, tensors, strict=True))
         expression = with_tensors(run.expression, tensors) if is_plain else None
-        if expression is not None and line is not None:
+        if expression is not None and line is not None and (line.file, line.line) not in failing:
             where = f"line {line.line}" if line.file == trace.file else f"{PurePath(line.file).name}:{line.line}"
             found.append(ExampleRun(run.target, expression, evidence="usage", where=where, call=line))
     return found
+
+
+def guessed_classes(trace: Trace) -> set[str]:
+    """The names of the classes whose examples have inputs that nobody spoke of."""
+    runs = [run for run in trace.examples if run.evidence in _OF_USE and run.call is None and not run.file]
+    return {run.target.rpartition(".")[2] for run in runs if run.target}
 
 
 def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, LayerCall]]:
@@ -80,6 +87,7 @@ def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, La
         if layer.path == "" and layer.example in inferred and layer.class_name == inferred[layer.example].target.rpartition(".")[2]
         if (real := [each for each in calls.get(layer.class_name, ()) if inferred[layer.example].call in (None, each[0].call_span)])
         if not layer.calls or not any(_may_be(call, layer.calls[0]) for _, call in real)
+        if layer.calls or inferred[layer.example].call is None
     }
 
 
@@ -115,12 +123,12 @@ def _not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
     program = without_examples(
         program, {number for number, run in enumerate(program.examples) if run.evidence == "inferred" and run.target in reached}
     )
-    known = {seen.span for trace in shown for seen in trace.observations}
+    known = {seen.span for trace in shown for seen in trace.observations if any(value.kind != "unknown" for value in seen.values)}
     said = {seen.span for trace in shown for seen in trace.mismatches}
     constructed_at = {layer.span for trace in shown for layer in trace.layers if layer.calls}
     return replace(
         program,
-        examples=[replace(run, file=program.file) for run in program.examples],
+        examples=[replace(run, file=run.file or program.file) for run in program.examples],
         observations=[seen for seen in program.observations if seen.span not in known],
         layers=[replace(layer, calls=[] if layer.span in constructed_at else _once_each(layer)) for layer in program.layers],
         mismatches=[seen for seen in program.mismatches if _is_of_code(program, seen) and seen.span not in said],

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from shapelens.analysis.traces.numbering import without_examples
-from shapelens.protocol import ExampleRun, Mismatch, Trace
+from shapelens.protocol import ExampleRun, Mismatch, Observation, Trace
 from shapelens.source.module import Module
+from shapelens.source.statements import Placed
+
+_FUNCTION = re.compile(r"(?:@.*\n)*(?:async[ \t]+)?def[ \t]+(\w+)")
+# What a function has in it that computes with tensors.
+_OF_TENSORS = re.compile(
+    r"\b(?:torch|F|nn|np|einops)\.\w|\[[^\]\n]*, *None|\[None"
+    r"|\.(?:shape|size|view|reshape|permute|transpose|flatten|squeeze|unsqueeze|mean|sum|softmax|argmax|detach|backward|to|cuda)\b"
+)
 
 
 def seen_from(trace: Trace, file: str) -> Trace:
@@ -25,6 +34,45 @@ def seen_from(trace: Trace, file: str) -> Trace:
     is_given = any(not example.evidence for example in examples)
     notes = [note for note in trace.notes if is_given or (note.span is not None and note.span.file == file)]
     return replace(trace, file=file, examples=examples, observations=observations, mismatches=mismatches, remarks=remarks, notes=notes)
+
+
+def seen_by_program(trace: Trace, file: str) -> Trace:
+    """What a program of another file saw of this one, as far as it is known. What went wrong is for the program to say, and where it did
+    nothing is shown."""
+    if not reaches(trace, file):  # It means another file of that name.
+        return Trace(file)
+    wrong = {(seen.span.file, seen.span.line) for seen in trace.mismatches if seen.span is not None}
+    observations = [
+        seen for seen in trace.observations if seen.span.file == file and (file, seen.span.line) not in wrong and _says_something(seen)
+    ]
+    examples = [replace(example, file=trace.file) for example in trace.examples]
+    return replace(trace, file=file, examples=examples, observations=observations, mismatches=[], remarks=[], notes=[], held=[])
+
+
+def unshown(module: Module, trace: Trace | None, seen_elsewhere: Collection[str] = ()) -> set[str]:
+    """The module classes of a file that no example shows which can be trusted, and its functions of tensors that show nothing, or only what
+    a guess at their arguments gives, by name."""
+    texts = {function.group(1): text for text in map(_text_of, module.statements.placed) if (function := _FUNCTION.match(text))}
+    runs = trace.examples if trace is not None else []
+    guesses = {number for number, run in enumerate(runs) if run.evidence == "inferred" and run.target in texts}
+    observations = trace.observations if trace is not None else []
+    shown = {seen.function.partition(".")[0] for seen in observations if seen.example not in guesses and _says_something(seen)}
+    functions = {name for name, text in texts.items() if name not in shown and _OF_TENSORS.search(text)}
+    return unsure_classes(module, trace, seen_elsewhere) | functions
+
+
+def uses(trace: Trace) -> set[str]:
+    """The names of the classes and functions of a file that a run has called, from the file's point of view."""
+    functions = {seen.function.partition(".")[0] for seen in trace.observations if seen.span.file == trace.file}
+    return (functions | classes_called(trace)) - {""}
+
+
+def _says_something(seen: Observation) -> bool:
+    return any(value.kind != "unknown" for value in seen.values)
+
+
+def _text_of(placed: Placed) -> str:
+    return placed.statement.text.lstrip()
 
 
 def reaches(trace: Trace, file: str) -> bool:
@@ -74,6 +122,12 @@ def without_found(trace: Trace, classes: Collection[str]) -> Trace:
     """A trace without the examples that were found for these classes, by name. The others are numbered anew."""
     dropped = {number for number, run in enumerate(trace.examples) if run.evidence and run.target.rpartition(".")[2] in classes}
     return without_examples(trace, dropped)
+
+
+def without_doubtful(trace: Trace, names: Collection[str]) -> Trace:
+    """A trace without the examples of these classes and functions that were found and may be wrong. The others are numbered anew."""
+    found = [run.doubtful and bool(run.evidence) and run.target.rpartition(".")[2] in names for run in trace.examples]
+    return without_examples(trace, {number for number, is_doubtful in enumerate(found) if is_doubtful})
 
 
 def _trusted(trace: Trace) -> Trace:

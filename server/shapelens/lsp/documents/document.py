@@ -346,4 +346,4 @@ class Document:
         """Whether how a file uses this one is evidence for the examples that were found for this one."""
         own = self._analysis.own if self._analysis is not None else None
         found = own is not None and any(run.evidence for run in own.examples)
-        return found and any(each.path == path for each in self._importers or [])
+        return (found or self.importer_traces.learns_from(path)) and any(each.path == path for each in self._importers or [])

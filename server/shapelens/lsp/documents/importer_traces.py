@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from shapelens import protocol
 from shapelens.analysis.traces.numbering import merged
 from shapelens.analysis.traces.programs import with_program
-from shapelens.analysis.traces.views import classes_used, seen_from, without_found
+from shapelens.analysis.traces.views import classes_used, seen_by_program, seen_from, uses, without_doubtful, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.changes import changed_functions
@@ -20,11 +20,15 @@ _FUNCTION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class ImporterTrace:
-    """What the run of one file that imports the document saw in the document. Its positions are those of `module`."""
+    """What the run of one file that imports the document saw in the document. Its positions are those of `module`.
+
+    state: of a program, that of the file's text.
+    """
 
     module: Module
     trace: protocol.Trace
     run: RepeatableRun
+    state: object = None
 
 
 class ImporterTraces:
@@ -33,6 +37,7 @@ class ImporterTraces:
     def __init__(self, path: str) -> None:
         self._path = path
         self._by_file: dict[str, ImporterTrace] = {}
+        self._programs: dict[str, ImporterTrace] = {}  # of other files that import it, followed as programs
         self._program: ImporterTrace | None = None
         self._program_outdated = False
 
@@ -44,6 +49,26 @@ class ImporterTraces:
         """The document was followed as a program when its text was that of `module`. Replaces the trace of the time before."""
         self._program = ImporterTrace(module, trace, run) if trace is not None else None
         self._program_outdated = False
+
+    def follow_importer(self, file: str, trace: protocol.Trace, module: Module, run: RepeatableRun, state: object) -> None:
+        """A file that imports the document was followed as a program when the document's text was that of `module`."""
+        self._programs[file] = ImporterTrace(module, seen_by_program(trace, self._path), run, state)
+
+    def importer_holds(self, file: str, state: object, module: Module, names: Container[str]) -> bool:
+        """Whether a file that imports the document would see the same of these classes and functions of it as it saw as a program."""
+        known = self._programs.get(file)
+        if known is None or known.state != state:
+            return False
+        changed = changed_functions(known.module, module)
+        return changed is not None and not any(name.partition(".")[0] in names for name in changed)
+
+    def keep_importers(self, files: Container[str]) -> None:
+        """Forget what files saw as programs that do not import the document any more."""
+        self._programs = {file: each for file, each in self._programs.items() if file in files}
+
+    def learns_from(self, file: str) -> bool:
+        """Whether a file was followed as a program to see the document."""
+        return file in self._programs
 
     def mark_program_outdated(self) -> None:
         """What the document saw as a program may be something else now, be its text the same."""
@@ -91,19 +116,24 @@ class ImporterTraces:
         """The run of the document as a program; None where there was none."""
         return self._program.run if self._program is not None else None
 
-    def merged_with(self, own: protocol.Trace | None, module: Module) -> protocol.Trace | None:
+    def merged_with(self, own: protocol.Trace | None, module: Module, *, programs: bool = True) -> protocol.Trace | None:
         """All that is known of the text of `module`: what the document's own run saw (at positions of that text), and what importers saw.
 
-        Of what importers saw in an older text, that is left which still stands in this one.
+        Of what importers saw in an older text, that is left which still stands in this one. programs: also what they saw as programs.
         """
         views = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._by_file.values()]
+        importers = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._programs.values()] if programs else []
+        used = {name for view in importers for name in uses(view)}
+        if own is not None:
+            own = without_doubtful(own, used)
         if views and own is not None:  # Where a class is used in earnest, that says more of the class than an example that was found.
             own = without_found(own, self.classes())
         shown = [*([own] if own is not None else []), *views]
-        if self._program is not None:
-            moved = moved_trace(self._program.trace, self._program.module.lines, module.lines)
-            return merged(self._path, with_program(shown, moved))
-        return merged(self._path, shown) if views else own
+        program = self._program
+        followed = [moved_trace(program.trace, program.module.lines, module.lines)] if program is not None else []
+        for view in [*(without_doubtful(view, used) for view in followed), *importers]:
+            shown = with_program(shown, view)
+        return merged(self._path, shown) if views or followed or importers else own
 
 
 def _definitions(module: Module) -> dict[str, list[str]]:

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from pygls import uris
 
-from shapelens.analysis.traces.views import classes_called, see_all, unsure_classes
-from shapelens.examples.found_examples import FoundExamples
-from shapelens.examples.importing_files import ENOUGH, MOST_SEARCHED
-from shapelens.examples.programs import is_program
+from shapelens.analysis.traces.programs import guessed_classes
+from shapelens.analysis.traces.views import classes_called, see_all, unshown, unsure_classes
+from shapelens.examples.found_examples import FoundExamples, with_users, words
+from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED
+from shapelens.examples.programs import is_program, may_hold_tensors
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_traces import moved_trace
@@ -25,7 +26,7 @@ from shapelens.lsp.runs.model_views import ModelViews
 from shapelens.lsp.runs.plan import FollowEdit, RunAffected, StayAsShown, plan
 from shapelens.lsp.runs.run import Runner
 from shapelens.lsp.runs.show import Presenter
-from shapelens.lsp.runs.stages import ImporterRun, OwnRun, ProgramRun
+from shapelens.lsp.runs.stages import ImporterRun, ImportingProgram, OwnRun, ProgramRun
 from shapelens.lsp.workspace.importers import Importers
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
@@ -71,6 +72,7 @@ class Pipeline:
         else:
             await self._run_all(document, chosen)
         await self._follow_program(document, chosen.analysis)
+        await self._follow_importers(document, chosen.analysis)
 
     async def _follow_program(self, document: Document, analysis: Analysis) -> None:
         """Follow a document as a program once its examples have run, unless that was done for this very text."""
@@ -87,6 +89,50 @@ class Pipeline:
         await self.runner.run_program(document, results)
         if results.says_more and self.presenter.is_current(document, analysis):
             await self.run(document, whole=True)
+
+    async def _follow_importers(self, document: Document, analysis: Analysis) -> None:
+        """Follow programs that import a document, for what nothing else shows of it, and for classes whose inputs were guessed."""
+        module, traces = analysis.module, document.importer_traces
+        if module.errors or not analysis.settings.program or not may_hold_tensors(module) or not self._is_done(document, analysis):
+            return
+        own = self._own(document)
+        unseen = unshown(module, traces.merged_with(own, module, programs=False), traces.classes())
+        names = unseen | (guessed_classes(own) if own is not None else set())
+        importers = await self.importers.of(document, patient=True) if names and self._is_done(document, analysis) else []
+        traces.keep_importers([each.path for each in importers])
+        users = with_users(module, names)
+        followed, says_more = 0, False
+        for path in [each.path for each in importers]:
+            importer = self._importer(document, path) if followed < MOST_FOLLOWED else None
+            if importer is None or not is_program(importer.module) or users.isdisjoint(words(importer.text)):
+                continue
+            followed += 1
+            state = self._parsed_files.state_of(path)
+            if traces.importer_holds(path, state, module, unseen):
+                continue
+            classes = [cls.qualname for cls in importer.module.classes]
+            given = self._chooser.choose_given(importer)
+            if classes and not given.examples and not self.found.has_some(path):  # Its steps ask for what its classes are called with.
+                await self._run_closed_importer(document, importer, given, self._chooser.search(importer, importer.module, classes))
+            if not self._is_done(document, analysis):
+                return
+            others = {uri: other for uri, other in self._chooser.others(importer).items() if not same_path(self._documents[uri].path, path)}
+            results = ImportingProgram(self.presenter, document, analysis, given, others, state)
+            known = self._chooser.known(importer, importer.module, classes)
+            await self.runner.run_importing_program(importer, results, known, document)
+            says_more |= results.says_more
+            if results.cancelled or not self._is_done(document, analysis):
+                return
+        if says_more:
+            await self.run(document, whole=True)
+
+    def _is_done(self, document: Document, analysis: Analysis) -> bool:
+        """Whether an analysis is of the newest text, which nothing is run for."""
+        return (
+            self._documents.get(document.uri) is document
+            and not self.runner.is_running(document)
+            and self.presenter.is_current(document, analysis)
+        )
 
     @staticmethod
     def _own(document: Document) -> Trace | None:
@@ -213,8 +259,13 @@ class Pipeline:
 
     def _closed_importer(self, document: Document, path: str) -> Document | None:
         """A file that imports a document, as a document that nobody has opened; None where somebody has, or it cannot be run."""
+        is_open = any(same_path(path, other.path) for other in self._documents.values())
+        return None if is_open else self._importer(document, path)
+
+    def _importer(self, document: Document, path: str) -> Document | None:
+        """A file that imports a document as a document beside those that are open; None where it cannot be run."""
         module = self._parsed_files(path)
-        if module is None or module.errors or any(same_path(path, other.path) for other in self._documents.values()):
+        if module is None or module.errors:
             return None
         importer = Document(str(uris.from_fs_path(path)), 0, module.text)
         importer.found_importers([each for each in document.importers or [] if each.path != path])  # They are nearly the same.

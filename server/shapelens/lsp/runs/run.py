@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.progress import tell_when_slow
-from shapelens.lsp.runs.stages import ImporterRun, OwnRun, ProgramRun, RunResults
+from shapelens.lsp.runs.stages import ImporterRun, ImportingProgram, OwnRun, ProgramRun, RunResults
 from shapelens.lsp.runs.trial import try_run
 from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.runner import Worker
@@ -81,8 +81,15 @@ class Runner:
         own = newest.own if newest.version == results.analysis.version else None  # `results.analysis` is of before its examples ran.
         ran = [*(own.examples if own is not None else []), *document.importer_traces.functions_called(results.analysis.module)]
         known = [protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in ran if each.error is None]
-        run = replace(repeatable.run, examples=[], known=known, program=PROGRAM_SECONDS, background=True, findings_first=False)
-        await self._send(document, results, replace(repeatable, run=run), on_behalf_of=document)
+        await self._send(document, results, _as_program(repeatable, known), on_behalf_of=document)
+
+    async def run_importing_program(
+        self, importer: Document, results: ImportingProgram, known: Sequence[protocol.Known], document: Document
+    ) -> None:
+        """Follow a file as a program for a document that it imports, with the examples that are known of the file's classes."""
+        requests = [protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in known if each.proven]
+        repeatable = _as_program(self._to_send(importer, results, None), requests)
+        await self._send(importer, results, repeatable, on_behalf_of=document)
 
     async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:
         """Whether an example runs, and what comes out of it or is wrong; None where there is no time to try it."""
@@ -144,3 +151,8 @@ class Runner:
             del self._under_way[on_behalf_of]
         results.finish(finished)
         logger.debug("%s %d ended: %s", "program" if run.program else "run", run.run_id, finished.outcome)
+
+
+def _as_program(repeatable: RepeatableRun, known: list[protocol.ExampleRequest]) -> RepeatableRun:
+    run = replace(repeatable.run, examples=[], known=known, program=PROGRAM_SECONDS, background=True, findings_first=False)
+    return replace(repeatable, run=run)

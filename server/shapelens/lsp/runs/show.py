@@ -9,7 +9,7 @@ from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding, example_problems, findings
 from shapelens.analysis.traces.programs import examples_of_program
 from shapelens.analysis.traces.splicing import spliced, without_values
-from shapelens.analysis.traces.views import reaches
+from shapelens.analysis.traces.views import reaches, seen_by_program
 from shapelens.examples.choose import choose
 from shapelens.examples.found_examples import FoundExamples
 from shapelens.lsp.documents.analysis import Analysis
@@ -146,6 +146,22 @@ class Presenter:
         document.end_program(seen)
         self.publish(document, seen.findings)
         self.show_hints(document, seen)
+        return self._found.adopt(document.path, shown.module, more, document.evidence_around)
+
+    def show_importing_program(
+        self, document: Document, analysis: Analysis, trace: protocol.Trace, run: RepeatableRun, state: object
+    ) -> bool:
+        """Show what a file that imports a document saw of it as a program, where nothing else shows anything. Whether it says what a class
+        is called with whose input was guessed, so that it should run again.
+
+        analysis: of the document's text that it saw.
+        """
+        document.importer_traces.follow_importer(run.run.file, trace, analysis.module, run, state)
+        shown = document.analysis
+        if shown is None or shown.version != analysis.version:
+            return False
+        self.show_hints(document, self.with_importers(document, shown))
+        more = examples_of_program(shown.own, seen_by_program(trace, document.path)) if shown.own is not None else []
         return self._found.adopt(document.path, shown.module, more, document.evidence_around)
 
     def show_elsewhere(self, trace: protocol.Trace, others: Others, run: RepeatableRun | None, *, hints: bool) -> None:

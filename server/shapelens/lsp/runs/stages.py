@@ -105,6 +105,30 @@ class ProgramRun(RunResults):
             self.says_more |= self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
 
 
+class ImportingProgram(RunResults):
+    """A file that imports an open document, followed as a program for what it sees of that."""
+
+    def __init__(
+        self, presenter: Presenter, document: Document, shown: Analysis, importer: Analysis, others: Others, state: object
+    ) -> None:
+        """shown: what is shown of the document; state: of the importer's text."""
+        super().__init__(presenter, importer, others)
+        self._document, self._shown, self._state = document, shown, state
+        self._newest: protocol.Trace | None = None
+        self.says_more = False  # whether it has said what a class is called with whose example was inferred
+
+    def take(self, traced: protocol.Traced) -> None:
+        """The run has told of a stage."""
+        self._newest = traced.trace
+
+    def finish(self, finished: protocol.Finished) -> None:
+        """The run has ended. What it has seen until a limit ended it counts."""
+        super().finish(finished)
+        if not self.cancelled and self.run is not None:
+            newest = self._newest or protocol.Trace(self.run.run.file)
+            self.says_more = self._presenter.show_importing_program(self._document, self._shown, newest, self.run, self._state)
+
+
 class OwnRun(RunResults):
     """The run of an open document: findings are shown at once, hints when the names of the dims are there or take too long."""
 
