@@ -322,3 +322,6 @@ async def test_what_the_program_calls_a_class_with_becomes_its_example(editor: E
     assert await editor.diagnostics(uri) == []
     editor.replace(uri, "nn.Conv2d(3, 9", "nn.Conv2d(4, 9")
     assert [found.code for found in await editor.diagnostics(uri)] == ["conv-in-channels"]
+    editor.replace(uri, "nn.Conv2d(4, 9", "nn.Conv2d(3, 9")
+    editor.replace(uri, "\nTrainer(pictures(48)).fit(Net())\n", "")
+    assert not any("40" in title or "48" in title for title in titles(await lenses_when(editor, uri, "inferred")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
@@ -58,7 +58,7 @@ class FoundExamples:
 
     state_of: Callable[[str], object]
     _by_class: dict[tuple[str, str], _RememberedExample] = field(default_factory=dict)
-    _adopted: set[tuple[str, str, str]] = field(default_factory=set)
+    _adopted: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # the expressions that programs have said
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
         """What was found for these classes of a file, as far as the text that speaks for it still is the same.
@@ -148,10 +148,10 @@ class FoundExamples:
         adopted = False
         for run in examples:
             found = self._by_class.get((path, run.target))
-            key = (path, run.target, run.expression)
-            if found is None or found.chosen or found.run.expression == run.expression or key in self._adopted:
+            said = self._adopted.setdefault((path, run.target), set())
+            if found is None or found.chosen or found.run.expression == run.expression or run.expression in said:
                 continue
-            self._adopted.add(key)
+            said.add(run.expression)
             before = Alternative(found.run.expression, found.run.evidence, found.run.where)
             others = [before, *(each for each in found.run.others if each.expression != run.expression)]
             run = replace(run, tried=found.run.tried, others=others)
@@ -159,6 +159,23 @@ class FoundExamples:
             self._by_class[path, run.target] = _RememberedExample(run, evidence, None, *lines, found.files, failed=False, proven=True)
             adopted = True
         return adopted
+
+    def disown(self, path: str, program: str, called: Container[str]) -> bool:
+        """A program does not call a class of the file at `path` any more that runs with what it called it with: it is searched for anew.
+
+        called: the names of the classes that it does call. Returns whether there is one.
+        """
+        gone = []
+        for (file, target), said in self._adopted.items():
+            found = self._by_class.get((file, target)) if file == path else None
+            by_program = (
+                found is not None and found.run.expression in said and found.run.call is not None and found.run.call.file == program
+            )
+            if by_program and target.rpartition(".")[2] not in called:
+                gone.append(target)
+        for target in gone:
+            del self._by_class[path, target], self._adopted[path, target]
+        return bool(gone)
 
     def forget(self) -> None:
         """Everything but the user's own choices: another environment may run what this one did not."""

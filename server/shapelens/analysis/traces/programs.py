@@ -63,6 +63,14 @@ def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
     return found
 
 
+def classes_of_program(program: Trace) -> set[str] | None:
+    """The names of the classes that a program calls; None where it did not come to its end."""
+    own = {number for number, run in enumerate(program.examples) if run.evidence == PROGRAM}
+    if any(program.examples[number].error is not None for number in own):
+        return None
+    return {layer.class_name for layer in program.layers if layer.example in own and layer.calls}
+
+
 def guessed_classes(trace: Trace) -> set[str]:
     """The names of the classes whose examples have inputs that nobody spoke of."""
     runs = [run for run in trace.examples if run.evidence in _OF_USE and run.call is None and not run.file]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding, example_problems, findings
-from shapelens.analysis.traces.programs import examples_of_program
+from shapelens.analysis.traces.programs import classes_of_program, examples_of_program
 from shapelens.analysis.traces.splicing import spliced, without_values
 from shapelens.analysis.traces.views import reaches, seen_by_program
 from shapelens.examples.choose import choose
@@ -146,7 +146,7 @@ class Presenter:
         document.end_program(seen)
         self.publish(document, seen.findings)
         self.show_hints(document, seen)
-        return self._found.adopt(document.path, shown.module, more, document.evidence_around)
+        return self._learn(document, more, trace, document.path)
 
     def show_importing_program(
         self, document: Document, analysis: Analysis, trace: protocol.Trace, run: RepeatableRun, state: object
@@ -162,7 +162,13 @@ class Presenter:
             return False
         self.show_hints(document, self.with_importers(document, shown))
         more = examples_of_program(shown.own, seen_by_program(trace, document.path)) if shown.own is not None else []
-        return self._found.adopt(document.path, shown.module, more, document.evidence_around)
+        return self._learn(document, more, trace, run.run.file)
+
+    def _learn(self, document: Document, more: Sequence[protocol.ExampleRun], trace: protocol.Trace | None, program: str) -> bool:
+        """Take over what a program calls classes with, and drop what it does not any more. Whether classes have other examples now."""
+        called = classes_of_program(trace) if trace is not None else None
+        dropped = called is not None and self._found.disown(document.path, program, called)
+        return self._found.adopt(document.path, document.module, more, document.evidence_around) or dropped
 
     def show_elsewhere(self, trace: protocol.Trace, others: Others, run: RepeatableRun | None, *, hints: bool) -> None:
         """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""
