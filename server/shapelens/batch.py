@@ -165,6 +165,7 @@ class Batch:
         examples: list[str] | None = None,
         only: str | None = None,
         importers: bool = True,
+        programs: bool = True,
         fixes: bool = True,
         brief: bool = False,
     ) -> Analysed:
@@ -172,16 +173,18 @@ class Batch:
 
         A class that no example belongs to is run with one that is found for it. `importers`: before that, it is seen from the examples of
         files that import the text's.
+        `programs`: those that import the text's file are followed in the end for the values that they show of it; it changes no finding.
         `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
         """
         self._read, self._complete = set(), True
-        analysed = await self._analyse(path, text, examples or [], only, importers=importers, fixes=fixes and not brief, brief=brief)
+        fixes, programs = fixes and not brief, programs and importers and not brief and not examples and only is None
+        analysed = await self._analyse(path, text, examples or [], only, importers=importers, programs=programs, fixes=fixes, brief=brief)
         analysed.findings.sort(key=lambda finding: finding.span.start)
         analysed.read, analysed.complete = self._read, self._complete
         return analysed
 
     async def _analyse(
-        self, path: Path, text: str, examples: list[str], only: str | None, *, importers: bool, fixes: bool, brief: bool
+        self, path: Path, text: str, examples: list[str], only: str | None, *, importers: bool, programs: bool, fixes: bool, brief: bool
     ) -> Analysed:
         file = str(path.absolute())
         settings = self.scope.settings(path.absolute().parent)
@@ -221,7 +224,7 @@ class Batch:
             if any(more := examples_of_program(own, followed)):
                 own = shown[0] = await self._with_examples_of_program(analysed, own, more, lacking)
             shown = with_program(shown, followed)
-        if importers and not examples and only is None and not brief and settings.program and may_hold_tensors(module):
+        if programs and settings.program and may_hold_tensors(module):
             shown = await self._with_importing_programs(analysed, shown, lacking)
         analysed.trace = merged(file, shown)
         if analysed.trace.examples:

@@ -183,7 +183,7 @@ class Checker:
     async def _analysed(self, batch: Batch, path: Path, text: str, named: bool) -> CheckedFile:
         if self._cache is not None:
             self._cache.learn(batch.interpreter, await batch.start())
-        analysed = await batch.analyse(path, text, importers=named, fixes=self._fixes, brief=not self._fixes)
+        analysed = await batch.analyse(path, text, importers=named, programs=False, fixes=self._fixes, brief=not self._fixes)
         checked = checked_file(analysed)
         if self._cache is not None and analysed.complete:
             await asyncio.to_thread(self._keep, batch.interpreter, path, text, named, analysed, checked)

@@ -173,7 +173,7 @@ class _Runner:
         root = self._scope.project_root(path.absolute())
         if self._batch is None:
             self._batch = Batch(self._python or sys.executable, root=root, scope=self._scope)
-        return await self._batch.analyse(path, text, fixes=False)
+        return await self._batch.analyse(path, text, programs=False, fixes=False)
 
     def _wait(self, what: Coroutine[Any, Any, _Result]) -> _Result:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result()
