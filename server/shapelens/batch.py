@@ -34,7 +34,7 @@ from shapelens.analysis.traces.views import (
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.found_examples import with_users, words
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFiles, made_of
-from shapelens.examples.programs import is_program, may_hold_tensors
+from shapelens.examples.programs import does_something, is_program, may_hold_tensors, programs_first
 from shapelens.examples.settings import Settings
 from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
@@ -251,17 +251,13 @@ class Batch:
         """
         file, module, settings = analysed.path, analysed.module, analysed.settings
         names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0]))
-        followed = 0
-        for path in self._importers(file, settings, module) if names else []:
-            importer = _parsed(path)
-            if importer is None or importer.errors or not is_program(importer) or names.isdisjoint(words(importer.text)):
-                continue
-            if followed == MOST_FOLLOWED:
-                break
-            followed += 1
+        importers = self._importers(file, settings, module) if names else []
+        modules = [(path, parsed) for path in importers if (parsed := _parsed(path)) is not None and not parsed.errors]
+        programs = [(path, importer) for path, importer in programs_first(modules) if not names.isdisjoint(words(importer.text))]
+        for path, importer in programs[:MOST_FOLLOWED]:
             texts, known = {file: module.text}, list[protocol.ExampleRun]()
             classes = without_example(importer, choose(importer, path, settings))
-            if classes:
+            if classes and not does_something(importer):
                 search = protocol.Search([], self._importers(path, settings, importer), list(classes), SEARCH_SECONDS)
                 trace, _ = await self._run(path, importer, [], settings, texts, search=search)
                 known = trace.examples

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from shapelens.source.module import Module
 
@@ -16,6 +17,7 @@ _DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
 _CALLED = re.compile(r"^def |def \w*(?:step|loss\w*|sample|generate|reconstruct|inference|encode|decode|predict)\(", re.MULTILINE)
 # A condition that may choose between branches by a setting, of which one only runs with another (worker/program/other_settings.py).
 _CHOOSES = re.compile(r"^ +(?:el)?if .*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|^ +(?:el)?if .*[=!]= ?[\"']", re.MULTILINE)
+_IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|conftest)\.py$")
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
@@ -28,7 +30,19 @@ def is_program(module: Module) -> bool:
     """Whether following a file as a program may show a tensor: it does more than to define what others use."""
     if not may_hold_tensors(module):
         return False
-    does_something = any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
     classes = _CLASS.findall(module.text)
     defines_again = len(classes) > len(set(classes))  # Whoever loads the file sees the last class of a name only.
-    return does_something or defines_again or any(each.search(module.text) is not None for each in (_CALLED, _CHOOSES))
+    return does_something(module) or defines_again or any(each.search(module.text) is not None for each in (_CALLED, _CHOOSES))
+
+
+def does_something(module: Module) -> bool:
+    """Whether a file has statements of its own, beside what it imports and defines."""
+    return any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
+
+
+def programs_first(importers: Iterable[tuple[str, Module]]) -> list[tuple[str, Module]]:
+    """The files, by path, that are worth following for what they give a file that they import: first those that do something by themselves,
+    then those whose steps are called. Tests call nothing before pytest does.
+    """
+    programs = [(path, module) for path, module in importers if is_program(module) and not _IS_TEST.search(path)]
+    return sorted(programs, key=lambda each: not does_something(each[1]))
