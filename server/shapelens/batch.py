@@ -32,9 +32,9 @@ from shapelens.analysis.traces.views import (
     without_found,
 )
 from shapelens.examples.choose import Choice, choose, without_example
-from shapelens.examples.found_examples import with_users, words
+from shapelens.examples.found_examples import mentions, with_users
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFiles, made_of
-from shapelens.examples.programs import does_something, is_program, may_hold_tensors, programs_first
+from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors
 from shapelens.examples.settings import Settings
 from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
@@ -252,9 +252,10 @@ class Batch:
         file, module, settings = analysed.path, analysed.module, analysed.settings
         names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0]))
         importers = self._importers(file, settings, module) if names else []
-        modules = [(path, parsed) for path in importers if (parsed := _parsed(path)) is not None and not parsed.errors]
-        programs = [(path, importer) for path, importer in programs_first(modules) if not names.isdisjoint(words(importer.text))]
-        for path, importer in programs[:MOST_FOLLOWED]:
+        modules = {path: parsed for path in importers if (parsed := _parsed(path)) is not None}
+        likely = likely_programs((path, parsed.text) for path, parsed in modules.items() if mentions(parsed.text, names))
+        for path in [path for path in likely if is_program(modules[path]) and not modules[path].errors][:MOST_FOLLOWED]:
+            importer = modules[path]
             texts, known = {file: module.text}, list[protocol.ExampleRun]()
             classes = without_example(importer, choose(importer, path, settings))
             if classes and not does_something(importer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
@@ -277,6 +277,11 @@ def with_users(module: Module, names: Iterable[str]) -> set[str]:
         more = {name for own, used in definitions if not found.isdisjoint(used) for name in own} - found
         found, waiting = found | more, bool(more)
     return found
+
+
+def mentions(text: str, names: Set[str]) -> bool:
+    """Whether the text of a file names one of these."""
+    return not names.isdisjoint(_WORD.findall(text))
 
 
 @lru_cache(maxsize=512)

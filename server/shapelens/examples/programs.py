@@ -17,6 +17,7 @@ _DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
 _CALLED = re.compile(r"^def |def \w*(?:step|loss\w*|sample|generate|reconstruct|inference|encode|decode|predict)\(", re.MULTILINE)
 # A condition that may choose between branches by a setting, of which one only runs with another (worker/program/other_settings.py).
 _CHOOSES = re.compile(r"^ +(?:el)?if .*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|^ +(?:el)?if .*[=!]= ?[\"']", re.MULTILINE)
+_DOES = re.compile(r"^(?!(?:import|from|class|def|async)\b|[rRbBuU]{0,2}[\"']|[@#)\]}\s])", re.MULTILINE)
 _IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|conftest)\.py$")
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
@@ -40,9 +41,9 @@ def does_something(module: Module) -> bool:
     return any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
 
 
-def programs_first(importers: Iterable[tuple[str, Module]]) -> list[tuple[str, Module]]:
-    """The files, by path, that are worth following for what they give a file that they import: first those that do something by themselves,
-    then those whose steps are called. Tests call nothing before pytest does.
+def likely_programs(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """The files, of paths and texts, that may be worth following for what they give a file that they import, as far as that is told without
+    parsing: those that do something by themselves come first, then those whose steps may be called. Tests call nothing before pytest does.
     """
-    programs = [(path, module) for path, module in importers if is_program(module) and not _IS_TEST.search(path)]
-    return sorted(programs, key=lambda each: not does_something(each[1]))
+    programs = [(path, text) for path, text in texts if _LIBRARIES.search(text) is not None and not _IS_TEST.search(path)]
+    return [path for path, text in sorted(programs, key=lambda each: _DOES.search(each[1]) is None)]

@@ -64,9 +64,9 @@ def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
 
 
 def classes_of_program(program: Trace) -> set[str] | None:
-    """The names of the classes that a program calls; None where it did not come to its end."""
+    """The names of the classes that a program calls; None where it did not come to its end, or something failed on the way."""
     own = {number for number, run in enumerate(program.examples) if run.evidence == PROGRAM}
-    if any(program.examples[number].error is not None for number in own):
+    if program.mismatches or any(program.examples[number].error is not None for number in own):
         return None
     return {layer.class_name for layer in program.layers if layer.example in own and layer.calls}
 

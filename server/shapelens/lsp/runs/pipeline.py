@@ -10,9 +10,9 @@ from pygls import uris
 
 from shapelens.analysis.traces.programs import guessed_classes
 from shapelens.analysis.traces.views import classes_called, see_all, unshown, unsure_classes
-from shapelens.examples.found_examples import FoundExamples, with_users, words
+from shapelens.examples.found_examples import FoundExamples, mentions, with_users
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED
-from shapelens.examples.programs import does_something, is_program, may_hold_tensors, programs_first
+from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_traces import moved_trace
@@ -101,12 +101,14 @@ class Pipeline:
         importers = await self.importers.of(document, patient=True) if names and self._is_done(document, analysis) else []
         traces.keep_importers([each.path for each in importers])
         users = with_users(module, names)
-        modules = [(each.path, parsed) for each in importers if (parsed := self._parsed_files(each.path)) is not None]
-        programs = [path for path, parsed in programs_first(modules) if not users.isdisjoint(words(parsed.text))]
-        says_more = False
-        for path in programs[:MOST_FOLLOWED]:
-            importer, state = self._importer(document, path), self._parsed_files.state_of(path)
-            if importer is None or traces.importer_holds(path, state, module, unseen):
+        texts = [(each.path, text) for each in importers if mentions(text := self._parsed_files.text_of(each.path), users)]
+        followed, says_more = 0, False
+        for path in likely_programs(texts):
+            importer = self._importer(document, path) if followed < MOST_FOLLOWED else None
+            if importer is None or not is_program(importer.module):
+                continue
+            followed, state = followed + 1, self._parsed_files.state_of(path)
+            if traces.importer_holds(path, state, module, unseen):
                 continue
             classes = [cls.qualname for cls in importer.module.classes]
             given = self._chooser.choose_given(importer)

@@ -160,7 +160,11 @@ class Presenter:
         shown = document.analysis
         if shown is None or shown.version != analysis.version:
             return False
-        self.show_hints(document, self.with_importers(document, shown))
+        seen = self.with_importers(document, shown)
+        document.end_program(seen)
+        self.publish(document, seen.findings)
+        self.show_hints(document, seen)
+        self.seek_fixes(document)
         more = examples_of_program(shown.own, seen_by_program(trace, document.path)) if shown.own is not None else []
         return self._learn(document, more, trace, run.run.file)
 

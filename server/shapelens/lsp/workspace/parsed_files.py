@@ -31,11 +31,21 @@ class ParsedFiles:
             state = Path(path).stat()
             known = self._parsed.get(path)
             if known is None or known[0] != state.st_mtime_ns:
-                text = script_as_python(read_regular(path, LARGEST_FILE).decode("utf-8"))
+                text = _read(path)
                 self._parsed[path] = (state.st_mtime_ns, parse(text, known[1] if known is not None else None))
             return self._parsed[path][1]
         except (OSError, UnicodeDecodeError):
             return None
+
+    def text_of(self, path: str) -> str:
+        """The text of the file at this path, as Python; "" where it cannot be read."""
+        for document in self._documents.values():
+            if same_path(document.path, path):
+                return document.text
+        try:
+            return _read(path)
+        except (OSError, UnicodeDecodeError):
+            return ""
 
     def state_of(self, path: str) -> object:
         """What changes whenever the text of a file does."""
@@ -46,6 +56,10 @@ class ParsedFiles:
             return Path(path).stat().st_mtime_ns
         except OSError:
             return None
+
+
+def _read(path: str) -> str:
+    return script_as_python(read_regular(path, LARGEST_FILE).decode("utf-8"))
 
 
 def depends_on(document: Document, path: str) -> bool:
