@@ -9,7 +9,7 @@ from pathlib import PurePath
 from shapelens.analysis.shapes import SHORT_DTYPES
 from shapelens.analysis.traces.numbering import without_examples
 from shapelens.examples.expression import with_tensors
-from shapelens.protocol import ExampleRun, LayerCall, LayerSeen, Mismatch, Trace, Value
+from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Trace, Value
 from shapelens.traces import PROGRAM
 
 # Codes of mismatches that a program has for what is not there while it is followed.
@@ -49,18 +49,29 @@ def _is_refuted(seen: Mismatch, right: Collection[tuple[str, int]], program: Tra
 
 
 def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
-    """For classes whose examples have inputs that were inferred: those with what a program calls them with, where that is another."""
+    """For classes whose examples have inputs that were inferred: those with what a program calls them with, where that is another.
+
+    Such an example has the program's `call` only where it also builds the class as the program did: else what fails in it may be its own.
+    """
     found = []
     failing = {(span.file, span.line) for seen in program.mismatches for span in seen.trail}  # What led there the program knows better.
     for number, (layer, call) in _contradicted(trace, program).items():
         run, line = trace.examples[number], layer.call_span
         tensors = [(_SHORTHANDS.get(value.dtype, ""), [size or 0 for size in value.shape or ()]) for value in call.inputs]
         is_plain = all(value.kind == "tensor" and dtype for value, (dtype, _) in zip(call.inputs, tensors, strict=True))
-        expression = with_tensors(run.expression, tensors) if is_plain else None
-        if expression is not None and line is not None and (line.file, line.line) not in failing:
-            where = f"line {line.line}" if line.file == trace.file else f"{PurePath(line.file).name}:{line.line}"
-            found.append(ExampleRun(run.target, expression, evidence="usage", where=where, call=line))
+        expression = with_tensors(run.expression, tensors) if is_plain and not run.doubtful else None
+        if expression is None or line is None or (line.file, line.line) in failing:
+            continue
+        if run.call is not None or (run.evidence == "usage" and layer.span is not None and run.where == _place(layer.span, trace.file)):
+            found.append(ExampleRun(run.target, expression, evidence="usage", where=_place(line, trace.file), call=line))
+        else:
+            found.append(ExampleRun(run.target, expression, evidence=run.evidence, where=run.where))
     return found
+
+
+def _place(span: FileSpan, file: str) -> str:
+    """A place as an example's `where` words it."""
+    return f"line {span.line}" if span.file == file else f"{PurePath(span.file).name}:{span.line}"
 
 
 def classes_of_program(program: Trace) -> set[str] | None:
