@@ -58,7 +58,7 @@ class FoundExamples:
 
     state_of: Callable[[str], object]
     _by_class: dict[tuple[str, str], _RememberedExample] = field(default_factory=dict)
-    _adopted: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # the expressions that programs have said
+    _adopted: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)  # the programs that have said an expression, by that
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
         """What was found for these classes of a file, as far as the text that speaks for it still is the same.
@@ -140,18 +140,18 @@ class FoundExamples:
         self._by_class[path, class_name] = replace(found, run=run, chosen=True)
         return True
 
-    def adopt(self, path: str, module: Module, examples: Iterable[ExampleRun], surroundings: object = None) -> bool:
-        """Have classes run with examples that say more of them than those that were found: once each, as whoever says so says it again.
+    def adopt(self, path: str, module: Module, program: str, examples: Iterable[ExampleRun], surroundings: object = None) -> bool:
+        """Have classes of a file run with what a program has called them with: once each, as the program says it each time.
 
         What was found stays among those that may be chosen. Returns whether there was one that is new.
         """
         adopted = False
         for run in examples:
             found = self._by_class.get((path, run.target))
-            said = self._adopted.setdefault((path, run.target), set())
+            said = self._adopted.setdefault((path, run.target), {})
             if found is None or found.chosen or found.run.expression == run.expression or run.expression in said:
                 continue
-            said.add(run.expression)
+            said[run.expression] = program
             before = Alternative(found.run.expression, found.run.evidence, found.run.where)
             others = [before, *(each for each in found.run.others if each.expression != run.expression)]
             run = replace(run, tried=found.run.tried, others=others)
@@ -168,9 +168,7 @@ class FoundExamples:
         gone = []
         for (file, target), said in self._adopted.items():
             found = self._by_class.get((file, target)) if file == path else None
-            by_program = (
-                found is not None and found.run.expression in said and found.run.call is not None and found.run.call.file == program
-            )
+            by_program = found is not None and said.get(found.run.expression) == program
             if by_program and target.rpartition(".")[2] not in called:
                 gone.append(target)
         for target in gone:

@@ -172,7 +172,7 @@ class Presenter:
         """Take over what a program calls classes with, and drop what it does not any more. Whether classes have other examples now."""
         called = classes_of_program(trace) if trace is not None else None
         dropped = called is not None and self._found.disown(document.path, program, called)
-        return self._found.adopt(document.path, document.module, more, document.evidence_around) or dropped
+        return self._found.adopt(document.path, document.module, program, more, document.evidence_around) or dropped
 
     def show_elsewhere(self, trace: protocol.Trace, others: Others, run: RepeatableRun | None, *, hints: bool) -> None:
         """Show what a run saw in the other documents that it went through: findings at once, `hints` when dims have names."""
