@@ -91,7 +91,7 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | No
             lines.append(Lens(span, title, name, run.expression, run.evidence, "set" if name in places else ""))
             if name in places:
                 lines.append(Lens(span, "Write as directive", name, run.expression, run.evidence, "write"))
-        elif not given and name in users:
+        elif not given and name in users and not name.endswith((".forward", ".__init__")):  # Of these the class's lens speaks.
             lines.append(Lens(span, f"as {users[name]} calls it", name, "", "", "set" if name in places else ""))
     return lines
 

@@ -14,7 +14,7 @@ import torch
 from ...protocol import Mismatch
 from ..meta import expected_shapes, op_cache
 from ..meta.mode import OTHER_RANKS, FailedTorchCall, MetaMode, NotRecovered, is_unimplemented, made, needs_data
-from ..sandbox.exceptions import traceback_of
+from ..sandbox.exceptions import lacks_memory, traceback_of
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in
@@ -148,7 +148,7 @@ class Recovery:
     # --- what is reported ---
 
     def _trail(self, error: Exception) -> Any:
-        if isinstance(error, (MemoryError, RecursionError)) or would_be_caught():
+        if lacks_memory(error) or isinstance(error, RecursionError) or would_be_caught():
             raise NotRecovered
         trail = self.frames.trail()
         if not trail:

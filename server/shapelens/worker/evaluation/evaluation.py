@@ -16,7 +16,7 @@ from typing import Any, Callable, FrozenSet, Iterator, Optional
 from ..calls.module_calls import Calls
 from ..meta import op_cache
 from ..meta.mode import MetaMode
-from ..sandbox.exceptions import ProcessEnded, message_of
+from ..sandbox.exceptions import ProcessEnded, lacks_memory, message_of
 from ..sandbox.limits import DeadlineReached, Interrupted, TooLong
 from ..trace.frames import Frames
 from ..trace.recorder import Recorder
@@ -89,7 +89,7 @@ class Evaluation:
         except BaseException as error:  # Whatever user code raises.
             if not is_failure(error):
                 raise
-            if "can't allocate memory" in message_of(error):  # What torch says where Python says MemoryError.
+            if lacks_memory(error):
                 raise MemoryError from error
             return error
         return None

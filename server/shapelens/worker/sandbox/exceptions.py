@@ -22,6 +22,11 @@ class ProcessEnded(SystemExit):
 _TRACE_OF_C = re.compile(r"\s*\bException raised from .*? \(most recent call first\):.*", re.DOTALL)
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an exception says that there is no more memory: torch has words for it where Python has MemoryError."""
+    return isinstance(error, MemoryError) or "can't allocate memory" in message_of(error)
+
+
 def message_of(error: BaseException) -> str:
     """The message of an exception, without a traceback of C++ code; "" where its class cannot say it."""
     text = _said_by(error)
