@@ -17,7 +17,7 @@ from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
 from shapelens.analysis.traces.numbering import merged
-from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_program
+from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_importing_program, with_program
 from shapelens.analysis.traces.views import (
     classes_used,
     reaches,
@@ -26,9 +26,7 @@ from shapelens.analysis.traces.views import (
     seen_from,
     unshown,
     unsure_classes,
-    uses,
     with_evidence,
-    without_doubtful,
     without_found,
 )
 from shapelens.examples.choose import Choice, choose, without_example
@@ -264,10 +262,9 @@ class Batch:
                 known = trace.examples
             seen, _ = await self._run(path, importer, [], settings, texts, program=PROGRAM_SECONDS, known=known)
             view = seen_by_program(seen, file)
-            shown = [without_doubtful(trace, uses(view)) for trace in shown]
             if more := examples_of_program(shown[0], view):
                 shown[0] = await self._with_examples_of_program(analysed, shown[0], more, lacking)
-            shown = with_program(shown, view)
+            shown = with_importing_program(shown, view)
         return shown
 
     async def _found(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
 from shapelens.analysis.shapes import SHORT_DTYPES
 from shapelens.analysis.traces.numbering import without_examples
+from shapelens.analysis.traces.views import uses, without_doubtful
 from shapelens.examples.expression import with_tensors
-from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Trace, Value
+from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Observation, Trace, Value
 from shapelens.traces import PROGRAM
 
 # Codes of mismatches that a program has for what is not there while it is followed.
@@ -32,6 +34,26 @@ def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
     return [*shown, _not_shown_by_examples(program, shown)]
 
 
+def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
+    """What is shown of a file, then what a program that imports it saw of it (views.py).
+
+    What a class or function showed when it was given what may be wrong gives way, unless that shows more of it.
+    """
+    guessed: Counter[str] = Counter()
+    for trace in shown:
+        doubtful = {number for number, run in enumerate(trace.examples) if run.doubtful and run.evidence and run.target}
+        guessed.update(_outermost(seen) for seen in trace.observations if seen.example in doubtful)
+    seen_in_view = Counter(_outermost(seen) for seen in view.observations if seen.span.file == view.file)
+    kept = {name for name in seen_in_view if seen_in_view[name] < guessed[name]}
+    shown = [without_doubtful(trace, uses(view) - kept) for trace in shown]
+    return with_program(shown, replace(view, observations=[seen for seen in view.observations if _outermost(seen) not in kept]))
+
+
+def _outermost(seen: Observation) -> str:
+    """The name of the class or function at module level that something was seen in."""
+    return seen.function.partition(".")[0]
+
+
 def _lines_that_hold(program: Trace) -> set[tuple[str, int]]:
     """The lines on which a program saw a tensor, and nothing wrong."""
     held = {(seen.span.file, seen.span.line) for seen in program.observations if any(value.shape is not None for value in seen.values)}
@@ -49,24 +71,24 @@ def _is_refuted(seen: Mismatch, right: Collection[tuple[str, int]], program: Tra
 
 
 def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
-    """For classes whose examples have inputs that were inferred: those with what a program calls them with, where that is another.
-
-    Such an example has the program's `call` only where it also builds the class as the program did: else what fails in it may be its own.
-    """
+    """For classes whose examples are built as a program builds them: those with what the program calls them with, where that is another."""
     found = []
     failing = {(span.file, span.line) for seen in program.mismatches for span in seen.trail}  # What led there the program knows better.
     for number, (layer, call) in _contradicted(trace, program).items():
         run, line = trace.examples[number], layer.call_span
         tensors = [(_SHORTHANDS.get(value.dtype, ""), [size or 0 for size in value.shape or ()]) for value in call.inputs]
         is_plain = all(value.kind == "tensor" and dtype for value, (dtype, _) in zip(call.inputs, tensors, strict=True))
-        expression = with_tensors(run.expression, tensors) if is_plain and not run.doubtful else None
-        if expression is None or line is None or (line.file, line.line) in failing:
-            continue
-        if run.call is not None or (run.evidence == "usage" and layer.span is not None and run.where == _place(layer.span, trace.file)):
+        expression = with_tensors(run.expression, tensors) if is_plain and run.evidence != "inferred" else None
+        if expression is not None and line is not None and (line.file, line.line) not in failing:
             found.append(ExampleRun(run.target, expression, evidence="usage", where=_place(line, trace.file), call=line))
-        else:
-            found.append(ExampleRun(run.target, expression, evidence=run.evidence, where=run.where))
     return found
+
+
+def _is_the_same(run: ExampleRun, layer: LayerSeen, file: str) -> bool:
+    """Whether the model of an example stands for one that a program has built."""
+    if run.call is not None:
+        return run.call == layer.call_span
+    return run.evidence == "inferred" or (layer.span is not None and run.where == _place(layer.span, file))
 
 
 def _place(span: FileSpan, file: str) -> str:
@@ -90,7 +112,7 @@ def guessed_classes(trace: Trace) -> set[str]:
 
 def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, LayerCall]]:
     """The numbers of the examples of classes which the program calls with other sizes, all of them known, and how it first does. They are
-    examples whose inputs were inferred, or read from the very call that the program makes.
+    examples that were inferred as a whole, or whose models are built where the program builds them, or called where it calls them.
     """
     inferred = {number: run for number, run in enumerate(trace.examples) if run.target and run.evidence in _OF_USE}
     if not inferred:
@@ -104,7 +126,7 @@ def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, La
         layer.example: real[0]
         for layer in trace.layers
         if layer.path == "" and layer.example in inferred and layer.class_name == inferred[layer.example].target.rpartition(".")[2]
-        if (real := [each for each in calls.get(layer.class_name, ()) if inferred[layer.example].call in (None, each[0].call_span)])
+        if (real := [each for each in calls.get(layer.class_name, ()) if _is_the_same(inferred[layer.example], each[0], trace.file)])
         if not layer.calls or not any(_may_be(call, layer.calls[0]) for _, call in real)
         if layer.calls or inferred[layer.example].call is None
     }

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from shapelens import protocol
 from shapelens.analysis.traces.numbering import merged
-from shapelens.analysis.traces.programs import with_program
-from shapelens.analysis.traces.views import classes_used, seen_by_program, seen_from, uses, without_doubtful, without_found
+from shapelens.analysis.traces.programs import with_importing_program, with_program
+from shapelens.analysis.traces.views import classes_used, seen_by_program, seen_from, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.changes import changed_functions
@@ -123,16 +123,15 @@ class ImporterTraces:
         """
         views = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._by_file.values()]
         importers = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._programs.values()] if programs else []
-        used = {name for view in importers for name in uses(view)}
-        if own is not None:
-            own = without_doubtful(own, used)
         if views and own is not None:  # Where a class is used in earnest, that says more of the class than an example that was found.
             own = without_found(own, self.classes())
         shown = [*([own] if own is not None else []), *views]
         program = self._program
         followed = [moved_trace(program.trace, program.module.lines, module.lines)] if program is not None else []
-        for view in [*(without_doubtful(view, used) for view in followed), *importers]:
+        for view in followed:
             shown = with_program(shown, view)
+        for view in importers:
+            shown = with_importing_program(shown, view)
         return merged(self._path, shown) if views or followed or importers else own
 
 
