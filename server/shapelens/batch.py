@@ -30,10 +30,10 @@ from shapelens.analysis.traces.views import (
     without_found,
 )
 from shapelens.examples.choose import Choice, choose, without_example
-from shapelens.examples.found_examples import mentions, with_users
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFiles, made_of
 from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors
 from shapelens.examples.settings import Settings
+from shapelens.examples.statement_names import mentions, with_users
 from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
@@ -171,7 +171,7 @@ class Batch:
 
         A class that no example belongs to is run with one that is found for it. `importers`: before that, it is seen from the examples of
         files that import the text's.
-        `programs`: those that import the text's file are followed in the end for the values that they show of it; it changes no finding.
+        `programs`: those that import the text's file are followed in the end for what they show of it; they say nothing of what is wrong.
         `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
         """
         self._read, self._complete = set(), True
@@ -219,11 +219,12 @@ class Batch:
             followed, finished = await self._run(file, module, [], settings, brief=brief, program=program, known=own.examples)
             if finished.outcome == "crash":
                 analysed.findings += failure(module, file, finished, settings, given=False)
-            if any(more := examples_of_program(own, followed)):
+            if more := examples_of_program(own, followed):
                 own = shown[0] = await self._with_examples_of_program(analysed, own, more, lacking)
             shown = with_program(shown, followed)
         if programs and settings.program and may_hold_tensors(module):
             shown = await self._with_importing_programs(analysed, shown, lacking)
+            own = shown[0]
         analysed.trace = merged(file, shown)
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []

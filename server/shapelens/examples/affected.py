@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from shapelens.examples.found_examples import bound, words
+from shapelens.examples.statement_names import bound, words
 from shapelens.protocol import Known, Trace
 from shapelens.source.module import Module
 

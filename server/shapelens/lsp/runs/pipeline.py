@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pygls import uris
 
 from shapelens.analysis.traces.programs import guessed_classes
 from shapelens.analysis.traces.views import classes_called, see_all, unshown, unsure_classes
-from shapelens.examples.found_examples import FoundExamples, mentions, with_users
+from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED
 from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors
+from shapelens.examples.statement_names import mentions, with_users
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_traces import moved_trace
@@ -100,14 +101,9 @@ class Pipeline:
         names = unseen | (guessed_classes(own) if own is not None else set())
         importers = await self.importers.of(document, patient=True) if names and self._is_done(document, analysis) else []
         traces.keep_importers([each.path for each in importers])
-        users = with_users(module, names)
-        texts = [(each.path, text) for each in importers if mentions(text := self._parsed_files.text_of(each.path), users)]
-        followed, says_more = 0, False
-        for path in likely_programs(texts):
-            importer = self._importer(document, path) if followed < MOST_FOLLOWED else None
-            if importer is None or not is_program(importer.module):
-                continue
-            followed, state = followed + 1, self._parsed_files.state_of(path)
+        says_more = False
+        for importer in itertools.islice(self._importing_programs(document, with_users(module, names)), MOST_FOLLOWED):
+            path, state = importer.path, self._parsed_files.state_of(importer.path)
             if traces.importer_holds(path, state, module, unseen):
                 continue
             classes = [cls.qualname for cls in importer.module.classes]
@@ -126,6 +122,15 @@ class Pipeline:
                 return
         if says_more:
             await self.run(document, whole=True)
+
+    def _importing_programs(self, document: Document, names: set[str]) -> Iterator[Document]:
+        """The files that import a document, speak of one of these names, and may be followed as programs, the likeliest first."""
+        paths = [each.path for each in document.importers or []]
+        texts = [(path, text) for path in paths if mentions(text := self._parsed_files.text_of(path), names)]
+        for path in likely_programs(texts):
+            importer = self._importer(document, path)
+            if importer is not None and is_program(importer.module):
+                yield importer
 
     def _is_done(self, document: Document, analysis: Analysis) -> bool:
         """Whether an analysis is of the newest text, which nothing is run for."""
