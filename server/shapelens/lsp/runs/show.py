@@ -158,7 +158,7 @@ class Presenter:
         """
         document.importer_traces.follow_importer(run.run.file, trace, analysis.module, run, state)
         shown = document.analysis
-        if shown is None or shown.version != analysis.version:
+        if shown is None or shown.version != analysis.version or not self.is_current(document, analysis):
             return False
         seen = self.with_importers(document, shown)
         document.end_program(seen)
