@@ -48,6 +48,9 @@ export class Workbench {
 
   /** Opens a notebook of the folder beside what is open, as a person does, and waits for its cells. */
   async openNotebook(name) {
+    // VS Code knows its notebook editor, as its languages, only once extensions are registered; before that a notebook opens as JSON.
+    const language = this.page.locator('[id="status.editor.mode"]');
+    await eventually("Python in the status bar", async () => (await language.innerText()).includes("Python"), PATIENCE, () => language.innerText());
     await this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first().dblclick();
     await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor({ timeout: PATIENCE });
     this.pane = ".notebookOverlay";
