@@ -1,17 +1,21 @@
 """Classes once more with other settings than their examples have: what only runs with those is shown too.
 
 A model of which an example was found is built with another value of a setting that its text compares with something, or asks for, where
-that leads into a branch that nothing was seen of. It is called as the example calls it, or as a search finds; where the branch is one of
-a step, that step is called then. Where nothing fits, nothing is shown and nothing is said.
+that leads into a branch that nothing was seen of. It is called as the example calls it, or as a search finds, or with another value of a
+setting that its `forward` takes (`return_attention=True`); where the branch is one of a step, that step is called then. Where nothing fits,
+nothing is shown and nothing is said.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import functools
+import inspect
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterable, List, Optional, Set
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from ...protocol import ExampleRequest, ExampleRun, Search
 from ..evaluation.evaluated import Evaluated
@@ -26,12 +30,13 @@ from ..search.evidence import BuildPlan
 from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
-from .class_examples import class_of, taken_apart
+from .class_examples import NamesAndMore, class_of, taken_apart
 from .steps import StepCalls, steps_of
 
 MOST = 8  # other settings of one class
 MOST_TENSORS = 8  # that are tried for parameters which the example of the class leaves out
 MOST_SECONDS = 1.2  # for one of them
+_ONCE_MORE = "__shapelens_once_more__"
 
 
 def show_other_settings(runner: ExampleRunner, steps: StepCalls, seconds: float) -> None:
@@ -69,35 +74,54 @@ class _Settings:
         if trial.error is not None or trials.seen is None:
             return
         self._seen |= self._lines_of(trials.seen) | self._runner.lines_shown()
-        tried: Dict[str, Optional[str]] = {}  # by the text of the model: the expression that was evaluated
+        tried: Dict[Tuple[str, str], Optional[str]] = {}  # by the texts of the model and its arguments: the expression that was evaluated
         for owner in [self._cls, *sorted(trial.classes - {self._cls}, key=lambda cls: cls.__name__)]:
             branches = branches_by_settings(owner, self._runner.run.file)
             for branch in branches:
                 if branch.lines & self._seen:
                     continue
-                for model in self._models(ast.unparse(call.func), owner, branch, branches):
-                    if (len(tried) >= MOST and model not in tried) or self._left() <= 0:
+                built = [(model, _arguments(call)) for model in self._models(ast.unparse(call.func), owner, branch, branches)]
+                called = [(ast.unparse(call.func), arguments) for arguments in self._calls(call, branch, branches)]
+                for texts in built + called:
+                    if (len(tried) >= MOST and texts not in tried) or self._left() <= 0:
                         return
                     if branch.lines & self._seen:
                         break
-                    if model not in tried:
-                        tried[model] = self._show(model, _arguments(call))
-                    found = tried[model]
+                    if texts not in tried:
+                        tried[texts] = self._show(*texts)
+                    found = tried[texts]
                     if found is not None and owner is self._cls:
                         self._call_steps(found, branch)
+                for value in self._settings_of_part(owner, branch, branches):
+                    setting = (owner.__name__, "%s=%r" % (branch.name, value))
+                    if (len(tried) >= MOST and setting not in tried) or self._left() <= 0:
+                        return
+                    if setting not in tried and not branch.lines & self._seen:
+                        tried[setting] = self._show_part(owner, branch.name, value)
 
     def _models(self, model: str, owner: type, branch: Branch, branches: List[Branch]) -> List[str]:
         """The text that builds the model with the setting of a branch of `owner`; [] where that setting cannot be changed."""
         if branch.name == "training":
             return [model + (".train()" if branch.value is True else ".eval()")]
         draft = Draft(BuildPlan(model))
-        values: Iterable[Any] = [branch.value]
-        if isinstance(branch.value, OtherThan):
-            values = [value for value in literals_of(branches, branch.name) if value not in branch.value.values]
         argument = self._argument(draft, owner, branch.name)
         if argument is None:
             return []
-        return [argument.changed(repr(value)).text() for value in values if self._may_be(argument, value)][:2]
+        return [argument.changed(repr(value)).text() for value in _values_of(branch, branches) if _may_be(argument.value, value)][:2]
+
+    def _calls(self, call: ast.Call, branch: Branch, branches: List[Branch]) -> List[str]:
+        """The arguments that call the model with the setting of a branch; [] where `forward` has none of that name that is left out or said."""
+        setting = _setting_of_forward(self._cls, branch.name, len(call.args))
+        if setting is None:
+            return []
+        given = {keyword.arg: keyword.value for keyword in call.keywords}.get(setting.name, ast.Constant(setting.default))
+        found = []
+        for value in _values_of(branch, branches):
+            if _may_be(given, value):
+                keywords = [keyword for keyword in call.keywords if keyword.arg != setting.name]
+                changed = ast.keyword(setting.name, ast.Constant(value))
+                found.append(_arguments(ast.Call(call.func, call.args, [*keywords, changed])))
+        return found[:2]
 
     def _argument(self, draft: Draft, owner: type, name: str) -> Optional[EditableArgument]:
         """Where a setting of `owner` is said in the text that builds the model, or could be."""
@@ -124,12 +148,24 @@ class _Settings:
                 return EditableArgument(draft, part, name)
         return None
 
-    def _may_be(self, argument: EditableArgument, value: Any) -> bool:
-        """Whether a setting may have this value: a number or text takes no truth."""
-        given = argument.value
-        if given is None:
-            return True
-        return isinstance(given, ast.Constant) and (given.value is None or type(given.value) is type(value)) and given.value != value
+    def _settings_of_part(self, owner: type, branch: Branch, branches: List[Branch]) -> List[Any]:
+        """The values for a branch that its setting may have where the `forward` of a part takes it, and that of the class does not."""
+        setting = _setting_of_forward(owner, branch.name)
+        if owner is self._cls or setting is None or _setting_of_forward(self._cls, branch.name) is not None:
+            return []
+        return [value for value in _values_of(branch, branches) if _may_be(ast.Constant(setting.default), value)][:2]
+
+    def _show_part(self, owner: type, name: str, value: Any) -> Optional[str]:
+        """Evaluate the example once more, with a second call of the first part of this class: with another value of a setting."""
+        runner, names = self._runner, self._runner.names
+        runner.names = NamesAndMore(names, {_ONCE_MORE: partial(_once_more, owner, {name: value})})
+        expression = "%s(lambda: %s)" % (_ONCE_MORE, self._request.expression)
+        try:
+            with contextlib.suppress(TooLong, MemoryError), within(min(MOST_SECONDS, max(self._left(), 0.01))):
+                self._record(expression)
+        finally:
+            runner.names = names
+        return None
 
     def _call_steps(self, expression: str, branch: Branch) -> None:
         """Call the steps that come to a branch of which nothing was seen yet, as the class is built in an expression."""
@@ -217,6 +253,49 @@ def class_of_call(runner: ExampleRunner, call: ast.Call) -> Optional[type]:
     """The class that a call in an expression builds an object of; None where it calls something else."""
     found = class_of(runner, ast.unparse(call.func)) if isinstance(call.func, (ast.Name, ast.Attribute)) else None
     return found if isinstance(found, type) else None
+
+
+def _once_more(cls: type, settings: Dict[str, Any], example: Callable[[], Any]) -> Any:
+    """What an example gives, whose first call of a module of this class is preceded by one with other settings."""
+    forward: Any = cls.forward  # type: ignore[attr-defined]
+    is_own = "forward" in vars(cls)
+    calls: List[Any] = []
+
+    @functools.wraps(forward)
+    def twice(self: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(self)
+        if len(calls) == 1:
+            forward(self, *args, **{**kwargs, **settings})
+        return forward(self, *args, **kwargs)
+
+    cls.forward = twice  # type: ignore[attr-defined]
+    try:
+        return example()
+    finally:
+        if is_own:
+            cls.forward = forward  # type: ignore[attr-defined]
+        else:
+            del cls.forward  # type: ignore[attr-defined]
+
+
+def _setting_of_forward(cls: type, name: str, given: int = 0) -> Optional[inspect.Parameter]:
+    """The parameter of this name that `forward` has behind so many arguments, with a number, truth or text as its default."""
+    parameters = parameters_of(getattr(cls, "forward", None))[1 + given :]
+    return next((each for each in parameters if each.name == name and isinstance(each.default, (bool, int, str))), None)
+
+
+def _values_of(branch: Branch, branches: List[Branch]) -> List[Any]:
+    """The values of its setting that lead into a branch, as far as the text names them."""
+    if not isinstance(branch.value, OtherThan):
+        return [branch.value]
+    return [value for value in literals_of(branches, branch.name) if value not in branch.value.values]
+
+
+def _may_be(given: Optional[ast.AST], value: Any) -> bool:
+    """Whether a setting that is given so may have this value: a number or text takes no truth."""
+    if given is None:
+        return True
+    return isinstance(given, ast.Constant) and (given.value is None or type(given.value) is type(value)) and given.value != value
 
 
 def _names_one_of(method: Any, names: Set[str]) -> bool:

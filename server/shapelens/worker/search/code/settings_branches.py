@@ -203,6 +203,9 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Tuple[_Va
     if isinstance(operator, (ast.Gt, ast.LtE)) and type(values[0]) is int:
         true, false = [(name, values[0] + 1)], [(name, values[0])]
         return (true, false) if isinstance(operator, ast.Gt) else (false, true)
+    if isinstance(operator, (ast.Lt, ast.GtE)) and type(values[0]) is int:
+        true, false = [(name, values[0] - 1)], [(name, values[0] or 1)]  # What may not be negative is a size, which nobody sets to 0.
+        return (true, false) if isinstance(operator, ast.Lt) else (false, true)
     if isinstance(operator, (ast.Eq, ast.In)):
         return [(name, value) for value in values], [(name, OtherThan(tuple(values)))]
     if isinstance(operator, (ast.NotEq, ast.NotIn)):
