@@ -252,3 +252,17 @@ def test_a_model_that_forgets_all_modules_takes_none_from_the_next_one(forking: 
     for _ in range(3):
         trace, finished = forking.run(tmp_path / "second.py", text, "Clears()(f32[B:5, 4])", "Looks()(f32[B:5, 4])")
         assert finished.outcome == "ok" and trace is not None and shapes(trace, "y") == [[[5, 2]]]
+
+
+def test_a_document_of_before_shows_its_values_to_the_one_that_imports_it(forking: WorkerProcess, tmp_path: Path) -> None:
+    """The process that children come from has parsed it ahead of them, and never loaded it."""
+    head = "from torch import nn\n"
+    other = head + "class Net(nn.Module):\n    def forward(self, x):\n        return x\n"
+    part = head + "class Part(nn.Module):\n    def forward(self, x):\n        y = x[:, :2]\n        return y\n"
+    whole = head + "from part import Part\nclass Whole(nn.Module):\n    def forward(self, x):\n        return Part()(x)\n"
+    for name, text in (("other", other), ("part", part), ("whole", whole)):
+        (tmp_path / (name + ".py")).write_text(text)
+    forking.run(tmp_path / "other.py", other, "Net()(f32[B:5, 4])")
+    forking.run(tmp_path / "part.py", part, "Part()(f32[B:5, 4])")
+    trace, finished = forking.run(tmp_path / "whole.py", whole, "Whole()(f32[B:5, 4])", observe=[str(tmp_path / "part.py")])
+    assert finished.outcome == "ok" and trace is not None and shapes(trace, "y") == [[[5, 2]]]

@@ -39,12 +39,12 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
 
     What a class or function showed when it was given what may be wrong gives way, unless that shows more of it.
     """
-    guessed: Counter[str] = Counter()
+    guessed, in_view = set[tuple[str, int]](), {(_outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
     for trace in shown:
-        doubtful = {number for number, run in enumerate(trace.examples) if run.doubtful and run.evidence and run.target}
-        guessed.update(_outermost(seen) for seen in trace.observations if seen.example in doubtful)
-    seen_in_view = Counter(_outermost(seen) for seen in view.observations if seen.span.file == view.file)
-    kept = {name for name in seen_in_view if seen_in_view[name] < guessed[name]}
+        targets = {number: run.target for number, run in enumerate(trace.examples) if run.doubtful and run.evidence and run.target}
+        guessed |= {(_outermost(seen), seen.span.line) for seen in trace.observations if targets.get(seen.example) == _outermost(seen)}
+    lines_guessed, lines_in_view = (Counter(name for name, _ in lines) for lines in (guessed, in_view))
+    kept = {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
     shown = [without_doubtful(trace, uses(view) - kept) for trace in shown]
     return with_program(shown, replace(view, observations=[seen for seen in view.observations if _outermost(seen) not in kept]))
 

@@ -98,6 +98,7 @@ class LoadedProject:
         Returns whether that may go on: what is no longer used is not given back.
         """
         finder, recorder = self.context.finder, self.context.recorder
+        loaded = dict(recorder.rewritten)
         try:
             tree = finder.parse_document(run.file, run.text)
             finder.document = run.file
@@ -105,6 +106,7 @@ class LoadedProject:
             compile_all(tree, run.file)
         except (SyntaxError, ValueError, RecursionError):
             finder.last = None
+        recorder.rewritten = loaded  # A later document that imports this one has it rewritten as it is loaded.
         return len(recorder.sites) < self._most_sites
 
     def reload(self, run: Run) -> Dict[str, Any]:
