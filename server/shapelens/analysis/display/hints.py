@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapelens.analysis.markdown import code, plain
@@ -14,6 +14,7 @@ from shapelens.source.module import Module
 from shapelens.source.positions import Position, Span
 from shapelens.traces import PROGRAM
 
+_CONTAINERS = "torch.nn.modules.container."
 LONGEST_LABEL = 43  # VS Code cuts a line's hints there (editor.inlayHints.maximumLength)
 
 
@@ -194,7 +195,48 @@ def _of_layers(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
         layers = [layer for span in outermost for layer in calls[span]]
         every = [layer for span in sorted(calls) for layer in calls[span]]
         found.append(Hint(_end_of_line(module, line), _layers_label(layers, settings.dims), "layer", layers_tooltip(every, settings.dims)))
-    return found + _of_assigned_layers(module, trace, settings, set(constructed))
+    found += _of_containers(module, trace, settings, constructed)
+    return found + _of_assigned_layers(module, trace, settings, {hint.position.line for hint in found})
+
+
+def _of_containers(module: Module, trace: Trace, settings: Settings, constructed: Mapping[int, Mapping[Span, object]]) -> list[Hint]:
+    """Hints for containers that nothing calls as a whole (`self.blocks = nn.ModuleList(blocks)`): what the layers in them gave.
+
+    constructed: the calls that made layers with a hint of their own, by line; a container around such a call says nothing besides.
+    """
+    by_line: dict[int, list[LayerSeen]] = defaultdict(list)
+    for layer in trace.layers:
+        if layer.span is not None and layer.span.file == trace.file and _is_iterated(layer) and layer.span.line not in constructed:
+            span = module.lines.span_from_bytes(layer.span)
+            if not any(_inside(call, span) for line in range(span.line, span.end_line + 1) for call in constructed.get(line, ())):
+                by_line[span.line].append(layer)
+    if not by_line:
+        return []
+    parts: dict[tuple[int, str], list[LayerSeen]] = defaultdict(list)  # by the example and the path of what holds them
+    for layer in trace.layers:
+        if layer.path:
+            parts[layer.example, layer.path.rpartition(".")[0]].append(layer)
+    found = []
+    for line, containers in by_line.items():
+        layers = [part for container in containers for part in _called_parts(container, parts)]
+        if any(_outputs(layer, settings.dims) for layer in layers):
+            label = _layers_label(layers, settings.dims)
+            found.append(Hint(_end_of_line(module, line), label, "layer", layers_tooltip(layers, settings.dims)))
+    return found
+
+
+def _is_iterated(layer: LayerSeen) -> bool:
+    """Whether a layer is a container that was never called."""
+    return not layer.calls and layer.qualified_name.startswith(_CONTAINERS)
+
+
+def _called_parts(container: LayerSeen, parts: Mapping[tuple[int, str], list[LayerSeen]]) -> list[LayerSeen]:
+    """The layers in a container that were called; of one in it that was not, those in that one."""
+    found = []
+    for layer in parts.get((container.example, container.path), []):
+        if layer is not container:
+            found += _called_parts(layer, parts) if _is_iterated(layer) else [layer] if layer.calls else []
+    return found
 
 
 def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: set[int]) -> list[Hint]:

@@ -39,7 +39,8 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
 
     What a class or function showed when it was given what may be wrong gives way, unless that shows more of it.
     """
-    guessed, in_view = set[tuple[str, int]](), {(_outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
+    guessed = set[tuple[str, int]]()  # the lines that show something, each with the class or function that it stands in
+    in_view = {(_outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
     for trace in shown:
         targets = {number: run.target for number, run in enumerate(trace.examples) if run.doubtful and run.evidence and run.target}
         guessed |= {(_outermost(seen), seen.span.line) for seen in trace.observations if targets.get(seen.example) == _outermost(seen)}

@@ -110,7 +110,7 @@ class _Settings:
         return [argument.changed(repr(value)).text() for value in _values_of(branch, branches) if _may_be(argument.value, value)][:2]
 
     def _calls(self, call: ast.Call, branch: Branch, branches: List[Branch]) -> List[str]:
-        """The arguments that call the model with the setting of a branch; [] where `forward` has none of that name that is left out or said."""
+        """The arguments that call the model with the setting of a branch; [] where `forward` takes none of that name."""
         setting = _setting_of_forward(self._cls, branch.name, len(call.args))
         if setting is None:
             return []
