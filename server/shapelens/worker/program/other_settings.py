@@ -36,6 +36,7 @@ from .steps import StepCalls, steps_of
 MOST = 8  # other settings of one class
 MOST_TENSORS = 8  # that are tried for parameters which the example of the class leaves out
 MOST_SECONDS = 1.2  # for one of them
+SOME_SIZE = 16  # for one that may be any but what the text compares it with
 _ONCE_MORE = "__shapelens_once_more__"
 
 
@@ -75,13 +76,15 @@ class _Settings:
             return
         self._seen |= self._lines_of(trials.seen) | self._runner.lines_shown()
         tried: Dict[Tuple[str, str], Optional[str]] = {}  # by the texts of the model and its arguments: the expression that was evaluated
+        led_there: List[Tuple[Branch, ast.Call]] = []  # the calls that led into a branch
         for owner in [self._cls, *sorted(trial.classes - {self._cls}, key=lambda cls: cls.__name__)]:
             branches = branches_by_settings(owner, self._runner.run.file)
             for branch in branches:
                 if branch.lines & self._seen:
                     continue
-                built = [(model, _arguments(call)) for model in self._models(ast.unparse(call.func), owner, branch, branches)]
-                called = [(ast.unparse(call.func), arguments) for arguments in self._calls(call, branch, branches)]
+                around = next((inside for outer, inside in reversed(led_there) if branch.lines < outer.lines), call)
+                built = [(model, _arguments(around)) for model in self._models(ast.unparse(around.func), owner, branch, branches)]
+                called = [(ast.unparse(around.func), arguments) for arguments in self._calls(around, branch, branches)]
                 for texts in built + called:
                     if (len(tried) >= MOST and texts not in tried) or self._left() <= 0:
                         return
@@ -90,6 +93,9 @@ class _Settings:
                     if texts not in tried:
                         tried[texts] = self._show(*texts)
                     found = tried[texts]
+                    inside = _call(found) if found is not None else None
+                    if inside is not None:
+                        led_there.append((branch, inside))
                     if found is not None and owner is self._cls:
                         self._call_steps(found, branch)
                 for value in self._settings_of_part(owner, branch, branches):
@@ -130,8 +136,10 @@ class _Settings:
             place = parameters.index(name)
             return EditableArgument(draft, calls[0], name, place if place < len(calls[0].args) else None)
         if owner is not self._cls and name in parameters:
-            whole = draft.calls(self._cls.__name__)
-            if whole and _hands_on(self._cls) and name not in _parameters(self._cls):
+            whole, own = draft.calls(self._cls.__name__), _parameters(self._cls)
+            if whole and name in own:  # It may hand it on.
+                return EditableArgument(draft, whole[0], name, own.index(name) if own.index(name) < len(whole[0].args) else None)
+            if whole and _hands_on(self._cls):
                 return EditableArgument(draft, whole[0], name)
             return None  # What builds it says what it is.
         given = draft.named(name)
@@ -288,7 +296,9 @@ def _values_of(branch: Branch, branches: List[Branch]) -> List[Any]:
     """The values of its setting that lead into a branch, as far as the text names them."""
     if not isinstance(branch.value, OtherThan):
         return [branch.value]
-    return [value for value in literals_of(branches, branch.name) if value not in branch.value.values]
+    values = [value for value in literals_of(branches, branch.name) if value not in branch.value.values]
+    is_size = not values and all(type(value) is int for value in branch.value.values)
+    return [SOME_SIZE] if is_size and SOME_SIZE not in branch.value.values else values
 
 
 def _may_be(given: Optional[ast.AST], value: Any) -> bool:
