@@ -266,3 +266,11 @@ def test_a_document_of_before_shows_its_values_to_the_one_that_imports_it(forkin
     forking.run(tmp_path / "part.py", part, "Part()(f32[B:5, 4])")
     trace, finished = forking.run(tmp_path / "whole.py", whole, "Whole()(f32[B:5, 4])", observe=[str(tmp_path / "part.py")])
     assert finished.outcome == "ok" and trace is not None and shapes(trace, "y") == [[[5, 2]]]
+
+
+def test_what_an_earlier_text_made_of_something_unknown_excuses_no_mistake(forking: WorkerProcess, tmp_path: Path) -> None:
+    net = "class Net(nn.Module):\n    def forward(self, x):\n        return x\n"
+    settle(forking, tmp_path / "net.py", "from torch import nn\nimport nowhere\nlimit = nowhere.limit()\nsize = [limit + 1]\n" + net)
+    trace, finished = forking.run(tmp_path / "net.py", net, "Net()(f32[B:5, 4])")
+    assert finished.outcome == "ok" and trace is not None
+    assert [(found.code, found.message) for found in trace.mismatches] == [("definition", "name 'nn' is not defined")]

@@ -26,6 +26,7 @@ from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
 from ..trace.definition_time import executing
 from ..trace.module_names import package_of
+from ..unknown import stand_ins
 from .foreign_changes import ForeignChanges
 from .loaded_files import LoadedFiles
 from .module_graph import ModuleGraph
@@ -260,6 +261,7 @@ class LoadedProject:
         finder.adopt(run.file, {**run.overlays, run.file: run.text}, run.observe, anew)
         absences.said[:] = [entry for entry in absences.said if entry[0] not in anew]
         op_cache.state.off = False
+        stand_ins.called.clear()  # What the text before used excuses nothing in this one.
         sys.path[:] = self._path
         if "set_default_" in str(before):  # It is for the new text to say.
             torch.set_default_dtype(self._dtype)
