@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shapelens.protocol import Cancel, Trace
+from shapelens.protocol import Cancel, ExampleRequest, Trace
 from worker.process import WorkerProcess, shapes
 
 BLOCKS = """
@@ -274,3 +274,17 @@ def test_what_an_earlier_text_made_of_something_unknown_excuses_no_mistake(forki
     trace, finished = forking.run(tmp_path / "net.py", net, "Net()(f32[B:5, 4])")
     assert finished.outcome == "ok" and trace is not None
     assert [(found.code, found.message) for found in trace.mismatches] == [("definition", "name 'nn' is not defined")]
+
+
+def test_what_other_settings_were_tried_with_ends_no_later_run(forking: WorkerProcess, tmp_path: Path) -> None:
+    """Attempts end at the first mismatch; a run goes past it."""
+    head = "import torch\nfrom torch import nn\n"
+    up = head + "class Up(nn.Module):\n    def __init__(self, wide=False):\n        super().__init__()\n        if wide:\n"
+    up += "            self.up = nn.Linear(3, 9)\n        else:\n            self.up = nn.Linear(4, 9)\n"
+    up += "    def forward(self, x):\n        return self.up(x)\n"
+    net = head + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.first = nn.Linear(5, 6)\n"
+    net += "    def forward(self, x):\n        y = self.first(x)\n        return y\n"
+    forking.run(tmp_path / "up.py", up, program=3.0, known=[ExampleRequest("Up", "Up()(f32[B:2, 4])", True)])
+    trace, finished = forking.run(tmp_path / "net.py", net, "Net()(f32[B:7, 4])")
+    assert finished.outcome == "ok" and trace is not None
+    assert [found.code for found in trace.mismatches] == ["linear-in-features"] and shapes(trace, "y") == [[[7, 6]]]

@@ -16,7 +16,9 @@ _DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
 # A function, or a method of a module that is called after its example; the worker has the whole list (worker/program/steps.py).
 _CALLED = re.compile(r"^def |def \w*(?:step|loss\w*|sample|generate|reconstruct|inference|encode|decode|predict)\(", re.MULTILINE)
 # A condition that may choose between branches by a setting, of which one only runs with another (worker/program/other_settings.py).
-_CHOOSES = re.compile(r"^ +(?:el)?if .*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|^ +(?:el)?if .*[=!]= ?[\"']", re.MULTILINE)
+_CHOOSES = re.compile(
+    r"^ +(?:el)?if (?:.*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|.*[=!]= ?[\"']|(?:not )?\w+ ?:|\w+ ?[<>=!]=? ?-?\d)", re.MULTILINE
+)
 _DOES = re.compile(r"^(?!(?:import|from|class|def|async)\b|[rRbBuU]{0,2}[\"']|[@#)\]}\s])", re.MULTILINE)
 _IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|conftest)\.py$")
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
