@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Callable, FrozenSet, Iterator, Optional
 
+from ...protocol import Mismatch
 from ..calls.module_calls import Calls
 from ..meta import op_cache
 from ..meta.mode import MetaMode
@@ -28,6 +29,7 @@ from .isolation import isolated
 RUN_IS_OVER = (DeadlineReached, MemoryError, Interrupted)
 EXITS = (SystemExit, KeyboardInterrupt)
 NONE_TURNED: FrozenSet[ConditionPlace] = frozenset()
+Refuse = Callable[[Mismatch], BaseException]
 
 
 def is_failure(error: BaseException) -> bool:
@@ -52,6 +54,7 @@ class Evaluation:
         self.frames = frames
         self.remarks = meta.remarks = Remarks(frames, recorder)
         self.calls = Calls(recorder, meta, frames)
+        self._refuse: Optional[Refuse] = None
 
     def watch_anew(self) -> Calls:
         """Let a new watch see the modules from now on: the one until now keeps what it has seen."""
@@ -78,7 +81,16 @@ class Evaluation:
             self.calls.start_attempt()
         else:
             self.calls.start_example(example)
-        self.meta.recover = self.calls.recovery.operation
+        self.meta.recover, self.calls.refuse = self.calls.recovery.operation, self._refuse
+
+    @contextlib.contextmanager
+    def ending_at_first_mismatch(self, refuse: Refuse) -> Iterator[None]:
+        """What is evaluated meanwhile does not go past a mismatch: it ends with the exception that `refuse` makes of the first one."""
+        before, self._refuse = self._refuse, refuse
+        try:
+            yield
+        finally:
+            self._refuse = self.calls.refuse = before
 
     def attempt(self, evaluate: Callable[[], Any]) -> Optional[BaseException]:
         """Evaluate something; the exception that user code ended it with, if any. Raises what ends more than that (see above), and

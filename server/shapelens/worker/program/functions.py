@@ -20,14 +20,14 @@ from ...protocol import ExampleRun, Trace
 from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
-from ..search.code.settings_branches import SOMETHING, Branch, OtherThan, branches_of_function, literals_of
+from ..search.code.settings_branches import SOMETHING, Branch, branches_of_function, values_into
 from ..search.evidence import BuildPlan, InputShape
 from ..search.inputs import forms
 from ..search.inputs.forms import Form
 from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
 from ..search.trials.doubtful_examples import is_mismatch
-from ..search.trials.trial import TrialRunner
+from ..search.trials.trial import RefusedInput, TrialRunner
 from ..search.usages.documented import documented_calls
 from ..trace.recorder import SeenValues
 from .class_examples import ClassExample, with_names_once
@@ -205,7 +205,8 @@ class FunctionCalls:
         example = ExampleRun(name, expression, evidence="inferred")
         names, runner.names = runner.names, self._program.names
         try:
-            with within(LONGEST_RUN):
+            # Past what its made-up arguments do not fit, where nothing is said, it would show what nobody computes.
+            with within(LONGEST_RUN), runner.evaluation.ending_at_first_mismatch(RefusedInput):
                 found = runner.evaluate(example)
                 runner.evaluation.watch_anew()
                 example.doubtful = True  # What it shows is no ground for an error.
@@ -247,10 +248,9 @@ def _values_of(branch: Branch, branches: List[Branch], parameter: Optional[inspe
         plain = [form.template for form in forms.scalars(parameter)]
         tensors = _TENSOR.findall(expression) if not plain else []
         return [*plain, *list(dict.fromkeys(tensors))[:MOST_TENSORS], _UNKNOWN] if default is None else []
-    values = [branch.value]
-    if isinstance(branch.value, OtherThan):
-        values = [value for value in literals_of(branches, branch.name) if value not in branch.value.values]
-    return [repr(value) for value in values if value != default and (default is None or type(value) is type(default))][:2]
+    return [
+        repr(value) for value in values_into(branch, branches) if value != default and (default is None or type(value) is type(default))
+    ][:2]
 
 
 def _with_setting(expression: str, node: Definition, name: str, value: str) -> Optional[str]:

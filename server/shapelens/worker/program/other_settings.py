@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
-import inspect
 import re
 from dataclasses import replace
 from functools import partial
@@ -22,21 +20,18 @@ from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
-from ..search.adjusting.expression_edit import Draft, EditableArgument
-from ..search.candidates.configs import looks_like_config
-from ..search.code.settings_branches import Branch, OtherThan, branches_by_settings, literals_of
+from ..search.code.settings_branches import Branch, branches_by_settings
 from ..search.code.sources import function_node, methods
-from ..search.evidence import BuildPlan
 from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
 from .class_examples import NamesAndMore, class_of, taken_apart
+from .setting_texts import SettingTexts, call_once_more
 from .steps import StepCalls, steps_of
 
 MOST = 8  # other settings of one class
 MOST_TENSORS = 8  # that are tried for parameters which the example of the class leaves out
 MOST_SECONDS = 1.2  # for one of them
-SOME_SIZE = 16  # for one that may be any but what the text compares it with
 _ONCE_MORE = "__shapelens_once_more__"
 
 
@@ -63,7 +58,10 @@ class _Settings:
         self._cls = cls
         self._request = request
         self._left = left
+        self._texts = SettingTexts(cls, partial(class_of, runner))
         self._seen: Set[int] = set()  # lines of the document
+        self._tried: Dict[str, Optional[str]] = {}  # by what was tried: the expression that ran
+        self._led_there: List[Tuple[Branch, ast.Call]] = []  # the calls that led into a branch
 
     def show(self) -> None:
         """Evaluate the class with the settings that lead into branches of which nothing was seen."""
@@ -75,105 +73,39 @@ class _Settings:
         if trial.error is not None or trials.seen is None:
             return
         self._seen |= self._lines_of(trials.seen) | self._runner.lines_shown()
-        tried: Dict[Tuple[str, str], Optional[str]] = {}  # by the texts of the model and its arguments: the expression that was evaluated
-        led_there: List[Tuple[Branch, ast.Call]] = []  # the calls that led into a branch
         for owner in [self._cls, *sorted(trial.classes - {self._cls}, key=lambda cls: cls.__name__)]:
             branches = branches_by_settings(owner, self._runner.run.file)
             for branch in branches:
                 if branch.lines & self._seen:
                     continue
-                around = next((inside for outer, inside in reversed(led_there) if branch.lines < outer.lines), call)
-                built = [(model, _arguments(around)) for model in self._models(ast.unparse(around.func), owner, branch, branches)]
-                called = [(ast.unparse(around.func), arguments) for arguments in self._calls(around, branch, branches)]
-                for texts in built + called:
-                    if (len(tried) >= MOST and texts not in tried) or self._left() <= 0:
-                        return
-                    if branch.lines & self._seen:
-                        break
-                    if texts not in tried:
-                        tried[texts] = self._show(*texts)
-                    found = tried[texts]
+                around = next((inside for outer, inside in reversed(self._led_there) if branch.lines < outer.lines), call)
+                for expression in self._texts.expressions(around, owner, branch, branches):
+                    found = self._attempt(expression, branch, partial(self._show, expression))
                     inside = _call(found) if found is not None else None
                     if inside is not None:
-                        led_there.append((branch, inside))
+                        self._led_there.append((branch, inside))
                     if found is not None and owner is self._cls:
                         self._call_steps(found, branch)
-                for value in self._settings_of_part(owner, branch, branches):
-                    setting = (owner.__name__, "%s=%r" % (branch.name, value))
-                    if (len(tried) >= MOST and setting not in tried) or self._left() <= 0:
-                        return
-                    if setting not in tried and not branch.lines & self._seen:
-                        tried[setting] = self._show_part(owner, branch.name, value)
+                for setting in self._texts.settings_of_part(owner, branch, branches):
+                    self._attempt("%s: %r" % (owner.__name__, setting), branch, partial(self._show_part, owner, setting))
 
-    def _models(self, model: str, owner: type, branch: Branch, branches: List[Branch]) -> List[str]:
-        """The text that builds the model with the setting of a branch of `owner`; [] where that setting cannot be changed."""
-        if branch.name == "training":
-            return [model + (".train()" if branch.value is True else ".eval()")]
-        draft = Draft(BuildPlan(model))
-        argument = self._argument(draft, owner, branch.name)
-        if argument is None:
-            return []
-        return [argument.changed(repr(value)).text() for value in _values_of(branch, branches) if _may_be(argument.value, value)][:2]
+    def _attempt(self, key: str, branch: Branch, show: Callable[[], Optional[str]]) -> Optional[str]:
+        """Try what may lead into a branch of which nothing was seen, once, as long as there is time; the expression that ran."""
+        if branch.lines & self._seen:
+            return None
+        if key not in self._tried and len(self._tried) < MOST and self._left() > 0:
+            self._tried[key] = show()
+        return self._tried.get(key)
 
-    def _calls(self, call: ast.Call, branch: Branch, branches: List[Branch]) -> List[str]:
-        """The arguments that call the model with the setting of a branch; [] where `forward` takes none of that name."""
-        setting = _setting_of_forward(self._cls, branch.name, len(call.args))
-        if setting is None:
-            return []
-        given = {keyword.arg: keyword.value for keyword in call.keywords}.get(setting.name, ast.Constant(setting.default))
-        found = []
-        for value in _values_of(branch, branches):
-            if _may_be(given, value):
-                keywords = [keyword for keyword in call.keywords if keyword.arg != setting.name]
-                changed = ast.keyword(setting.name, ast.Constant(value))
-                found.append(_arguments(ast.Call(call.func, call.args, [*keywords, changed])))
-        return found[:2]
-
-    def _argument(self, draft: Draft, owner: type, name: str) -> Optional[EditableArgument]:
-        """Where a setting of `owner` is said in the text that builds the model, or could be."""
-        calls, parameters = draft.calls(owner.__name__), _parameters(owner)
-        if calls and name in parameters:
-            place = parameters.index(name)
-            return EditableArgument(draft, calls[0], name, place if place < len(calls[0].args) else None)
-        if owner is not self._cls and name in parameters:
-            whole, own = draft.calls(self._cls.__name__), _parameters(self._cls)
-            if whole and name in own:  # It may hand it on.
-                return EditableArgument(draft, whole[0], name, own.index(name) if own.index(name) < len(whole[0].args) else None)
-            if whole and _hands_on(self._cls):
-                return EditableArgument(draft, whole[0], name)
-            return None  # What builds it says what it is.
-        given = draft.named(name)
-        if given:
-            return given[0]
-        for argument in draft.arguments():
-            value = argument.value
-            if isinstance(value, ast.Call) and looks_like_config(argument.name):
-                made = class_of_call(self._runner, value)
-                if made is not None and name in _parameters(made):
-                    return EditableArgument(draft, value, name)
-        for part in ast.walk(draft.tree):
-            if isinstance(part, ast.Dict) and None in part.keys:  # Beside the settings that an object has.
-                return EditableArgument(draft, part, name)
-        return None
-
-    def _settings_of_part(self, owner: type, branch: Branch, branches: List[Branch]) -> List[Any]:
-        """The values for a branch that its setting may have where the `forward` of a part takes it, and that of the class does not."""
-        setting = _setting_of_forward(owner, branch.name)
-        if owner is self._cls or setting is None or _setting_of_forward(self._cls, branch.name) is not None:
-            return []
-        return [value for value in _values_of(branch, branches) if _may_be(ast.Constant(setting.default), value)][:2]
-
-    def _show_part(self, owner: type, name: str, value: Any) -> Optional[str]:
+    def _show_part(self, owner: type, setting: Dict[str, Any]) -> None:
         """Evaluate the example once more, with a second call of the first part of this class: with another value of a setting."""
         runner, names = self._runner, self._runner.names
-        runner.names = NamesAndMore(names, {_ONCE_MORE: partial(_once_more, owner, {name: value})})
-        expression = "%s(lambda: %s)" % (_ONCE_MORE, self._request.expression)
+        runner.names = NamesAndMore(names, {_ONCE_MORE: partial(call_once_more, owner, setting)})
         try:
             with contextlib.suppress(TooLong, MemoryError), within(min(MOST_SECONDS, max(self._left(), 0.01))):
-                self._record(expression)
+                self._record("%s(lambda: %s)" % (_ONCE_MORE, self._request.expression))
         finally:
             runner.names = names
-        return None
 
     def _call_steps(self, expression: str, branch: Branch) -> None:
         """Call the steps that come to a branch of which nothing was seen yet, as the class is built in an expression."""
@@ -186,12 +118,15 @@ class _Settings:
                 self._steps.call(self._request.target, self._cls, name, given.model, given, surely=True)
                 self._seen |= self._runner.lines_shown()
 
-    def _show(self, model: str, arguments: str) -> Optional[str]:
-        """Evaluate the class as it is built so, with names for its dims, and add what that saw to the trace, if nothing fails there.
+    def _show(self, expression: str) -> Optional[str]:
+        """Evaluate an example of the class, with names for its dims, and add what that saw to the trace, if nothing fails there.
 
-        Returns the expression that was evaluated.
+        Returns the expression that was evaluated: the class may be called with something else.
         """
-        run = self._runner.run
+        run, call = self._runner.run, _call(expression)
+        if call is None:
+            return None
+        model, arguments = ast.unparse(call.func), _arguments(call)
         seconds = min(MOST_SECONDS, max(self._left(), 0.01))
         with contextlib.suppress(TooLong, MemoryError):
             with within(seconds):
@@ -257,57 +192,6 @@ class _Settings:
         return {recorder.sites[number].place[0] for number in sites if recorder.file_of(number) == file}
 
 
-def class_of_call(runner: ExampleRunner, call: ast.Call) -> Optional[type]:
-    """The class that a call in an expression builds an object of; None where it calls something else."""
-    found = class_of(runner, ast.unparse(call.func)) if isinstance(call.func, (ast.Name, ast.Attribute)) else None
-    return found if isinstance(found, type) else None
-
-
-def _once_more(cls: type, settings: Dict[str, Any], example: Callable[[], Any]) -> Any:
-    """What an example gives, whose first call of a module of this class is preceded by one with other settings."""
-    forward: Any = cls.forward  # type: ignore[attr-defined]
-    is_own = "forward" in vars(cls)
-    calls: List[Any] = []
-
-    @functools.wraps(forward)
-    def twice(self: Any, *args: Any, **kwargs: Any) -> Any:
-        calls.append(self)
-        if len(calls) == 1:
-            forward(self, *args, **{**kwargs, **settings})
-        return forward(self, *args, **kwargs)
-
-    cls.forward = twice  # type: ignore[attr-defined]
-    try:
-        return example()
-    finally:
-        if is_own:
-            cls.forward = forward  # type: ignore[attr-defined]
-        else:
-            del cls.forward  # type: ignore[attr-defined]
-
-
-def _setting_of_forward(cls: type, name: str, given: int = 0) -> Optional[inspect.Parameter]:
-    """The parameter of this name that `forward` has behind so many arguments, with a number, truth or text as its default."""
-    parameters = parameters_of(getattr(cls, "forward", None))[1 + given :]
-    return next((each for each in parameters if each.name == name and isinstance(each.default, (bool, int, str))), None)
-
-
-def _values_of(branch: Branch, branches: List[Branch]) -> List[Any]:
-    """The values of its setting that lead into a branch, as far as the text names them."""
-    if not isinstance(branch.value, OtherThan):
-        return [branch.value]
-    values = [value for value in literals_of(branches, branch.name) if value not in branch.value.values]
-    is_size = not values and all(type(value) is int for value in branch.value.values)
-    return [SOME_SIZE] if is_size and SOME_SIZE not in branch.value.values else values
-
-
-def _may_be(given: Optional[ast.AST], value: Any) -> bool:
-    """Whether a setting that is given so may have this value: a number or text takes no truth."""
-    if given is None:
-        return True
-    return isinstance(given, ast.Constant) and (given.value is None or type(given.value) is type(value)) and given.value != value
-
-
 def _names_one_of(method: Any, names: Set[str]) -> bool:
     """Whether a method is one of these, or its text speaks of one."""
     node = function_node(method)
@@ -333,12 +217,3 @@ def _ranks(arguments: str) -> List[int]:
 
 def _keyword(keyword: ast.keyword) -> str:
     return ("%s=%s" if keyword.arg is not None else "**%s%s") % (keyword.arg or "", ast.unparse(keyword.value))
-
-
-def _parameters(cls: type) -> List[str]:
-    return [each.name for each in parameters_of(cls)]
-
-
-def _hands_on(cls: type) -> bool:
-    """Whether a class takes keywords that it does not name: it hands them on to its parts."""
-    return any(each.kind is each.VAR_KEYWORD for each in parameters_of(cls))

@@ -137,7 +137,7 @@ class LoadedProject:
 
     def _use_as_loaded(self, run: Run, names: Optional[Dict[str, Any]]) -> Dict[str, Any]:
         context = self.context
-        context.run, context.evaluation.calls.refuse = run, None
+        context.run = run
         context.trace.notes += [note for note, _ in self._notes]
         context.trace.mismatches += self._mismatches
         if self.is_rehearsal and self._patchable is not None:
@@ -254,7 +254,6 @@ class LoadedProject:
         context.recorder.forget_files(anew)
         calls = context.evaluation.calls
         calls.defined = [(module, span) for module, span in calls.defined if span is None or span.file not in anew]
-        calls.refuse = None  # An attempt of the run before may have been the last that was done there.
         calls.start_example(0)
         context.frames.adopt(run.file, run.root)
         context.missing.forget()

@@ -14,6 +14,7 @@ from .branches import asks_whether_given
 from .sources import methods
 
 COMPUTES = (ast.Call, ast.BinOp, ast.Subscript)
+SOME_SIZE = 16  # for one that may be any but what the text compares it with
 DEEPEST = 4  # names that hold what other names hold
 
 
@@ -85,13 +86,17 @@ def _blocks(node: ast.AST) -> Iterator[Tuple[ast.expr, List[ast.stmt], bool]]:
                     yield each.test, block[number + 1 :], False
 
 
-def literals_of(branches: List[Branch], name: str) -> List[Any]:
-    """The values that the text compares a setting with."""
-    values: List[Any] = []
-    for branch in branches:
-        if branch.name == name:
-            values += branch.value.values if isinstance(branch.value, OtherThan) else (branch.value,)
-    return list(dict.fromkeys(values))
+def values_into(branch: Branch, branches: List[Branch]) -> List[Any]:
+    """The values of its setting that lead into a branch, as far as the text names them; some size where it may be any other number."""
+    if not isinstance(branch.value, OtherThan):
+        return [branch.value]
+    named: List[Any] = []
+    for each in branches:
+        if each.name == branch.name:
+            named += each.value.values if isinstance(each.value, OtherThan) else (each.value,)
+    values = [value for value in dict.fromkeys(named) if value not in branch.value.values]
+    is_size = all(type(value) is int and value != SOME_SIZE for value in branch.value.values)
+    return values or ([SOME_SIZE] if is_size else [])
 
 
 def _held(function: Any) -> Dict[str, ast.expr]:

@@ -171,7 +171,6 @@ class TrialRunner:
                 evaluation.watch_anew()
             evaluation.start(0, turned, keeps_modules=keeps_modules)
             unknown_sizes.state.met |= keeps_modules and self._built_of_unknown
-            evaluation.calls.refuse = RefusedInput
             evaluation.meta.recover = evaluation.calls.recovery.unable
 
         def run_it() -> None:
@@ -180,7 +179,7 @@ class TrialRunner:
 
         error: Optional[BaseException]
         try:
-            with within(self.most_seconds) as limit:
+            with within(self.most_seconds) as limit, evaluation.ending_at_first_mismatch(RefusedInput):
                 error = evaluation.run(start, run_it)
         except TooLong as reached:
             error = reached
