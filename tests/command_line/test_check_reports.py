@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,11 +12,10 @@ import jsonschema
 import pytest
 import xmlschema
 
+from command_line.commands import ROOT, SHAPELENS, run
 from shapelens.report.findings import json_document
 
-ROOT = Path(__file__).resolve().parent.parent
-SCHEMAS = Path(__file__).with_name("schemas")
-SHAPELENS = Path(sys.executable).with_name("shapelens")
+SCHEMAS = Path(__file__).parent.with_name("schemas")
 
 # Eleven kinds of findings; each line says which.
 MANY = """
@@ -53,12 +51,8 @@ WRONG = (ROOT / "fixtures" / "recipe" / "wrong_in_features.py").read_text()
 RIGHT = WRONG.replace("16 * 6 * 6", "400")
 
 
-def run(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS", "VIRTUAL_ENV", "CI")}
-    command = [str(SHAPELENS), "check", *map(str, arguments), "--interpreter", sys.executable]
-    return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", env={**plain, "PYTHONUTF8": "1", **environment}, timeout=110
-    )
+def check(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return run("check", *arguments, "--interpreter", sys.executable, cwd=cwd, **environment)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +67,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def report(many: Path, form: str) -> str:
-    done = run(".", "--format", form, cwd=many)
+    done = check(".", "--format", form, cwd=many)
     assert done.returncode == 1 and "files checked: " in done.stderr, done.stderr
     return done.stdout
 
@@ -141,7 +135,7 @@ def test_github_annotates_lines(many: Path) -> None:
 
 def test_a_fingerprint_stays_when_lines_move_and_numbers_change(tmp_path: Path) -> None:
     def fingerprints() -> list[tuple[str, int]]:
-        document = json.loads(run("net.py", "--format", "json", cwd=tmp_path).stdout)
+        document = json.loads(check("net.py", "--format", "json", cwd=tmp_path).stdout)
         return [(each["fingerprint"], each["line"]) for each in document["files"][0]["findings"]]
 
     (tmp_path / "net.py").write_text(WRONG)
@@ -153,11 +147,11 @@ def test_a_fingerprint_stays_when_lines_move_and_numbers_change(tmp_path: Path) 
 def test_fixes_are_shown_as_a_diff_and_applied(tmp_path: Path) -> None:
     text = WRONG.replace("\n", "\r\n")
     (tmp_path / "net.py").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    shown = run("net.py", "--diff", cwd=tmp_path)
+    shown = check("net.py", "--diff", cwd=tmp_path)
     assert shown.returncode == 1 and "-        self.fc1 = nn.Linear(16 * 6 * 6, 120)" in shown.stdout
     assert "+        self.fc1 = nn.Linear(400, 120)" in shown.stdout and "1 error" in shown.stderr
     assert (tmp_path / "net.py").read_bytes().decode("utf-8-sig") == text
-    done = run("net.py", "--fix", cwd=tmp_path)
+    done = check("net.py", "--fix", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         "net.py:15: fixed linear-in-features: Change in_features to 400",
@@ -182,44 +176,44 @@ def test_changed_files_are_checked_with_those_that_import_them(tmp_path: Path) -
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-q", "-m", "first")
-    assert run(".", "--changed", cwd=tmp_path).stdout == "0 files checked: there was nothing to run\n"
+    assert check(".", "--changed", cwd=tmp_path).stdout == "0 files checked: there was nothing to run\n"
     (tmp_path / "head.py").write_text(head.replace("24", "25"))
     (tmp_path / "new.py").write_text(RIGHT)
-    done = run(".", "--changed", cwd=tmp_path)
+    done = check(".", "--changed", cwd=tmp_path)
     assert done.returncode == 1 and "25" in done.stdout and "other.py" not in done.stdout, done.stdout
     assert "3 files checked: 1 error" in done.stdout or "2 files checked: 1 error" in done.stdout
-    refused = run(".", "--since", "no-such-branch", cwd=tmp_path)
+    refused = check(".", "--since", "no-such-branch", cwd=tmp_path)
     assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1 and "no-such-branch" in refused.stderr
 
 
 def test_a_baseline_knows_what_was_there_and_shrinks(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(WRONG)
     (tmp_path / "pyproject.toml").write_text('[tool.shapelens]\nbaseline = "known.json"\n')
-    refused = run("net.py", cwd=tmp_path)
+    refused = check("net.py", cwd=tmp_path)
     assert refused.returncode == 2 and "known.json: no such file" in refused.stderr
-    written = run("net.py", "--update-baseline", cwd=tmp_path)
+    written = check("net.py", "--update-baseline", cwd=tmp_path)
     assert written.returncode == 0 and "1 finding written to" in written.stdout
-    known = run("net.py", cwd=tmp_path)
+    known = check("net.py", cwd=tmp_path)
     assert (known.returncode, known.stdout) == (0, "1 file checked: nothing new is wrong; 1 known finding is left out\n")
     two = WRONG.replace("nn.Linear(120, 84)", "nn.Linear(121, 84)")
     (tmp_path / "net.py").write_text("# A line more.\n" + two)
-    done = run("net.py", cwd=tmp_path)
+    done = check("net.py", cwd=tmp_path)
     assert done.returncode == 1 and "fc2 gets 120" in done.stdout and "fc1 gets" not in done.stdout
-    suppressed = json.loads(run("net.py", "--format", "sarif", cwd=tmp_path).stdout)["runs"][0]["results"]
+    suppressed = json.loads(check("net.py", "--format", "sarif", cwd=tmp_path).stdout)["runs"][0]["results"]
     assert ["suppressions" in each for each in suppressed] == [True, False]
     (tmp_path / "net.py").write_text(RIGHT)
-    assert "`shapelens check --prune`" in run("net.py", cwd=tmp_path, CI="1").stdout
-    assert "1 finding that is gone was taken out of" in run("net.py", cwd=tmp_path).stdout
+    assert "`shapelens check --prune`" in check("net.py", cwd=tmp_path, CI="1").stdout
+    assert "1 finding that is gone was taken out of" in check("net.py", cwd=tmp_path).stdout
     assert json.loads((tmp_path / "known.json").read_text()) == {"version": 1, "findings": {}}
     (tmp_path / "net.py").write_text(WRONG)
-    assert run("net.py", cwd=tmp_path).returncode == 1
+    assert check("net.py", cwd=tmp_path).returncode == 1
 
 
 @pytest.mark.parametrize("content", ["no JSON", "[]", '{"version": 1, "findings": {"a.py": [{}]}}', '{"version": 9}', "[" * 100_000])
 def test_a_baseline_that_cannot_be_read_is_refused_in_a_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "net.py").write_text(RIGHT)
     (tmp_path / "known.json").write_text(content)
-    done = run("net.py", "--baseline", "known.json", cwd=tmp_path)
+    done = check("net.py", "--baseline", "known.json", cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.startswith("shapelens: known.json: ") and len(done.stderr.splitlines()) == 1
 
 
@@ -227,7 +221,7 @@ def test_a_program_is_checked_too(tmp_path: Path) -> None:
     script = "import torch\nfrom torch import nn\n\nmodel = nn.Linear(8, 4)\n"
     script += "for step in range(3):\n    x = torch.randn(16, 9)\n    loss = model(x).sum()\n"
     (tmp_path / "train.py").write_text(script)
-    done = run("train.py", cwd=tmp_path)
+    done = check("train.py", cwd=tmp_path)
     assert done.returncode == 1 and done.stdout.startswith("train.py:4:19: error linear-in-features: "), done.stdout
 
 

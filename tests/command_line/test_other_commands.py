@@ -1,0 +1,108 @@
+"""`doctor`, `report-bug`, `init`, and what all commands have in common."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line.commands import RECIPE, SHAPELENS, run
+from shapelens import __version__
+from shapelens.examples.settings import Settings
+from shapelens.worker.sandbox import kernel_boundary, system_calls
+
+
+def test_doctor_says_that_all_is_well(tmp_path: Path) -> None:
+    done = run("doctor", tmp_path, "--interpreter", sys.executable)
+    assert done.returncode == 0, done.stdout
+    assert "✗" not in done.stdout and f"✓ ShapeLens {__version__}" in done.stdout and "✓ torch 2." in done.stdout
+    assert "✓ a model with one Linear layer ran" in done.stdout
+
+
+def test_doctor_says_what_the_kernel_holds(tmp_path: Path) -> None:
+    done = run("doctor", tmp_path, "--interpreter", sys.executable)
+    held = "✓ the kernel holds each run to it as well, by "
+    assert (held + "Landlock" in done.stdout) == bool(kernel_boundary.version())
+    assert (held + "seccomp" in done.stdout) == system_calls.are_filtered()
+    assert ("C code may" in done.stdout) != (bool(kernel_boundary.version()) and system_calls.are_filtered())
+
+
+def test_a_report_of_a_bug_has_versions_and_nothing_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "secret_model.py").write_text(RECIPE.read_text())
+    (tmp_path / "pyproject.toml").write_text("[tool.shapelens]\ndeadline = 3\nbaseline = 'private.json'\n")
+    done = run("report-bug", ".", "--interpreter", sys.executable, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"- ShapeLens {__version__} on Python" in done.stdout and "torch 2." in done.stdout
+    assert "settings that are not their defaults: baseline, deadline" in done.stdout
+    assert "secret" not in done.stdout and "private" not in done.stdout and str(tmp_path) not in done.stdout
+
+
+def test_doctor_says_what_to_do(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.shapelens]\ncolour = "red"\n')
+    done = run("doctor", ".", "--interpreter", folder / "bare" / "bin" / "python", cwd=folder)
+    assert done.returncode == 1
+    assert "✗ PyTorch is not installed for" in done.stdout and "-m pip install torch" in done.stdout
+    assert "colour" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreter here is a shell script")
+def test_an_interpreter_that_a_project_names_runs_on_the_users_word_only(tmp_path: Path) -> None:
+    project, ran = tmp_path / "project", tmp_path / "ran"
+    python = project / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\ntouch {ran}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (project / "pyproject.toml").write_text("[tool.shapelens]\ninterpreter = 'env'\ndeadline = 1e308\n")
+    (project / "net.py").write_text(RECIPE.read_text())
+    for command in ("show", "check"):
+        done = run(command, "net.py", cwd=project, XDG_DATA_HOME=str(tmp_path / "home"), SHAPELENS_CACHE_DIR="")
+        assert done.returncode == 0 and not ran.exists()
+        assert sorted(done.stderr.splitlines()) == [
+            f"shapelens: {project}/pyproject.toml names the interpreter {python}, which runs only on your word: --interpreter {python}",
+            f"shapelens: settings: {project}/pyproject.toml: deadline must be at most 3600, which holds instead of 1e+308",
+        ]
+    done = run("check", "net.py", "--interpreter", "env", cwd=project, SHAPELENS_CACHE_DIR="")
+    assert done.returncode == 0 and "on your word" not in done.stderr and ran.exists()
+
+
+def test_version_and_help_answer_without_torch_or_libcst() -> None:
+    assert run("--version").stdout == f"shapelens {__version__}\n"
+    assert all(command in run("--help").stdout for command in ("show", "check", "doctor", "lsp"))
+
+
+def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code = "# shapelens: Net()\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    text = open('pipe').read()\n"
+    (tmp_path / "slow.py").write_text(code)
+    process = subprocess.Popen(
+        [SHAPELENS, "show", "slow.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What a shell starts in the background ignores interrupts, and so would all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    # Opening the pipe for writing waits until the model reads from it, and the model waits for what is never written.
+    with (tmp_path / "pipe").open("w"):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "")
+
+
+def test_init_adds_settings_that_change_nothing_and_refuses_a_second_time(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"')
+    done = run("init", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = (tmp_path / "pyproject.toml").read_text()
+    assert text.startswith('[project]\nname = "x"\n\n[tool.shapelens]\n') and "# memory-limit = 4096\n" in text
+    commented = text.replace("\n# ignore", "\nignore").replace("\n# deadline", "\ndeadline").replace("\n# lints", "\nlints")
+    (tmp_path / "pyproject.toml").write_text(commented)
+    settings = Settings.from_pyproject(str(tmp_path), str(tmp_path))
+    assert settings.problems == [] and settings.deadline == Settings().deadline and settings.lints == Settings().lints
+    again = run("init", cwd=tmp_path)
+    assert again.returncode == 2 and "has a table tool.shapelens already" in again.stderr and len(again.stderr.splitlines()) == 1
