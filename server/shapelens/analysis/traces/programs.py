@@ -46,8 +46,24 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
         guessed |= {(_outermost(seen), seen.span.line) for seen in trace.observations if targets.get(seen.example) == _outermost(seen)}
     lines_guessed, lines_in_view = (Counter(name for name, _ in lines) for lines in (guessed, in_view))
     kept = {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
-    shown = [without_doubtful(trace, uses(view) - kept) for trace in shown]
+    shown = [_giving_way(without_doubtful(trace, uses(view) - kept), view, kept) for trace in shown]
     return with_program(shown, replace(view, observations=[seen for seen in view.observations if _outermost(seen) not in kept]))
+
+
+def _giving_way(trace: Trace, view: Trace, kept: Collection[str]) -> Trace:
+    """A trace without what examples that may be wrong show of classes and functions that a program shows too.
+
+    A function that the program does not call may build the classes that it does. Nothing gives way for those that are `kept`.
+    """
+    runs = enumerate(trace.examples)
+    doubtful = {number for number, run in runs if run.doubtful and run.evidence and run.target.rpartition(".")[2] not in kept}
+    names = {_outermost(seen) for seen in view.observations if seen.span.file == view.file}.difference(kept)
+    built = {layer.span for layer in view.layers if layer.calls and layer.span is not None}
+    return replace(
+        trace,
+        observations=[seen for seen in trace.observations if seen.example not in doubtful or _outermost(seen) not in names],
+        layers=[replace(layer, calls=[]) if layer.example in doubtful and layer.span in built else layer for layer in trace.layers],
+    )
 
 
 def _outermost(seen: Observation) -> str:

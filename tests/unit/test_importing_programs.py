@@ -1,0 +1,59 @@
+"""What is shown of a file where a program that imports it was followed (analysis/traces/programs.py): of one class, one story."""
+
+from __future__ import annotations
+
+from shapelens.analysis.display.hints import hints
+from shapelens.analysis.traces.numbering import merged
+from shapelens.analysis.traces.programs import with_importing_program
+from shapelens.examples.settings import Settings
+from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Observation, Trace, Value
+from shapelens.source.module import parse
+from shapelens.traces import PROGRAM
+
+FILE = "/blocks.py"
+TEXT = """\
+class Block(nn.Module):
+    def __init__(self, sample):
+        self.norm = nn.LayerNorm(sample.shape)
+
+    def forward(self, x):
+        y = self.norm(x)
+        return y
+
+def small(sample):
+    z = Block(sample)(sample)
+    return z
+"""
+
+
+def trace_of(run: ExampleRun, shape: list[int], *lines: tuple[int, str]) -> Trace:
+    """What an example saw: the norm gave this shape, and so held each name on these lines."""
+    value = Value("tensor", shape=shape, dtype="float32")
+    layer = LayerSeen(0, "LayerNorm", "torch.nn.modules.normalization.LayerNorm", "norm", "", FileSpan(FILE, 3, 20, 3, 46), 0)
+    layer.calls = [LayerCall([value], value)]
+    seen = [Observation(FileSpan(FILE, line, 8, line, 9), "assign", "y", function, 0, [value], 1) for line, function in lines]
+    return Trace(FILE, examples=[run], observations=seen, layers=[layer])
+
+
+def shown(guess: Trace, program: Trace) -> dict[int, str]:
+    """The hints by their lines."""
+    module = parse(TEXT)
+    return {hint.position.line: hint.label for hint in hints(module, merged(FILE, with_importing_program([guess], program)), Settings())}
+
+
+PROGRAM_RUN = ExampleRun("", "", evidence=PROGRAM)
+
+
+def test_a_function_that_the_program_does_not_call_tells_no_other_story_of_a_class_that_it_does() -> None:
+    guess = trace_of(
+        ExampleRun("small", "small(f32[2, 64])", evidence="inferred", doubtful=True), [2, 64], (6, "Block.forward"), (10, "small")
+    )
+    program = trace_of(PROGRAM_RUN, [9, 8], (6, "Block.forward"))
+    assert shown(guess, program) == {3: "→ [9, 8]", 6: "→ [9, 8]", 10: "→ [2, 64]"}
+
+
+def test_a_guess_at_a_class_stays_as_a_whole_where_it_shows_more_lines() -> None:
+    lines = [(6, "Block.forward"), (7, "Block.forward")]
+    guess = trace_of(ExampleRun("Block", "Block(f32[2, 64])(f32[2, 64])", evidence="inferred", doubtful=True), [2, 64], *lines)
+    program = trace_of(PROGRAM_RUN, [9, 8], lines[0])
+    assert shown(guess, program) == {3: "→ [2, 64]", 6: "→ [2, 64]", 7: "→ [2, 64]"}
