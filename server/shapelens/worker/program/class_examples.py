@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from functools import partial
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import torch
 
@@ -25,6 +25,7 @@ class ClassExample(NamedTuple):
     arguments: List[str]
     output: Optional[str]  # a shorthand for a tensor like the first that `forward` gives; None where that is no tensor
     outputs: List[str]  # of each of the tensors in the tuple that it gives
+    named: Dict[str, str]  # of the tensors that names in the methods of the class hold, by these names
 
 
 def class_examples(runner: ExampleRunner) -> List[ClassExample]:
@@ -62,7 +63,8 @@ def taken_apart(runner: ExampleRunner, request: ExampleRequest) -> Optional[Clas
     shapes = [_shorthand(each, text) if isinstance(each, torch.Tensor) else None for each in given]
     tensors = [shape for shape in shapes if shape is not None]
     first = shapes[0] if shapes else None
-    return ClassExample(request.target, ast.unparse(tree.func), [ast.unparse(argument) for argument in tree.args], first, tensors)
+    arguments = [ast.unparse(argument) for argument in tree.args]
+    return ClassExample(request.target, ast.unparse(tree.func), arguments, first, tensors, _named(runner, request.target, text))
 
 
 class NamesAndMore(Dict[str, Any]):
@@ -76,12 +78,26 @@ class NamesAndMore(Dict[str, Any]):
         return self._names[name]
 
 
+def _named(runner: ExampleRunner, target: str, expression: str) -> Dict[str, str]:
+    """What the first tensors were like that names in the methods of a class held in the evaluation that has just ended."""
+    found: Dict[str, str] = {}
+    for number, seen in runner.recorder.seen.items():
+        site, key = runner.recorder.sites[number], next(iter(seen.counts))
+        if site.kind in ("assign", "parameter") and site.function.startswith(target + ".") and key[0] == "tensor" and None not in key[1]:
+            found.setdefault(site.name, _like(key[1], key[2], expression))
+    return found
+
+
 def _shorthand(tensor: Any, expression: str) -> str:
-    """`f32[B, 10]`: a tensor like this one, of the same batch as the example's."""
-    sizes = [str(int(size)) for size in tensor.shape]
+    return _like([int(size) for size in tensor.shape], str(tensor.dtype)[6:], expression)
+
+
+def _like(shape: Sequence[int], dtype: str, expression: str) -> str:
+    """`f32[B, 10]`: a tensor like one that was seen, of the same batch as the example's."""
+    sizes = [str(size) for size in shape]
     if sizes and "B:%s" % sizes[0] in expression:
         sizes[0] = "B:%s" % sizes[0]
-    return "%s[%s]" % (BY_NAME.get(str(tensor.dtype)[6:], "f32"), ", ".join(sizes) or "()")
+    return "%s[%s]" % (BY_NAME.get(dtype, "f32"), ", ".join(sizes) or "()")
 
 
 def targets_of(example: ClassExample) -> Iterator[str]:

@@ -21,6 +21,7 @@ from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
 from ..search.code.settings_branches import SOMETHING, Branch, branches_of_function, values_into
+from ..search.code.tensor_code import is_of_tensors
 from ..search.evidence import BuildPlan, InputShape
 from ..search.inputs import forms
 from ..search.inputs.forms import Form
@@ -47,27 +48,6 @@ _SKIPPED = ("parse_args", "get_args", "get_parser", "setup", "cleanup", "set_see
 _LARGE = re.compile(r"(?<![\w.])\d{4,}\b")
 
 _COUNTS = ("n", "N", "num", "m", "M")
-
-# Methods of tensors that nothing else has.
-_METHODS = {
-    *(
-        "to",
-        "cuda",
-        "cpu",
-        "view",
-        "reshape",
-        "permute",
-        "transpose",
-        "squeeze",
-        "unsqueeze",
-        "argmax",
-        "softmax",
-        "detach",
-        "float",
-        "long",
-    ),
-    *("size", "expand", "gather", "flatten", "sigmoid", "backward", "masked_fill", "repeat", "contiguous"),
-}
 
 _TENSOR = re.compile(r"\b[a-z]+\d+\[[^\[\]]*\]")
 
@@ -143,7 +123,7 @@ class FunctionCalls:
         """
         recorder = self._runner.recorder
         unknown = [recorder.sites[number].function.partition(".")[0] for number in recorder.unknown if recorder.sites[number].function]
-        return node.name in unknown or any(isinstance(each, ast.expr) and _is_of_tensors(each) for each in ast.walk(node))
+        return node.name in unknown or any(isinstance(each, ast.expr) and is_of_tensors(each) for each in ast.walk(node))
 
     def _shows_little(self, node: Definition) -> bool:
         """Whether most of the values that a function computes are not known: the program gave it what nobody knows."""
@@ -151,7 +131,7 @@ class FunctionCalls:
         computed = [
             each.lineno
             for each in ast.walk(node)
-            if isinstance(each, ast.Assign) and isinstance(each.value, (ast.Call, ast.BinOp, ast.Subscript)) and _is_of_tensors(each.value)
+            if isinstance(each, ast.Assign) and isinstance(each.value, (ast.Call, ast.BinOp, ast.Subscript)) and is_of_tensors(each.value)
         ]
         return 2 * sum(line in lines for line in computed) < len(computed)
 
@@ -305,16 +285,6 @@ def _definitions(body: List[ast.stmt]) -> List[Definition]:
         elif isinstance(node, (ast.If, ast.Try)):
             found += _definitions(node.body + node.orelse)
     return found
-
-
-def _is_of_tensors(value: ast.expr) -> bool:
-    """Whether an expression speaks of tensors: it calls a method of theirs, or one of torch's functions."""
-    for node in ast.walk(value):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("torch", "F"):
-            return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
-            return True
-    return False
 
 
 def _with_batch(shape: InputShape) -> InputShape:

@@ -1,5 +1,6 @@
 """Steps of module classes that no program comes to: `training_step`, `loss_function`, `sample`. Each is called as `forward` was.
 
+So is each other method that computes tensors, where neither a program nor the example of its class comes to it: `reparameterize`.
 A step is given what the example of its class gives to `forward`, in the forms that its text takes out of a batch, with targets. Of the
 ways to call it the first counts in which nothing is wrong, perhaps with other sizes; where there is none, and where a class has no
 `forward`, its arguments are searched for as those of a `forward` are. Where nothing fits, a step is followed with a batch that nobody
@@ -21,6 +22,8 @@ from ...protocol import ExampleRun, Search
 from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
+from ..search.code.sources import function_node
+from ..search.code.tensor_code import is_of_tensors
 from ..search.evidence import BuildPlan
 from ..search.finder import Finder
 from ..search.inputs import forms
@@ -41,6 +44,8 @@ STEPS = (
 EVALUATED = ("validation_step", "test_step", "predict_step")
 # What trainers of libraries call in classes that derive from them.
 HOOKS = ("compute_loss", "training_step", "prediction_step")
+# Methods that computing with tensors is not all they do: trainers call them, or they make, fill, read or write a model.
+_NO_STEP = re.compile(r"_|forward$|on_|configure_|setup|teardown|prepare_|load|save|from_|init|reset|build|make_|add_|set_|\w*dataloader$")
 # Parameters of steps that are numbers, with a value for each.
 NUMBERS = {
     "batch_idx": 0, "dataloader_idx": 0, "optimizer_idx": 0, "batch_index": 0, "batch_nb": 0, "nb_batch": 0, "epoch": 0,
@@ -64,10 +69,14 @@ def call_steps(steps: StepCalls, runner: ExampleRunner, reached: Set[str]) -> No
     known = {request.target: request for request in runner.run.known}
     for target in [*known, *[name for name in _module_classes(runner) if name not in known]]:
         cls = class_of(runner, target)
-        names = [name for name in steps_of(cls, runner.run.file) if "%s.%s" % (target, name) not in reached]
+        others = _methods_of_tensors(cls, runner.run.file) if target in known else []
+        names = [name for name in [*steps_of(cls, runner.run.file), *others] if "%s.%s" % (target, name) not in reached]
         if not names:
             continue
+        runner.recorder.reached = set()
         given = taken_apart(runner, known[target]) if target in known else None
+        by_example = set(runner.recorder.functions(runner.run.file) or ())
+        names = [name for name in names if name not in others or "%s.%s" % (target, name) not in by_example]
         model = given.model if given is not None else steps.model_of(target, cls)
         if model is None:
             continue
@@ -85,6 +94,14 @@ def call_steps(steps: StepCalls, runner: ExampleRunner, reached: Set[str]) -> No
 def steps_of(cls: Any, file: str) -> List[str]:
     """The names of the steps of a class that stand in a file."""
     return [name for name in STEPS if isinstance(cls, type) and _is_own(getattr(cls, name, None), file)]
+
+
+def _methods_of_tensors(cls: Any, file: str) -> List[str]:
+    """The names of a class's own methods beside its steps that compute tensors, and do nothing else by their names."""
+    own = vars(cls).items() if isinstance(cls, type) else ()
+    found = [name for name, value in own if inspect.isfunction(value) and name not in STEPS and not _NO_STEP.match(name)]
+    nodes = [(name, function_node(vars(cls)[name])) for name in found if _is_own(vars(cls)[name], file)]
+    return [name for name, node in nodes if node is not None and any(map(is_of_tensors, node.body))]
 
 
 def _is_own(function: Any, file: str) -> bool:
@@ -288,7 +305,7 @@ class _Step:
     # --- as the example of the class says ---
 
     def _ways(self) -> Iterator[str]:
-        """The arguments to try: where a step takes a batch, `forward`'s own with each form of targets; else `forward`'s own."""
+        """The arguments to try: what the class calls so elsewhere; then `forward`'s own, in a batch with each form of targets."""
         given = self._given
         assert given is not None
         wanted = self._wanted()
@@ -296,6 +313,8 @@ class _Step:
         others = [each.name for each in wanted if _fixed(each.name) is None]
         own = ", ".join(given.arguments)
         targets = list(targets_of(given))
+        if others and all(name in given.named for name in others):  # As the class calls these tensors itself.
+            yield ", ".join([*[given.named[name] for name in others], *numbers])
         if others and (others[0] in BATCHES or (len(others) == 1 and numbers)):
             part = self._part(others[0])
             if part.opening:

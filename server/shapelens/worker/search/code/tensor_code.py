@@ -1,0 +1,21 @@
+"""Which code is about tensors, as its text tells."""
+
+from __future__ import annotations
+
+import ast
+
+# Methods of tensors that nothing else has.
+_METHODS = {
+    *("to", "cuda", "cpu", "float", "long", "detach", "backward", "view", "reshape", "permute", "transpose", "squeeze", "unsqueeze"),
+    *("size", "expand", "repeat", "gather", "flatten", "contiguous", "argmax", "softmax", "sigmoid", "masked_fill"),
+}
+
+
+def is_of_tensors(node: ast.AST) -> bool:
+    """Whether code calls a method of tensors, or speaks of torch's functions (`torch.stack`, `F.relu`)."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in ("torch", "F"):
+            return True
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _METHODS:
+            return True
+    return False
