@@ -27,6 +27,19 @@ async def test_settings_of_the_editor_take_effect_at_once(editor: Editor, broken
     await editor.until(lambda: bool(editor.published[uri].diagnostics))
 
 
+async def test_a_file_is_followed_as_a_program_only_where_the_setting_says_so(editor: Editor, recipe: str) -> None:
+    uri = editor.open("settings/program.py", recipe + "\n\nscores = Net()(torch.rand(7, 3, 32, 32))\n")
+    last = recipe.count("\n") + 2
+    assert (await editor.hints_when(uri, lambda hints: last in hints))[last] == "→ [7, 10]"
+    try:
+        editor.configure({"program": False})
+        hints = await editor.hints_when(uri, lambda hints: last not in hints)
+        assert "→ [B, 400]" in hints.values()
+    finally:
+        editor.configure({})
+    await editor.hints_when(uri, lambda hints: last in hints)
+
+
 async def test_examples_may_stand_in_the_projects_settings(editor: Editor, recipe: str) -> None:
     project = editor.root / "project" / "pyproject.toml"
     project.parent.mkdir()
