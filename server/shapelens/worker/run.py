@@ -103,6 +103,8 @@ class Stages:
         except EXITS as error:
             outcome, detail = "exit", exit_message(error)
             self._stopped(outcome, detail)
+        finally:
+            self.runner.past.restore()
         return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
 
     def _follow_program(self) -> None:

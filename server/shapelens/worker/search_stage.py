@@ -163,7 +163,7 @@ def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) 
     took_too_long = False
     try:
         with within(LONGEST_RUN):
-            evaluated = runner.evaluate(example, expression)
+            evaluated = runner.evaluate(example, expression, goes_past=not found.doubtful)
     except TooLong:  # The other classes are to have examples too. It has no dims to be named by more such runs.
         evaluated, took_too_long = runner.seen_so_far(), True
         runner.trace.mismatches += calls.mismatches

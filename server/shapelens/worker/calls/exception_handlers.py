@@ -13,6 +13,7 @@ from types import CodeType, FrameType
 from typing import Dict, List, Optional, Set, Tuple, Union
 
 from ..locations import WORKER
+from ..sandbox.exceptions import traceback_of
 from ..trace.frames import EXAMPLE_FILE
 
 _SETUP_FINALLY = 122  # the opcode of Python 3.9 and 3.10
@@ -56,6 +57,22 @@ def handled_by_user(error: BaseException, frame: Optional[FrameType]) -> bool:
                     return True
         frame = frame.f_back
     return False
+
+
+def is_raised_here(error: BaseException, frame: FrameType) -> bool:
+    """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed.
+
+    What conditions within conditions refuse is often what only other settings avoid: the function goes on.
+    """
+    traceback = traceback_of(error)
+    if traceback is None or traceback.tb_next is not None or frame.f_code.co_name == "<module>":
+        return False
+    return raises(frame.f_code.co_filename, traceback.tb_lineno)
+
+
+def raises(file: str, line: int) -> bool:
+    """Whether a line of a file is a `raise`."""
+    return linecache.getline(file, line).lstrip().startswith("raise")
 
 
 def _guarded_lines(code: CodeType) -> List[Tuple[int, int, Set[str]]]:

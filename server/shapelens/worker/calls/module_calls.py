@@ -63,6 +63,8 @@ class Calls:
         self.seen: Dict[int, SeenValues] = {}
         self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
         self.mismatches: List[Mismatch] = []
+        self.ended_modules: List[BaseException] = []  # what ended the `forward` of modules of the user's
+        self.gone_past = False  # whether a statement has failed, and its function has gone on
         self.depth = 0
         self.aside = False  # whether a module is called with sizes that are only tried: nothing of that is kept
         self.ended = False  # whether the example has run to its end, so that its modules stay as they are
@@ -78,6 +80,7 @@ class Calls:
     def start_attempt(self) -> None:
         """Forget what was called, but not the modules: they are called again with something else."""
         self.seen, self.models, self.mismatches, self.depth = {}, [], [], 0
+        self.ended_modules, self.gone_past = [], False
         self.recovery = Recovery(self, self.meta, self.frames)
         self.meta.recover = self.recovery.unable
 

@@ -60,7 +60,9 @@ class Recovery:
         trail = self._trail(error)
         with _plainly():
             changed = _changed(function, args, kwargs)
-            is_told = not self._is_vague(args, kwargs) and (not _is_given_absent(args, kwargs) or expected_shapes.keeps_first(function))
+            is_told = not self._is_vague(args, kwargs) and (
+                not self._is_given_absent(args, kwargs) or expected_shapes.keeps_first(function)
+            )
             shapes = expected_shapes.shapes_of(function, args, kwargs) if is_told else None
             if shapes is None and expected_shapes.gives_number(function, args, kwargs):
                 shapes = [[]]
@@ -94,7 +96,8 @@ class Recovery:
                     found.code = "embedding-range"
                     found.argument, found.got, found.need = "num_embeddings", _rows_needed(args, kwargs), module.num_embeddings
                 self._report(found)
-            shapes = None if half_built or self._is_vague(args, kwargs) else expected_shapes.layer_shapes(module, args, kwargs)
+            is_told = not (half_built or self._is_vague(args, kwargs) or holds_absent(args))
+            shapes = expected_shapes.layer_shapes(module, args, kwargs) if is_told else None
             weight = getattr(module, "weight", None)
             dtype = weight.dtype if isinstance(weight, Tensor) else expected_shapes.dtype_of(module, args, kwargs)
             if isinstance(module, torch.nn.RNNBase) and shapes:
@@ -113,6 +116,7 @@ class Recovery:
         with _plainly():
             trail = upper + self.frames.trail_of(traceback_of(error))
             found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+            self.calls.ended_modules += [error] if found.code == "exception" else []
             if not (found.code == "exception" and self.meta.vague and isinstance(error, FOLLOWS)) and not self._follows(args, kwargs):
                 self._report(found)
             key = seen.sequence[-1][1] if seen is not None and seen.sequence else None
@@ -120,6 +124,14 @@ class Recovery:
             if key is not None and key[0] == "tensor":
                 shapes = [list(key[1])]
             return self._made(shapes, tensors[0].dtype, args, kwargs)
+
+    def instead(self, like: Tensor) -> Tensor:
+        """What takes the place of a tensor that was not made, of as many dims as another one, of unknown sizes. Of three the first is
+        that of the batch still; of more nothing is known, as so many unknown sizes are more than torch can count."""
+        with _plainly():
+            known = [like.shape[0]] if like.dim() > expected_shapes.MOST_UNKNOWN else []
+            made_of: List[expected_shapes.Shape] = [[*known, *[None] * (like.dim() - len(known))]]
+            return self._made(made_of, like.dtype, (like,), {})  # type: ignore[no-any-return]
 
     def pattern(self, error: Exception, tensors: List[Tensor], shape: Optional[expected_shapes.Shape]) -> Any:
         """The result of an einops function that raised; `shape` is what its pattern asks for. Raises NotRecovered."""
@@ -157,7 +169,7 @@ class Recovery:
 
     def _follows(self, args: Args, kwargs: Kwargs, function: Optional[Callable[..., Any]] = None) -> bool:
         """Whether a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
-        if self._is_vague(args, kwargs) or _is_given_absent(args, kwargs) or _is_given_nothing(args):
+        if self._is_vague(args, kwargs) or self._is_given_absent(args, kwargs) or _is_given_nothing(args):
             return True
         if not unknown_sizes.state.met:
             return False
@@ -167,6 +179,12 @@ class Recovery:
 
     def _is_vague(self, args: Args, kwargs: Kwargs) -> bool:
         return self.meta.vague and any(is_vague(tensor) for tensor in tensors_in((args, kwargs), 64))
+
+    def _is_given_absent(self, args: Args, kwargs: Kwargs) -> bool:
+        """Whether an operation is given something of which nothing is known, in a program, or after a statement that failed. Any other
+        example that is, has not the right inputs."""
+        may_be = op_cache.state.assumes_gradients or self.calls.gone_past
+        return may_be and (holds_absent(args) or holds_absent(kwargs.values()))
 
     def _report(self, found: Mismatch) -> None:
         if found.code == "definition":  # Of something that failed there, which has been said.
@@ -195,11 +213,6 @@ class Recovery:
             tensor.__dict__[STAND_IN] = True
             out.append(tensor)
         return out[0] if len(out) == 1 else tuple(out)
-
-
-def _is_given_absent(args: Args, kwargs: Kwargs) -> bool:
-    """Whether an operation of a program is given something of which nothing is known. An example that is, has not the right inputs."""
-    return op_cache.state.assumes_gradients and (holds_absent(args) or holds_absent(kwargs.values()))
 
 
 def _is_given_nothing(args: Args) -> bool:

@@ -29,6 +29,7 @@ from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
 from .evaluation import EXITS, NONE_TURNED, RUN_IS_OVER, exit_message
 from .expression import compile_expression, evaluate
+from .going_past import GoingPast
 from .probing import invariant_part, probes
 from .run_context import RunContext
 
@@ -47,6 +48,7 @@ class ExampleRunner:
         self.names: Dict[str, Any] = {}
         self.evaluation, self.recorder, self.frames = context.evaluation, context.recorder, context.frames
         self.progress = context.progress
+        self.past = GoingPast(context.evaluation, context.finder)
         self.progress.send = self._send_so_far
         self.progress.first = EVERY if run.search is None else SOON
         self.findings = EarlyFindings(run, send, self.progress, known)
@@ -70,8 +72,10 @@ class ExampleRunner:
             example.error, example.error_kind = getattr(error, "msg", None) or str(error), "syntax"
             return None
 
-    def evaluate(self, example: ExampleRun, expression: str = "") -> Optional[Evaluated]:
+    def evaluate(self, example: ExampleRun, expression: str = "", *, goes_past: bool = True) -> Optional[Evaluated]:
         """Evaluate an example, or the `expression` that stands for it, and add it to the trace, but for what it saw: `record` does that.
+
+        goes_past: an exception of a statement does not end it (going_past.py).
 
         None where it does not compile. Raises what ends more than the example (evaluation.py).
         """
@@ -89,6 +93,8 @@ class ExampleRunner:
             turned = branches.last(is_user_file)
         if branches.turned and gave_up(error, self.evaluation.calls.mismatches, is_user_file):
             error = follow()
+        while goes_past and self.past.is_prepared_for(error):
+            error = follow(branches.turned)
         calls, end = self.evaluation.calls, self._end_of(error)
         seconds = clock()
         alone = branches.places(is_user_file) if seconds < LONGEST else []

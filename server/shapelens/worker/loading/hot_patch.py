@@ -236,10 +236,11 @@ def _find(module: ModuleType, path: Tuple[str, ...], code: CodeType) -> Optional
     name = path[-1]
     if len(path) > 1 and name.startswith("__") and not name.endswith("__"):  # As Python calls it.
         name = "_%s%s" % (path[-2].lstrip("_"), name)
-    return next((function for function in _functions_in(names.get(name), 0) if function.__code__ is code), None)
+    return next((function for function in functions_in(names.get(name)) if function.__code__ is code), None)
 
 
-def _functions_in(value: Any, depth: int) -> Iterator[FunctionType]:
+def functions_in(value: Any, depth: int = 0) -> Iterator[FunctionType]:
+    """The functions that a value is or wraps."""
     if depth > DEEPEST_WRAPPER:
         return
     inner: List[Any] = []
@@ -256,4 +257,4 @@ def _functions_in(value: Any, depth: int) -> Iterator[FunctionType]:
         inner.append(value.__wrapped__)
     for part in inner:
         if part is not None:
-            yield from _functions_in(part, depth + 1)
+            yield from functions_in(part, depth + 1)

@@ -120,6 +120,16 @@ class UserFinder(importlib.abc.MetaPathFinder):
                 tree = parse(self.text_of(file), file)
         return tree
 
+    def rewritten_statements(self, file: str) -> List[ast.stmt]:
+        """The statements of a file that was loaded, as they were rewritten; none where it was not."""
+        if file not in self.recorder.rewritten:
+            return []
+        if file == self.document and self.last is not None:
+            return self.last.body
+        program = self.programs.get(file)
+        tree = program.tree if program is not None else self.trees.get(file)
+        return tree.body if tree is not None else []
+
     def find_spec(self, fullname: str, path: Optional[Sequence[str]] = None, target: Any = None) -> Any:
         if fullname in sys.builtin_module_names:
             return None

@@ -21,6 +21,7 @@ SITES = "shapelens_sites"  # an attribute of statements that are rewritten: the 
 COMPUTED = "shapelens_computed"  # the names that it computes, if it is at module level
 LINES = "shapelens_lines"  # (first, last) line, decorators included
 MOST_FORMER = 16  # statements that are kept in case they come back, as by undoing an edit
+MOVED = "shapelens_moved"  # by how many lines it was moved since the nodes in it got theirs
 LEVEL = "shapelens_level"  # how many packages its relative imports climb
 _WITH_DISTANCE = (13, 14)  # kinds of entries of a table of lines
 _LONE_RETURN = re.compile("\r(?!\n)")
@@ -138,6 +139,7 @@ def _shift(node: Any, delta: int, sites: List[Site]) -> None:
     node.__dict__[LINES] = first + delta, last + delta
     node.lineno += delta
     node.end_lineno += delta
+    node.__dict__[MOVED] = node.__dict__.get(MOVED, 0) + delta
     for number in node.__dict__.get(SITES, ()):
         sites[number] = _moved(sites[number], delta)
     code = node.__dict__.get(CODE)

@@ -8,15 +8,13 @@ unknown length, as the loop was cut short. Before a loop is cut, it takes a turn
 
 from __future__ import annotations
 
-import linecache
 import sys
 from types import FrameType
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-from ..calls.exception_handlers import handled_by_user
+from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..meta.training_loops import Loop
 from ..rewrite.resilient import BRANCH, ENTERED, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, NEXT, STEPS, Pattern
-from ..sandbox.exceptions import traceback_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent
 
@@ -63,7 +61,7 @@ class Flow:
     def failed(self, error: BaseException, line: int) -> Any:
         """A statement has failed: what takes the place of its value. Raises the error where user code around it expects it to be raised."""
         frame = sys._getframe(1)
-        if _is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
+        if is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
             raise error
         if not (self._is_aside or (isinstance(error, KeyError) and error.args and unknown_sizes.is_missing_key(error.args[0]))):
             self._on_failure(error, frame, line)
@@ -225,18 +223,3 @@ def _fitted(item: Any, pattern: Pattern) -> Any:
     if isinstance(item, (tuple, list)) and len(item) == len(pattern):
         return tuple([_fitted(part, inner) for part, inner in zip(item, pattern)])
     return item
-
-
-def _is_raised_here(error: BaseException, frame: FrameType) -> bool:
-    """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed.
-
-    What conditions within conditions refuse is often what only other settings avoid: the function goes on.
-    """
-    traceback = traceback_of(error)
-    if traceback is None or traceback.tb_next is not None or frame.f_code.co_name == "<module>":
-        return False
-    return _raises(frame.f_code.co_filename, traceback.tb_lineno)
-
-
-def _raises(file: str, line: int) -> bool:
-    return linecache.getline(file, line).lstrip().startswith("raise")

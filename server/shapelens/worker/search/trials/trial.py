@@ -13,6 +13,7 @@ from ...calls.mismatches import mismatch_of
 from ...evaluation.evaluation import NONE_TURNED, Evaluation
 from ...evaluation.example_runner import ExampleRunner
 from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
+from ...evaluation.sure_mistakes import is_sure
 from ...sandbox.clocks import WorkClock
 from ...sandbox.limits import TooLong, within
 from ...trace.frames import EXAMPLE_FILE
@@ -181,6 +182,8 @@ class TrialRunner:
         try:
             with within(self.most_seconds) as limit, evaluation.ending_at_first_mismatch(RefusedInput):
                 error = evaluation.run(start, run_it)
+                while error is not None and is_sure(error) and self.job.past.is_prepared_for(error):
+                    error = evaluation.run(start, run_it)  # No other example avoids that: the rest tells which one fits.
         except TooLong as reached:
             error = reached
         self._imported += limit.importing

@@ -1,0 +1,176 @@
+"""Going on past an exception of Python's: a name that is not there yet, an attribute that nobody sets, wrong arguments of a function.
+
+An operation or a layer that fails gives a stand-in where it stands (calls/recovery.py); an exception has left its function by then. So the
+function gets other code, in which each statement can fail alone (rewrite/guarded.py), and the example is evaluated once more. What is
+healthy pays nothing for it.
+
+The first exception is said, as it would be had it ended the example; of what comes after it only what is a mistake in any case (`is_sure`),
+as the rest may follow from the first.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Dict, Iterator, Optional, Set, Tuple
+
+import torch
+
+from ..calls.exception_handlers import handled_by_user, is_raised_here, raises
+from ..calls.mismatches import mismatch_of, one_line
+from ..loading.definitions import future_flags
+from ..loading.hot_patch import functions_in
+from ..loading.importer import UserFinder
+from ..loading.incremental_parse import MOVED
+from ..rewrite.guarded import GONE_PAST, INSTEAD, alone
+from ..sandbox.exceptions import traceback_of
+from ..unknown import unknown_sizes
+from ..unknown.stand_ins import absent
+from .evaluation import Evaluation
+from .sure_mistakes import is_sure
+
+MOST_FUNCTIONS = 8  # that get other code in a run
+# What says nothing of the statement: it is too much for the machine, or is meant to be raised.
+_NOT_GONE_PAST = (MemoryError, RecursionError, NotImplementedError, StopIteration, GeneratorExit)
+
+
+class GoingPast:
+    """The functions of a run that go on past what fails in them. `restore` gives them their own code back."""
+
+    def __init__(self, evaluation: Evaluation, finder: UserFinder) -> None:
+        self._evaluation = evaluation
+        self._finder = finder
+        self._changed: Dict[CodeType, Tuple[FunctionType, CodeType]] = {}  # by their other code
+        self._ended: Set[CodeType] = set()  # the own code of functions that are ended all the same
+
+    def is_prepared_for(self, error: Optional[BaseException]) -> bool:
+        """Whether a function now goes on past what ended an evaluation, or a module in it, and did not before."""
+        errors = [*([error] if isinstance(error, Exception) else []), *self._evaluation.calls.ended_modules]
+        return any(self._give_up(each) or self._prepare(each) for each in errors)
+
+    def _give_up(self, error: BaseException) -> bool:
+        """Whether a function has its own code again, as an exception ends it all the same: what is seen then is as if nothing was tried."""
+        left = {frame.f_code for frame, _ in _frames(error)} & self._changed.keys()
+        for code in left:
+            function, own = self._changed.pop(code)
+            function.__code__ = own
+            self._ended.add(own)
+        return bool(left)
+
+    def restore(self) -> None:
+        """Give all functions their own code."""
+        for function, code in self._changed.values():
+            function.__code__ = code
+            for name in (GONE_PAST, INSTEAD):
+                function.__globals__.pop(name, None)
+        self._changed.clear()
+        self._ended.clear()
+
+    def _prepare(self, error: BaseException) -> bool:
+        found = mismatch_of(error, 0, self._evaluation.frames, self._evaluation.meta, self._evaluation.calls)
+        if isinstance(error, _NOT_GONE_PAST) or (found.code != "exception" and not is_sure(error)) or not found.trail:
+            return False
+        for frame, line in reversed(list(_frames(error))):
+            code = frame.f_code
+            is_user = self._evaluation.frames.is_user_file(code.co_filename)
+            if not is_user or code.co_name.startswith("<") or code in self._ended or raises(code.co_filename, line):
+                continue
+            if len(self._changed) == MOST_FUNCTIONS:
+                return False
+            function = _function_of(frame)
+            other = self._other_code(code) if function is not None else None
+            if function is not None and other is not None:
+                self._changed[other] = function, code
+                function.__code__ = other
+                function.__globals__.update({GONE_PAST: self._gone_past, INSTEAD: self._instead})
+                return True
+        return False
+
+    def _other_code(self, code: CodeType) -> Optional[CodeType]:
+        statements = self._finder.rewritten_statements(code.co_filename)
+        for statement in statements:
+            node = alone(statement, code.co_name, code.co_firstlineno, statement.__dict__.get(MOVED, 0))
+            if node is None:
+                continue
+            tree = ast.Module([node], [])
+            flags = future_flags(ast.Module(statements, []))
+            try:
+                made = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
+            except (SyntaxError, ValueError, RecursionError):
+                return None
+            return next((each for each in _codes_in(made) if each.co_name == code.co_name and each.co_freevars == code.co_freevars), None)
+        return None
+
+    # --- what the code calls ---
+
+    def _gone_past(self, error: Exception) -> None:
+        """A statement has failed. Raises the error where it is to end the function."""
+        try:
+            is_gone_past = self._goes_past(error, sys._getframe(1))
+        except Exception:  # What the code has done to Python keeps us from looking at it.
+            is_gone_past = False
+        if not is_gone_past:
+            raise error
+
+    def _goes_past(self, error: Exception, frame: FrameType) -> bool:
+        """Whether a function goes on after a statement that has failed. What is wrong there is said."""
+        evaluation, calls, sure = self._evaluation, self._evaluation.calls, is_sure(error)
+        if isinstance(error, _NOT_GONE_PAST) or calls.aside or is_raised_here(error, frame) or (calls.refuse is not None and not sure):
+            return False
+        if frame.f_back is not None and handled_by_user(error, frame.f_back):
+            return False
+        trail = [*evaluation.frames.trail()[:-1], *evaluation.frames.trail_of(traceback_of(error))]
+        with torch._C.DisableTorchFunction():
+            found = mismatch_of(error, calls.example, evaluation.frames, evaluation.meta, calls, trail)
+        if sure:
+            found.code, found.message = "exception", one_line(error)
+        elif found.code not in ("exception", "definition"):
+            return False
+        calls.gone_past = True
+        said = [each for each in calls.mismatches if each.code == "exception"]
+        is_another = not said or (sure and all(each.message != found.message for each in said))
+        if calls.refuse is None and found.code == "exception" and is_another:
+            calls.add_mismatch(found)
+        return True
+
+    def _instead(self, names: Tuple[str, ...]) -> Any:
+        """What takes the place of a value: a tensor of as many dims as the first one among these names, or something unknown."""
+        try:
+            held = sys._getframe(1).f_locals
+            like = next((held[name] for name in names if type(held.get(name)) is torch.Tensor), None)
+            if like is not None:
+                return self._evaluation.calls.recovery.instead(like)
+            lasting = unknown_sizes.state.lasting
+            made = absent("what failed", "definition")
+            unknown_sizes.state.lasting = lasting  # It ends with the example.
+            return made
+        except Exception:  # As above.
+            return None
+
+
+def _frames(error: BaseException) -> Iterator[Tuple[FrameType, int]]:
+    """The frames that an exception passed, with the lines that they were at, the innermost last."""
+    traceback = traceback_of(error)
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _function_of(frame: FrameType) -> Optional[FunctionType]:
+    """The function whose code a frame runs: a method of its first argument, or a function of its module. None for any other."""
+    code = frame.f_code
+    first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    owners = [*(first.__mro__ if isinstance(first, type) else ()), *type(first).__mro__]
+    for names in [*map(vars, owners), frame.f_globals]:
+        for function in functions_in(names.get(code.co_name)):
+            if function.__code__ is code:
+                return function
+    return None
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes_in(constant)

@@ -1,0 +1,124 @@
+"""Exceptions that no input and no setting avoids: a name that nothing binds, a part of a model that no code makes."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import linecache
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any, Iterator, Optional
+
+import torch
+
+from ..loading.definitions import KEPT, bound_names, global_assignments
+from ..loading.importer import parse
+from ..sandbox.exceptions import message_of, traceback_of
+from ..unknown.stand_ins import is_absent
+
+# What sets attributes, or answers for them, by names that are computed.
+_BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict__", "vars", "exec")
+_LISTED_BY_NAME = ("add_module", "register_module", "register_buffer", "register_parameter")
+
+
+# Modules whose names all code can rely on.
+_COMPLETE = ("torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.linalg", "torch.fft", "torch.optim")
+
+
+def is_sure(error: BaseException) -> bool:
+    """Whether an exception is a mistake of the code whatever it is given."""
+    if type(error) is NameError:
+        return _is_bound_nowhere(error)
+    if isinstance(error, UnboundLocalError):
+        return _is_assigned_later(error)
+    owner, name = getattr(error, "obj", None), getattr(error, "name", None)  # Since Python 3.10.
+    if not isinstance(error, AttributeError) or not isinstance(name, str) or is_absent(owner):
+        return False
+    if isinstance(owner, ModuleType):
+        return owner.__name__ in _COMPLETE
+    return isinstance(owner, torch.nn.Module) and _is_set_nowhere(type(owner), name)
+
+
+def _is_bound_nowhere(error: BaseException) -> bool:
+    """Whether no statement of a file binds a name at module level, and no function does so by `global`."""
+    frame, name = _innermost(error), getattr(error, "name", None)
+    tree = _tree(frame) if frame is not None and KEPT in frame.f_globals else None
+    if tree is None or not isinstance(name, str):
+        return False
+    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
+        return False
+    bound = {each for node in tree.body for each in bound_names(node)}
+    bound |= {each for node in tree.body for inner in global_assignments(node) for each in bound_names(inner)}
+    return name not in bound
+
+
+def _is_assigned_later(error: BaseException) -> bool:
+    """Whether a function binds a local name only from the line on where it was missing, and not in a loop around that."""
+    frame, line, name = _innermost(error), _innermost_line(error), message_of(error).partition("'")[2].partition("'")[0]
+    tree = _tree(frame) if frame is not None and name in frame.f_code.co_varnames else None
+    if tree is None:
+        return False
+    around = [node for node in ast.walk(tree) if _first(node) <= line <= getattr(node, "end_lineno", -1)]
+    functions = [node for node in around if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if not functions or any(isinstance(node, (ast.For, ast.AsyncFor, ast.While)) for node in around):
+        return False
+    stores = (part for part in ast.walk(functions[-1]) if isinstance(part, ast.Name) and part.id == name)
+    return all(part.lineno >= line for part in stores if not isinstance(part.ctx, ast.Load))
+
+
+def _first(node: ast.AST) -> int:
+    return getattr(node, "lineno", 1 << 30)
+
+
+def _is_set_nowhere(cls: type, name: str) -> bool:
+    """Whether no method of the user's classes sets an attribute of that name, nor one whose name is computed."""
+    for code in _codes(cls):
+        constants = {each for each in code.co_consts if isinstance(each, str)}
+        if name in constants or not set(_BY_NAME).isdisjoint(code.co_names):
+            return False
+        if any(step.opname == "STORE_ATTR" and step.argval == name for step in dis.get_instructions(code)):
+            return False
+        if not set(_LISTED_BY_NAME).isdisjoint(code.co_names) and not constants:
+            return False
+    return True
+
+
+def _codes(cls: type) -> Iterator[CodeType]:
+    """The code of the methods of a class and of those that it derives from, but for torch's, and of functions in them."""
+    for base in cls.__mro__:
+        if base.__module__.partition(".")[0] == "torch" or base is object:
+            continue
+        for value in list(vars(base).values()):
+            function: Any = getattr(value, "__func__", value)
+            if isinstance(function, FunctionType):
+                yield from _all_in(function.__code__)
+
+
+def _all_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _all_in(constant)
+
+
+def _innermost(error: BaseException) -> Optional[FrameType]:
+    return _last(error).tb_frame if traceback_of(error) is not None else None
+
+
+def _innermost_line(error: BaseException) -> int:
+    return _last(error).tb_lineno if traceback_of(error) is not None else 0
+
+
+def _last(error: BaseException) -> Any:
+    traceback = traceback_of(error)
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _tree(frame: FrameType) -> Optional[ast.Module]:
+    """The syntax tree of the file that a frame runs; None where it has none."""
+    file = frame.f_code.co_filename
+    try:
+        return parse("".join(linecache.getlines(file, frame.f_globals)), file)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
