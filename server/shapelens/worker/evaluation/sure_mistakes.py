@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import dis
 import linecache
+import re
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Iterator, Optional
 
 import torch
 
+from ...notebooks import SUFFIX
+from ...regular_files import read_regular
 from ..loading.definitions import KEPT, bound_names, global_assignments
 from ..loading.importer import parse
 from ..sandbox.exceptions import message_of, traceback_of
@@ -20,6 +23,8 @@ _BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict
 _LISTED_BY_NAME = ("add_module", "register_module", "register_buffer", "register_parameter")
 
 
+# What gives a notebook names that no cell binds.
+_OTHERS_NAMES = (b"%run", b"%load", b"%pylab", b"%store", b"%R ")
 # Modules whose names all code can rely on.
 _COMPLETE = ("torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.linalg", "torch.fft", "torch.optim")
 
@@ -42,13 +47,27 @@ def _is_bound_nowhere(error: BaseException) -> bool:
     """Whether no statement of a file binds a name at module level, and no function does so by `global`."""
     frame, name = _innermost(error), getattr(error, "name", None)
     tree = _tree(frame) if frame is not None and KEPT in frame.f_globals else None
-    if tree is None or not isinstance(name, str):
+    if frame is None or tree is None or not isinstance(name, str) or _runs_others(frame.f_code.co_filename):
         return False
-    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
-        return False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            return False
+        if isinstance(node, ast.Name) and node.id in ("globals", "exec", "builtins", "__builtins__"):
+            return False
     bound = {each for node in tree.body for each in bound_names(node)}
     bound |= {each for node in tree.body for inner in global_assignments(node) for each in bound_names(inner)}
     return name not in bound
+
+
+def _runs_others(file: str) -> bool:
+    """Whether a notebook, as it was saved, gets names from elsewhere."""
+    if not file.endswith(SUFFIX):
+        return False
+    try:
+        text = read_regular(file)
+    except OSError:
+        return False
+    return any(magic in text for magic in _OTHERS_NAMES)
 
 
 def _is_assigned_later(error: BaseException) -> bool:
@@ -70,8 +89,12 @@ def _first(node: ast.AST) -> int:
 
 
 def _is_set_nowhere(cls: type, name: str) -> bool:
-    """Whether no method of the user's classes sets an attribute of that name, nor one whose name is computed."""
+    """Whether no method of the user's classes sets an attribute of that name, nor one whose name is computed, and nothing else in their
+    files does so."""
+    sets = re.compile(r"\.%s\b\s*(?:[,:][^=\n(]*)?=(?!=)" % re.escape(name))
     for code in _codes(cls):
+        if sets.search("".join(linecache.getlines(code.co_filename))):
+            return False
         constants = {each for each in code.co_consts if isinstance(each, str)}
         if name in constants or not set(_BY_NAME).isdisjoint(code.co_names):
             return False
