@@ -233,6 +233,18 @@ async def test_what_is_not_known_is_no_error(editor: Editor) -> None:
     assert [line for line in editor.log if "Traceback" in line] == errors
 
 
+async def test_a_name_that_another_notebook_gives_is_no_error(editor: Editor) -> None:
+    net = NET.replace("self.fc1(x)", "helper(x)")
+    for name, first, severity in (
+        ("alone", "", types.DiagnosticSeverity.Error),
+        ("runs", "%run helpers.ipynb", types.DiagnosticSeverity.Hint),
+    ):
+        notebook = Notebook.open(editor, f"notebooks/{name}.ipynb", first, IMPORTS, net)
+        (finding,) = await editor.diagnostics(notebook.cells[2])
+        assert finding.severity is severity and "'helper' is not defined" in finding.message
+        notebook.close()
+
+
 async def test_cells_follow_a_file_that_they_import(editor: Editor) -> None:
     model = editor.open("notebooks_imports/tiny_net.py", IMPORTS + "\n" + NET)
     notebook = Notebook.open(editor, "notebooks_imports/use.ipynb", "import torch\nfrom tiny_net import Net", "y = Net()(torch.rand(5, 8))")

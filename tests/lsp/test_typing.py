@@ -167,3 +167,17 @@ async def test_what_is_noticed_does_not_vanish_during_an_edit(editor: Editor) ->
     said = [[each.code for each in published.diagnostics] for published in editor.publications[begin:] if published.uri == uri]
     until = next(number for number, codes in enumerate(said) if len(codes) == 2)
     assert all("unused-layer" in codes for codes in said[:until])
+
+
+async def test_hints_stay_below_a_part_that_is_not_written_yet(editor: Editor) -> None:
+    uri = editor.open("typing/parts.py", UNUSED.replace("        return y", "        z = self.spare(y)\n        return z"))
+    assert (await editor.hints_when(uri))[9] == "→ [B, 4]"
+    editor.replace(uri, "        z = ", "        y = self.drop(y)\n        k = self.spare(self.fc(x))\n        z = ")
+    hints = await editor.hints_when(uri, lambda hints: 10 in hints)
+    assert [hints.get(line) for line in (8, 9, 10, 11, 12)] == ["→ [B, 4]", None, "→ [B, 4]", "→ [?, 4]", "→ [?, 4]"]
+    (finding,) = await editor.diagnostics(uri)
+    assert editor.text_of(uri, finding.range) == "self.drop"
+    editor.replace(uri, "        self.spare = ", "        self.drop = nn.Dropout()\n        self.spare = ")
+    hints = await editor.hints_when(uri, lambda hints: "?" not in str(hints))
+    assert [hints.get(line) for line in (9, 10, 11, 12, 13)] == ["→ [B, 4]"] * 5
+    assert await editor.diagnostics(uri) == []

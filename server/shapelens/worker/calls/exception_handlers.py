@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 from typing import Dict, List, Optional, Set, Tuple, Union
 
 from ..locations import WORKER
-from ..sandbox.exceptions import traceback_of
+from ..sandbox.exceptions import is_raise, traceback_of
 from ..trace.frames import EXAMPLE_FILE
 
 _SETUP_FINALLY = 122  # the opcode of Python 3.9 and 3.10
@@ -67,12 +67,7 @@ def is_raised_here(error: BaseException, frame: FrameType) -> bool:
     traceback = traceback_of(error)
     if traceback is None or traceback.tb_next is not None or frame.f_code.co_name == "<module>":
         return False
-    return raises(frame.f_code.co_filename, traceback.tb_lineno)
-
-
-def raises(file: str, line: int) -> bool:
-    """Whether a line of a file is a `raise`."""
-    return linecache.getline(file, line).lstrip().startswith("raise")
+    return is_raise(frame.f_code.co_filename, traceback.tb_lineno)
 
 
 def _guarded_lines(code: CodeType) -> List[Tuple[int, int, Set[str]]]:

@@ -11,7 +11,7 @@ import torch
 
 from ...protocol import FileSpan, Mismatch, Trace
 from ..meta.mode import FailedTorchCall, MetaMode, needs_data
-from ..sandbox.exceptions import message_of, traceback_of
+from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..trace import gradient_paths, provenance
 from ..trace.frames import Frames
 from ..trace.suspects import modules_running, suspects_of, tensors_of
@@ -103,9 +103,7 @@ def code_of(error: BaseException, failure: Optional[FailedTorchCall]) -> str:
 
 def _raised_by_torch(error: BaseException) -> bool:
     """Whether torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
-    traceback = traceback_of(error)
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
+    traceback = raised_at(error)
     return traceback is not None and str(traceback.tb_frame.f_globals.get("__name__", "")).startswith("torch.")
 
 

@@ -17,14 +17,14 @@ from typing import Any, Dict, Iterator, Optional, Set, Tuple
 
 import torch
 
-from ..calls.exception_handlers import handled_by_user, is_raised_here, raises
+from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..calls.mismatches import mismatch_of, one_line
+from ..loading.code_objects import codes_in, function_of_frame
 from ..loading.definitions import future_flags
-from ..loading.hot_patch import functions_in
 from ..loading.importer import UserFinder
 from ..loading.incremental_parse import MOVED
-from ..rewrite.guarded import GONE_PAST, INSTEAD, alone
-from ..sandbox.exceptions import traceback_of
+from ..rewrite.guarded import INSTEAD, STATEMENT_FAILED, guarded_function
+from ..sandbox.exceptions import is_raise, traceback_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent
 from .evaluation import Evaluation
@@ -42,7 +42,7 @@ class GoingPast:
         self._evaluation = evaluation
         self._finder = finder
         self._changed: Dict[CodeType, Tuple[FunctionType, CodeType]] = {}  # by their other code
-        self._ended: Set[CodeType] = set()  # the own code of functions that are ended all the same
+        self._given_up: Set[CodeType] = set()  # the own code of functions that an exception ends all the same
 
     def is_prepared_for(self, error: Optional[BaseException]) -> bool:
         """Whether a function now goes on past what ended an evaluation, or a module in it, and did not before."""
@@ -55,17 +55,17 @@ class GoingPast:
         for code in left:
             function, own = self._changed.pop(code)
             function.__code__ = own
-            self._ended.add(own)
+            self._given_up.add(own)
         return bool(left)
 
     def restore(self) -> None:
         """Give all functions their own code."""
         for function, code in self._changed.values():
             function.__code__ = code
-            for name in (GONE_PAST, INSTEAD):
+            for name in (STATEMENT_FAILED, INSTEAD):
                 function.__globals__.pop(name, None)
         self._changed.clear()
-        self._ended.clear()
+        self._given_up.clear()
 
     def _prepare(self, error: BaseException) -> bool:
         found = mismatch_of(error, 0, self._evaluation.frames, self._evaluation.meta, self._evaluation.calls)
@@ -74,23 +74,23 @@ class GoingPast:
         for frame, line in reversed(list(_frames(error))):
             code = frame.f_code
             is_user = self._evaluation.frames.is_user_file(code.co_filename)
-            if not is_user or code.co_name.startswith("<") or code in self._ended or raises(code.co_filename, line):
+            if not is_user or code.co_name.startswith("<") or code in self._given_up or is_raise(code.co_filename, line):
                 continue
             if len(self._changed) == MOST_FUNCTIONS:
                 return False
-            function = _function_of(frame)
+            function = function_of_frame(frame)
             other = self._other_code(code) if function is not None else None
             if function is not None and other is not None:
                 self._changed[other] = function, code
                 function.__code__ = other
-                function.__globals__.update({GONE_PAST: self._gone_past, INSTEAD: self._instead})
+                function.__globals__.update({STATEMENT_FAILED: self._statement_failed, INSTEAD: self._instead})
                 return True
         return False
 
     def _other_code(self, code: CodeType) -> Optional[CodeType]:
         statements = self._finder.rewritten_statements(code.co_filename)
         for statement in statements:
-            node = alone(statement, code.co_name, code.co_firstlineno, statement.__dict__.get(MOVED, 0))
+            node = guarded_function(statement, code.co_name, code.co_firstlineno, statement.__dict__.get(MOVED, 0))
             if node is None:
                 continue
             tree = ast.Module([node], [])
@@ -99,12 +99,12 @@ class GoingPast:
                 made = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
             except (SyntaxError, ValueError, RecursionError):
                 return None
-            return next((each for each in _codes_in(made) if each.co_name == code.co_name and each.co_freevars == code.co_freevars), None)
+            return next((each for each in codes_in(made) if each.co_name == code.co_name and each.co_freevars == code.co_freevars), None)
         return None
 
     # --- what the code calls ---
 
-    def _gone_past(self, error: Exception) -> None:
+    def _statement_failed(self, error: Exception) -> None:
         """A statement has failed. Raises the error where it is to end the function."""
         try:
             is_gone_past = self._goes_past(error, sys._getframe(1))
@@ -155,22 +155,3 @@ def _frames(error: BaseException) -> Iterator[Tuple[FrameType, int]]:
     while traceback is not None:
         yield traceback.tb_frame, traceback.tb_lineno
         traceback = traceback.tb_next
-
-
-def _function_of(frame: FrameType) -> Optional[FunctionType]:
-    """The function whose code a frame runs: a method of its first argument, or a function of its module. None for any other."""
-    code = frame.f_code
-    first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-    owners = [*(first.__mro__ if isinstance(first, type) else ()), *type(first).__mro__]
-    for names in [*map(vars, owners), frame.f_globals]:
-        for function in functions_in(names.get(code.co_name)):
-            if function.__code__ is code:
-                return function
-    return None
-
-
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes_in(constant)

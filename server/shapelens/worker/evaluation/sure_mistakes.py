@@ -6,6 +6,7 @@ import ast
 import dis
 import linecache
 import re
+from functools import lru_cache
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Iterator, Optional
 
@@ -13,16 +14,15 @@ import torch
 
 from ...notebooks import SUFFIX
 from ...regular_files import read_regular
+from ..loading.code_objects import codes_in
 from ..loading.definitions import KEPT, bound_names, global_assignments
 from ..loading.importer import parse
-from ..sandbox.exceptions import message_of, traceback_of
+from ..sandbox.exceptions import message_of, raised_at
 from ..unknown.stand_ins import is_absent
 
 # What sets attributes, or answers for them, by names that are computed.
 _BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict__", "vars", "exec")
 _LISTED_BY_NAME = ("add_module", "register_module", "register_buffer", "register_parameter")
-
-
 # What gives a notebook names that no cell binds.
 _OTHERS_NAMES = (b"%run", b"%load", b"%pylab", b"%store", b"%R ")
 # Modules whose names all code can rely on.
@@ -45,9 +45,11 @@ def is_sure(error: BaseException) -> bool:
 
 def _is_bound_nowhere(error: BaseException) -> bool:
     """Whether no statement of a file binds a name at module level, and no function does so by `global`."""
-    frame, name = _innermost(error), getattr(error, "name", None)
-    tree = _tree(frame) if frame is not None and KEPT in frame.f_globals else None
-    if frame is None or tree is None or not isinstance(name, str) or _runs_others(frame.f_code.co_filename):
+    place, name = raised_at(error), getattr(error, "name", None)
+    if place is None or KEPT not in place.tb_frame.f_globals or _runs_others(place.tb_frame.f_code.co_filename):
+        return False
+    tree = _tree(place.tb_frame)
+    if tree is None or not isinstance(name, str):
         return False
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
@@ -72,11 +74,12 @@ def _runs_others(file: str) -> bool:
 
 def _is_assigned_later(error: BaseException) -> bool:
     """Whether a function binds a local name only from the line on where it was missing, and not in a loop around that."""
-    frame, line, name = _innermost(error), _innermost_line(error), message_of(error).partition("'")[2].partition("'")[0]
-    tree = _tree(frame) if frame is not None and name in frame.f_code.co_varnames else None
-    if tree is None:
+    place, name = raised_at(error), message_of(error).partition("'")[2].partition("'")[0]
+    tree = _tree(place.tb_frame) if place is not None and name in place.tb_frame.f_code.co_varnames else None
+    if place is None or tree is None:
         return False
-    around = [node for node in ast.walk(tree) if _first(node) <= line <= getattr(node, "end_lineno", -1)]
+    line = place.tb_lineno
+    around = [node for node in ast.walk(tree) if getattr(node, "lineno", line + 1) <= line <= getattr(node, "end_lineno", 0)]
     functions = [node for node in around if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     if not functions or any(isinstance(node, (ast.For, ast.AsyncFor, ast.While)) for node in around):
         return False
@@ -84,15 +87,11 @@ def _is_assigned_later(error: BaseException) -> bool:
     return all(part.lineno >= line for part in stores if not isinstance(part.ctx, ast.Load))
 
 
-def _first(node: ast.AST) -> int:
-    return getattr(node, "lineno", 1 << 30)
-
-
 def _is_set_nowhere(cls: type, name: str) -> bool:
     """Whether no method of the user's classes sets an attribute of that name, nor one whose name is computed, and nothing else in their
     files does so."""
     sets = re.compile(r"\.%s\b\s*(?:[,:][^=\n(]*)?=(?!=)" % re.escape(name))
-    for code in _codes(cls):
+    for code in _codes_of(cls):
         if sets.search("".join(linecache.getlines(code.co_filename))):
             return False
         constants = {each for each in code.co_consts if isinstance(each, str)}
@@ -105,7 +104,7 @@ def _is_set_nowhere(cls: type, name: str) -> bool:
     return True
 
 
-def _codes(cls: type) -> Iterator[CodeType]:
+def _codes_of(cls: type) -> Iterator[CodeType]:
     """The code of the methods of a class and of those that it derives from, but for torch's, and of functions in them."""
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] == "torch" or base is object:
@@ -113,35 +112,18 @@ def _codes(cls: type) -> Iterator[CodeType]:
         for value in list(vars(base).values()):
             function: Any = getattr(value, "__func__", value)
             if isinstance(function, FunctionType):
-                yield from _all_in(function.__code__)
-
-
-def _all_in(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _all_in(constant)
-
-
-def _innermost(error: BaseException) -> Optional[FrameType]:
-    return _last(error).tb_frame if traceback_of(error) is not None else None
-
-
-def _innermost_line(error: BaseException) -> int:
-    return _last(error).tb_lineno if traceback_of(error) is not None else 0
-
-
-def _last(error: BaseException) -> Any:
-    traceback = traceback_of(error)
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return traceback
+                yield function.__code__
+                yield from codes_in(function.__code__)
 
 
 def _tree(frame: FrameType) -> Optional[ast.Module]:
     """The syntax tree of the file that a frame runs; None where it has none."""
-    file = frame.f_code.co_filename
+    return _parsed("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+
+
+@lru_cache(maxsize=4)  # A search comes to the same mistake with each attempt.
+def _parsed(text: str) -> Optional[ast.Module]:
     try:
-        return parse("".join(linecache.getlines(file, frame.f_globals)), file)
-    except (SyntaxError, ValueError, RecursionError):
+        return parse(text, "<text>")
+    except SyntaxError:
         return None

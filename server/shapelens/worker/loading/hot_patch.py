@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import ast
 import dis
-import functools
 import inspect
 import sys
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from ...protocol import Note
+from .code_objects import functions_in
 from .definitions import CODE, DEFINES, compiled, future_flags, global_assignments
 from .incremental_parse import SITES
-from .module_snapshot import CACHE, MOST_AT_ONCE, NOT_READ, OPAQUE, PLAIN, ModuleSnapshot, TooMuch, contents, only_imported
+from .module_snapshot import MOST_AT_ONCE, NOT_READ, OPAQUE, PLAIN, ModuleSnapshot, TooMuch, only_imported
 
 Patch = List[Tuple[FunctionType, CodeType]]
 Difference = Tuple[Tuple[str, ...], CodeType, CodeType]  # the names that lead to a function, its code before and now
 
-DEEPEST_WRAPPER = 4
 _WITH_CONSTANT = frozenset(dis.hasconst)
 # What is executed where it stands, and is gone after that; and, since Python 3.14, what gives the annotations.
 _OVER = {"<listcomp>", "<setcomp>", "<dictcomp>", "__annotate__"}
@@ -237,24 +236,3 @@ def _find(module: ModuleType, path: Tuple[str, ...], code: CodeType) -> Optional
     if len(path) > 1 and name.startswith("__") and not name.endswith("__"):  # As Python calls it.
         name = "_%s%s" % (path[-2].lstrip("_"), name)
     return next((function for function in functions_in(names.get(name)) if function.__code__ is code), None)
-
-
-def functions_in(value: Any, depth: int = 0) -> Iterator[FunctionType]:
-    """The functions that a value is or wraps."""
-    if depth > DEEPEST_WRAPPER:
-        return
-    inner: List[Any] = []
-    if isinstance(value, FunctionType):
-        yield value
-        inner += [value.__dict__.get("__wrapped__"), *(contents(cell) for cell in value.__closure__ or ())]
-    elif isinstance(value, (staticmethod, classmethod)):
-        inner.append(value.__func__)
-    elif isinstance(value, property):
-        inner += [value.fget, value.fset, value.fdel]
-    elif isinstance(value, (functools.partial, functools.cached_property)):
-        inner.append(value.func)
-    elif isinstance(value, CACHE):
-        inner.append(value.__wrapped__)
-    for part in inner:
-        if part is not None:
-            yield from functions_in(part, depth + 1)

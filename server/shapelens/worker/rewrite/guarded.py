@@ -3,7 +3,7 @@
     x = self.drop(x)        →            try:
                                              x = self.drop(x)
                                          except Exception as __shapelens_error__:
-                                             __shapelens_gone_past__(__shapelens_error__)
+                                             __shapelens_statement_failed__(__shapelens_error__)
                                              x = __shapelens_instead__(('x', 'self'))
 
 Its values report themselves already. What a `try` of the user's guards may fail, as its handlers are there for that. Of a constructor only
@@ -16,28 +16,18 @@ import ast
 import copy
 from typing import Any, Dict, List, Optional, Union
 
+from .resilient import ERROR, guard
 from .scopes import targets_in
 
-GONE_PAST = "__shapelens_gone_past__"  # (error): raises it where it is to be raised
+STATEMENT_FAILED = "__shapelens_statement_failed__"  # (error): raises it where it is to be raised
 INSTEAD = "__shapelens_instead__"  # (names of which the first tensor has as many dims) -> a value for a target
 
-_ERROR = "__shapelens_error__"
 _ASSIGNS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _SIMPLE = (*_ASSIGNS, ast.Expr, ast.Return, ast.Assert, ast.Delete)
 _OURS = "__shapelens_"  # begins the names of what reports values
 _OF_EACH_ELEMENT = (
-    "relu",
-    "gelu",
-    "silu",
-    "elu",
-    "leaky_relu",
-    "sigmoid",
-    "tanh",
-    "softmax",
-    "log_softmax",
-    "dropout",
-    "contiguous",
-    "float",
+    *("relu", "gelu", "silu", "elu", "leaky_relu", "sigmoid", "tanh"),
+    *("softmax", "log_softmax", "dropout", "contiguous", "float"),
 )
 _OTHER_SCOPES = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
@@ -48,7 +38,7 @@ _BLOCKS = ("body", "orelse", "finalbody")
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
-def alone(statement: ast.stmt, name: str, first: int, moved: int) -> Optional[ast.stmt]:
+def guarded_function(statement: ast.stmt, name: str, first: int, moved: int) -> Optional[ast.stmt]:
     """A copy of a rewritten statement in which the function of that name and first line is guarded, and the only one of its class.
 
     moved: by how many lines the statement was moved since its inner nodes got theirs. None where that function is not in it.
@@ -56,7 +46,7 @@ def alone(statement: ast.stmt, name: str, first: int, moved: int) -> Optional[as
     path = _path_to(statement, name, first - moved, first)
     if path is None:
         return None
-    function = ast.fix_missing_locations(guarded(copy.deepcopy(path[-1])))
+    function = ast.fix_missing_locations(_with_guards(copy.deepcopy(path[-1])))
     for node in ast.iter_child_nodes(function) if len(path) == 1 else (function,):
         ast.increment_lineno(node, moved)
     inner: ast.stmt = function
@@ -79,7 +69,7 @@ def _path_to(node: Any, name: str, first: int, first_of_outermost: int) -> Optio
     return None
 
 
-def guarded(function: Function) -> Function:
+def _with_guards(function: Function) -> Function:
     """The function, each of its statements guarded, in place."""
     kinds = _ASSIGNS if function.name == "__init__" else _SIMPLE
     function.body = [_guarded(statement, kinds) for statement in function.body]
@@ -91,20 +81,20 @@ def _guarded(node: Any, kinds: Any) -> Any:
     if isinstance(node, kinds):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             return node  # A docstring.
-        return _with_guard(node, bound)
+        return _guard(node, bound)
     if not isinstance(node, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)):
         return node  # Definitions, imports, what ends a block on purpose, and what a `try` guards.
     for name in _BLOCKS:
         statements = getattr(node, name, None)
         if statements:
             setattr(node, name, [_guarded(statement, kinds) for statement in statements])
-    return node if kinds is _ASSIGNS else _with_guard(node, bound)
+    return node if kinds is _ASSIGNS else _guard(node, bound)
 
 
-def _with_guard(node: ast.stmt, bound: Dict[str, ast.expr]) -> ast.stmt:
-    """A `try` in the place of a statement, which keeps the lines of tracebacks true."""
-    error = ast.Name(_ERROR, ast.Load())
-    handler: List[ast.stmt] = [ast.Expr(ast.Call(ast.Name(GONE_PAST, ast.Load()), [error], []))]
+def _guard(node: ast.stmt, bound: Dict[str, ast.expr]) -> ast.stmt:
+    """A `try` in the place of a statement; its handler gives what the statement would bind."""
+    error = ast.Name(ERROR, ast.Load())
+    handler: List[ast.stmt] = [ast.Expr(ast.Call(ast.Name(STATEMENT_FAILED, ast.Load()), [error], []))]
     value = getattr(node, "value", None)
     read = list(dict.fromkeys(name for name in _read(value) if not name.startswith(_OURS))) if isinstance(value, ast.AST) else []
     is_one = isinstance(node, _ASSIGNS) and len(bound) == 1
@@ -115,8 +105,7 @@ def _with_guard(node: ast.stmt, bound: Dict[str, ast.expr]) -> ast.stmt:
         handler.append(ast.Assign([bound[name]], ast.Call(ast.Name(INSTEAD, ast.Load()), [names], [])))
     if isinstance(node, ast.Return):
         handler.append(ast.Return(ast.Call(ast.Name(INSTEAD, ast.Load()), [ast.Tuple([], ast.Load())], [])))
-    handlers = [ast.ExceptHandler(ast.Name("Exception", ast.Load()), _ERROR, handler)]
-    return ast.copy_location(ast.Try([node], handlers, [], []), node)
+    return guard(node, [node], handler, "Exception")
 
 
 def _read(value: Any) -> List[str]:

@@ -38,7 +38,7 @@ NEXT = "__shapelens_next__"  # (iterator) -> its next item, for the `iterator.ne
 ENTERED = "__shapelens_entered__"  # (context, line) -> a context that has been entered, or that stands in for one which cannot be
 GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn
 
-_ERROR = "__shapelens_error__"
+ERROR = "__shapelens_error__"  # the exception, in a handler
 _ITERABLE = "__shapelens_iterable__"
 _CONTEXT = "__shapelens_context__"
 _VALUED = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
@@ -96,23 +96,23 @@ class ResilientRewriter(Rewriter):
         if isinstance(node, ast.For) and not self.of_model:
             iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
             instead = ast.Assign([ast.Name(_ITERABLE, ast.Store())], _failed(node))
-            out.append(_guarded(node, [iterable], [instead]))
+            out.append(guard(node, [iterable], [instead]))
             steps = [ast.Name(_ITERABLE, ast.Load()), _lines(node), _constant(pattern)]
             node.iter = ast.Call(ast.Name(STEPS, ast.Load()), steps, [])
             out.append(node)
         elif isinstance(node, ast.While) and not self.of_model:
             turn = ast.Call(ast.Name(GOES_ON, ast.Load()), [ast.Constant(node.lineno)], [])
             node.test = ast.BoolOp(ast.And(), [turn, node.test])
-            out.append(_guarded(node, [node], [ast.Expr(_failed(node))]))
+            out.append(guard(node, [node], [ast.Expr(_failed(node))]))
         elif isinstance(node, ast.With):
             out.extend(self._with(node))
         elif isinstance(node, ast.Return):
             instead_of_it: ast.stmt = ast.Return(_failed(node))
-            out.append(_guarded(node, group, [*unknown, instead_of_it]) if node.value is not None else node)
+            out.append(guard(node, group, [*unknown, instead_of_it]) if node.value is not None else node)
         else:
             handler: List[ast.stmt] = [ast.Expr(_failed(node))]
             handler += [_bind(target) for target in unrewritten] + gathered + unknown
-            out.append(_guarded(node, group, handler))
+            out.append(guard(node, group, handler))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call whose `**mapping` may be unknown, or that asks an iterator for its next item by a method that it may lack."""
@@ -160,7 +160,7 @@ class ResilientRewriter(Rewriter):
         value = ast.Assign([ast.Name(_CONTEXT, ast.Store())], entered)
         instead = ast.Assign([ast.Name(_CONTEXT, ast.Store())], _failed(node))
         node.items[0].context_expr = ast.Name(_CONTEXT, ast.Load())
-        return [_guarded(node, [value], [instead]), _guarded(node, [node], [ast.Expr(_failed(node))])]
+        return [guard(node, [value], [instead]), guard(node, [node], [ast.Expr(_failed(node))])]
 
 
 def resilient(tree: ast.Module, sites: List[Site]) -> ast.Module:
@@ -174,12 +174,12 @@ def resilient(tree: ast.Module, sites: List[Site]) -> ast.Module:
 
 
 def _failed(node: ast.stmt) -> ast.Call:
-    return ast.Call(ast.Name(FAILED, ast.Load()), [ast.Name(_ERROR, ast.Load()), ast.Constant(node.lineno)], [])
+    return ast.Call(ast.Name(FAILED, ast.Load()), [ast.Name(ERROR, ast.Load()), ast.Constant(node.lineno)], [])
 
 
-def _guarded(node: ast.stmt, body: List[ast.stmt], handler: List[ast.stmt]) -> ast.Try:
-    """A `try` in the place of a statement, which keeps the lines of tracebacks true."""
-    handlers = [ast.ExceptHandler(ast.Name(ERRORS, ast.Load()), _ERROR, handler)]
+def guard(node: ast.stmt, body: List[ast.stmt], handler: List[ast.stmt], errors: str = ERRORS) -> ast.Try:
+    """A `try` in the place of a statement, which keeps the lines of tracebacks true. errors: the name of the classes that it is for."""
+    handlers = [ast.ExceptHandler(ast.Name(errors, ast.Load()), ERROR, handler)]
     return ast.copy_location(ast.Try(body, handlers, [], []), node)
 
 
@@ -214,7 +214,7 @@ def _gathered(node: ast.stmt) -> List[ast.stmt]:
     holder = method.value.id
     missing = ast.Call(ast.Name(MISSING, ast.Load()), [ast.Constant(holder)], [])
     append = ast.Expr(ast.Call(ast.Attribute(ast.Name(holder, ast.Load()), "append", ast.Load()), [missing], []))
-    return [_guarded(node, [append], [ast.Pass()])]
+    return [guard(node, [append], [ast.Pass()])]
 
 
 def _unknown_at(number: int) -> ast.stmt:

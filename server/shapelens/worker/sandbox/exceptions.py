@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from types import TracebackType
 from typing import Optional, Set
@@ -48,6 +49,19 @@ def _said_by(error: BaseException) -> str:
     except (Exception, TooLong):
         _speechless.add(cls)
         return ""
+
+
+def raised_at(error: BaseException) -> Optional[TracebackType]:
+    """The innermost place that an exception passed: the one where it was raised."""
+    traceback = traceback_of(error)
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def is_raise(file: str, line: int) -> bool:
+    """Whether a line of a file is a `raise`: what is raised there is raised on purpose."""
+    return linecache.getline(file, line).lstrip().startswith("raise")
 
 
 def traceback_of(error: BaseException) -> Optional[TracebackType]:

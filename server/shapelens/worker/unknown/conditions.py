@@ -14,7 +14,7 @@ import torch
 
 from ...protocol import FileSpan, Mismatch, Note
 from ..locations import TORCH, WORKER
-from ..sandbox.exceptions import traceback_of
+from ..sandbox.exceptions import is_raise, raised_at
 from . import unknown_sizes
 
 Tensor = torch.Tensor
@@ -74,19 +74,16 @@ def gave_up(error: Optional[BaseException], mismatches: List[Mismatch], is_user_
 
     `error` ended it; `mismatches` are what it went on after, an exception of a module among it.
     """
-    if any(found.exception == "UnboundLocalError" or (found.span is not None and _raises(found.span)) for found in mismatches):
+    if any(
+        found.exception == "UnboundLocalError" or (found.span is not None and is_raise(found.span.file, found.span.line))
+        for found in mismatches
+    ):
         return True
     if error is None or isinstance(error, UnboundLocalError):
         return error is not None
-    traceback = traceback_of(error)
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
+    traceback = raised_at(error)
     file = traceback.tb_frame.f_code.co_filename if traceback is not None else ""
-    return traceback is not None and is_user_file(file) and _raises(FileSpan(file, traceback.tb_lineno, 0, 0, 0))
-
-
-def _raises(span: FileSpan) -> bool:
-    return linecache.getline(span.file, span.line).lstrip().startswith("raise")
+    return traceback is not None and is_user_file(file) and is_raise(file, traceback.tb_lineno)
 
 
 branches = Branches()

@@ -11,7 +11,7 @@ import sys
 from types import ModuleType, TracebackType
 from typing import Iterator, List, Optional, Tuple
 
-from ..sandbox.exceptions import message_of, traceback_of
+from ..sandbox.exceptions import message_of, raised_at, traceback_of
 
 # Packages whose errors are of the world, whatever they are: they open data sets, environments, networks, services and devices.
 PACKAGES = (
@@ -62,9 +62,9 @@ def _code_of(error: BaseException) -> Optional[str]:
         return "unavailable"
     if isinstance(error, ImportError):
         return "missing-import"
-    if _is_of_package(type(error).__module__) or _is_of_package(_raised_in(traceback_of(error))):
+    if _is_of_package(type(error).__module__) or _is_of_package(_raised_in(error)):
         return "unavailable"
-    if isinstance(error, KeyError) and _asked_environment(traceback_of(error)):
+    if isinstance(error, KeyError) and _asked_environment(error):
         return "unavailable"
     if type(error) in (RuntimeError, ValueError, Exception, AssertionError) and SAYS.search(message_of(error)):
         return "unavailable"
@@ -77,11 +77,11 @@ def _is_of_another_version(error: BaseException) -> bool:
         owner = getattr(error, "obj", None)
         return isinstance(owner, (ModuleType, type)) and _is_installed(getattr(owner, "__module__", None) or owner.__name__)
     said = _NO_PARAMETER.search(message_of(error)) if isinstance(error, TypeError) else None
-    last = _last(traceback_of(error))
+    last = raised_at(error)
     if said is None or last is None:
         return False
     named = _named(said[1], traceback_of(error))
-    return _is_installed(named if named is not None else _raised_in(traceback_of(error)))
+    return _is_installed(named if named is not None else _raised_in(error))
 
 
 def _named(name: str, traceback: Optional[TracebackType]) -> Optional[str]:
@@ -107,20 +107,14 @@ def _is_of_package(module: str) -> bool:
     return any(".".join(parts[:count]) in PACKAGES for count in (1, 2, 3))
 
 
-def _last(traceback: Optional[TracebackType]) -> Optional[TracebackType]:
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return traceback
-
-
-def _raised_in(traceback: Optional[TracebackType]) -> str:
-    last = _last(traceback)
+def _raised_in(error: BaseException) -> str:
+    last = raised_at(error)
     return str(last.tb_frame.f_globals.get("__name__", "")) if last is not None else ""
 
 
-def _asked_environment(traceback: Optional[TracebackType]) -> bool:
+def _asked_environment(error: BaseException) -> bool:
     """`os.environ[name]`"""
-    last = _last(traceback)
+    last = raised_at(error)
     return last is not None and last.tb_frame.f_globals.get("__name__") == "os"
 
 
