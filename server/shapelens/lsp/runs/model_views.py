@@ -75,7 +75,8 @@ class _Profiled:
     def is_of(self, analysis: Analysis, shown: Shown, options: ModelOptions) -> bool:
         """Whether it is of this example, with the sizes that it has."""
         example = shown.example.file, shown.example.expression
-        return self.analysis is analysis and (self.example, self.device, self.autocast) == (example, options.device, options.autocast)
+        same = self.analysis.module is analysis.module and self.analysis.trace is analysis.trace  # Fixes may have come to its findings.
+        return same and (self.example, self.device, self.autocast) == (example, options.device, options.autocast)
 
 
 @dataclass
