@@ -69,3 +69,7 @@ class Analysis:
         if "hints" in self.__dict__:
             other.__dict__["hints"] = self.hints
         return other
+
+    def shows_the_same(self, other: Analysis) -> bool:
+        """Whether the two differ in their findings at most, as where fixes were found for these."""
+        return self.module is other.module and self.trace is other.trace and self.settings == other.settings

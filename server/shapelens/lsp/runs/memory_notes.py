@@ -83,8 +83,9 @@ class MemoryNotes:
         if analysis is None or analysis.trace is None:
             return None
         notes = self._notes.get(document)
-        if notes is None or notes.analysis is not analysis:
+        if notes is None or not notes.analysis.shows_the_same(analysis):
             notes = self._notes[document] = _Notes(analysis)
+        notes.analysis = analysis
         return notes
 
 

@@ -75,8 +75,8 @@ class _Profiled:
     def is_of(self, analysis: Analysis, shown: Shown, options: ModelOptions) -> bool:
         """Whether it is of this example, with the sizes that it has."""
         example = shown.example.file, shown.example.expression
-        same = self.analysis.module is analysis.module and self.analysis.trace is analysis.trace  # Fixes may have come to its findings.
-        return same and (self.example, self.device, self.autocast) == (example, options.device, options.autocast)
+        chosen = example, options.device, options.autocast
+        return self.analysis.shows_the_same(analysis) and (self.example, self.device, self.autocast) == chosen
 
 
 @dataclass
