@@ -307,3 +307,14 @@ class Net(nn.Module):
             assert message.trace.layers[1].calls[0].output.shape == [2, 4]
     assert message.run_id == run_id and message.outcome == "ok"
     assert stages[0] == "partial" and stages[-2:] == ["run", "named"]
+
+
+def test_a_program_that_was_short_of_time_says_so(forking: WorkerProcess, tmp_path: Path) -> None:
+    """In a statement of its own, or in what it only defines: another day, the same may be seen whole."""
+    text = "import torch\n\nx = torch.ones(2, 3)\ny = x.T\n"
+    busy = "n = sum(range(30_000_000))\n"
+    function = f"\ndef double(a):\n    {busy}    b = torch.cat([a, a])\n    return b\n"
+    for name, program, hurried in (("whole", text, False), ("slow", text + busy + busy, True), ("slow_function", text + function, True)):
+        trace, finished = forking.run(tmp_path / f"{name}.py", program, program=0.8)
+        assert finished.outcome == "ok" and trace is not None and shapes(trace, "y") == [[[3, 2]]]
+        assert finished.hurried is hurried, name

@@ -80,7 +80,7 @@ class Stages:
     def done(self, load: Load) -> Finished:
         """Go through all stages; says how that ended. What ends a run (evaluation.py) may do so in any of them."""
         start = time.perf_counter()
-        outcome, detail = "ok", ""
+        outcome, detail, hurried = "ok", "", False
         try:
             self.context.progress.look()
             if self._load(load):
@@ -93,7 +93,7 @@ class Stages:
                 in_time = self._find_examples()
                 self._say_what_is_wrong()
                 self._send_what_was_seen(in_time)
-                self._follow_program()
+                hurried = not self._follow_program()
         except DeadlineReached:
             outcome, detail = "deadline", "the run took longer than its deadline of %g s" % self.run.deadline
             self._stopped(outcome, detail)
@@ -105,11 +105,13 @@ class Stages:
             self._stopped(outcome, detail)
         finally:
             self.runner.past.restore()
-        return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
+        return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files(), hurried=hurried)
 
-    def _follow_program(self) -> None:
-        if self.run.program:
-            follow_program(self.runner, lambda: self.send(Traced(self.run.run_id, "program", self.trace)))
+    def _follow_program(self) -> bool:
+        """Follow the document as a program, if that is wanted; whether there was time for all of it."""
+        if not self.run.program:
+            return True
+        return follow_program(self.runner, lambda: self.send(Traced(self.run.run_id, "program", self.trace)))
 
     def _load(self, load: Load) -> bool:
         """Load the document; whether that is possible."""

@@ -18,7 +18,7 @@ from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..meta.gradients import training
 from ..sandbox.clocks import WorkClock
-from ..sandbox.limits import DeadlineReached
+from ..sandbox.limits import DeadlineReached, Limit
 from ..shims import file_access
 from ..trace.recorder import SeenValues
 from ..unknown import unknown_sizes
@@ -36,13 +36,13 @@ MOST_SECONDS_FOR_SETTINGS = 4.0  # for classes with other settings
 LEAST_SECONDS = 1.0  # for steps, and for functions, however long the program has taken
 
 
-def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
+def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     """Follow the document for `run.program` seconds, and add what it saw to the trace; `tell` is called when the trace has more to show.
 
-    Raises what ends a run.
+    Returns whether there was time for all of it. Raises what ends a run.
     """
     run, trace, evaluation = runner.run, runner.trace, runner.evaluation
-    start, clock = time.perf_counter(), WorkClock()
+    start, clock, ended = time.perf_counter(), WorkClock(), Limit.ended
     program = Program(run.file, run.text, sys.modules[runner.names["__name__"]], runner.recorder)
     example = ExampleRun("", "", evidence=PROGRAM)
     trace.examples.append(example)
@@ -77,6 +77,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
     runner.record(found)
     trace.remarks += found.remarks
     tell()
+    in_time = False
     with contextlib.suppress(DeadlineReached):  # What was seen until then counts: nobody has asked for what follows.
         call_earlier_classes(runner, program, LEAST_SECONDS)
         shown = functions_shown(runner, set(found.sites))
@@ -87,9 +88,11 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> None:
         left = max(run.program - clock(), LEAST_SECONDS)
         known = {request.target: request.expression for request in run.known}
         FunctionCalls(runner, program, examples, known, left).call(shown)
+        in_time = finished and not steps.is_over and clock() < run.program and Limit.ended == ended
     shown_at = {seen.span for seen in trace.observations if seen.kind in ("assign", "return")}
     trace.observations += runner.recorder.unknown_observations(trace.examples.index(example), shown_at)
     tell()
+    return in_time
 
 
 @contextlib.contextmanager

@@ -124,6 +124,8 @@ def half_of_what_is_left(most: float) -> float:
 class Limit:
     """The seconds that something may take, and what imports took besides."""
 
+    ended = 0  # how often something was ended by a limit in this process
+
     def __init__(self, seconds: float, left: float, outermost: Any, whole: Optional[Deadline]) -> None:
         self.importing = 0.0
         self._outermost = outermost  # the frame that set the limit
@@ -159,6 +161,7 @@ class Limit:
             ALARM.set(self._seconds - worked)
         elif not (self._raised and self._is_over(frame)):
             self._raised = True
+            Limit.ended += 1
             ALARM.set(_UNHEARD)
             raise TooLong()
 
