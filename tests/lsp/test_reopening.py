@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,40 @@ async def test_a_patch_of_torch_shows_in_its_own_file_only_now_and_later(place: 
     second.open("patching.py", PATCHES)
     await second.hints_when(patching, lambda hints: "→ [B, 3]" in hints.values())
     assert await second.stop() == 0
+
+
+BUSY = """\
+import time
+
+import torch
+
+x = torch.ones(2, 3)
+y = torch.ones(3, max(len(str(i)) for i in range(10**9 if time.time() < {until} else 20)))
+"""
+
+
+async def test_a_program_that_was_short_of_time_is_shown_and_run_again(place: Place) -> None:
+    """The first time the machine is busy; what is seen when it is not stays."""
+    until = time.time() + 20
+    text = BUSY.format(until=until)
+    first = await place.editor(torch=True)
+    (first.root / "busy.py").write_text(text)
+    uri = first.open("busy.py", text)
+    shown = await first.hints_when(uri, lambda hints: 4 in hints)
+    assert "→ [2, 3]" in shown[4] and "→ [3, 2]" not in shown.values()
+    while len(place.kept()) < 4:  # the interpreter, the greeting, the run, the program
+        await asyncio.sleep(0.1)
+    assert await first.stop() == 0
+    assert time.time() < until, "this was the busy time"
+    await asyncio.sleep(until - time.time())
+    second = await place.editor(torch=True)
+    second.open("busy.py", text)
+    await second.hints_when(uri, lambda hints: "→ [3, 2]" in hints.values())
+    assert await second.stop() == 0
+    third = await place.editor(torch=False)
+    third.open("busy.py", text)
+    await third.hints_when(uri, lambda hints: "→ [3, 2]" in hints.values())
+    assert await third.stop() == 0
 
 
 async def test_a_changed_import_runs_again(place: Place) -> None:

@@ -106,7 +106,7 @@ def test_a_module_that_was_missing_appears(place: Path) -> None:
 
 def test_what_did_not_come_to_its_end_is_not_kept(place: Path) -> None:
     run, python = run_of(place), str(place / "env" / "python")
-    for finished in (Finished(7, "cancelled"), Finished(7, "deadline"), Finished(7, "crash"), Finished(7, "ok", hurried=True)):
+    for finished in (Finished(7, "cancelled"), Finished(7, "deadline"), Finished(7, "crash")):
         cache(place).keep(run, python, replace(kept(run), finished=finished))
     cut_short = kept(run)
     cut_short.finished.seconds = 3.5

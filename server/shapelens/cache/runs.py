@@ -88,9 +88,7 @@ class RunCache:
 
 
 def _was_cut_short(run: Run, kept: KeptRun) -> bool:
-    """Whether a search, or a program that was followed, might show more on another day, with less to do for the machine."""
-    if kept.finished.hurried:
-        return True
+    """Whether a search might have found more on another day, with less to do for the machine."""
     if run.search is None or kept.finished.seconds < run.search.seconds:
         return False
     return any(not example.expression or example.doubtful for example in kept.traced.trace.examples)

@@ -63,7 +63,7 @@ class CachedRuns:
                 self._read[run.file] = run, kept.read
                 self._whole[run.file] = run, dict.fromkeys(kept.read[0], started)
             on_trace(kept.traced)
-            return kept.finished
+            return await self._once_more(kept, run, worker, on_trace) if kept.finished.hurried else kept.finished
         if run.named:
             self._read.pop(run.file, None)
         newest: list[protocol.Traced] = []
@@ -85,10 +85,37 @@ class CachedRuns:
             self._whole.pop(run.file, None)
         if cache is not None and newest and finished.outcome == "ok":
             traced = protocol.Traced(run.run_id, newest[0].stage, complete(newest[0].trace))
-            task = asyncio.create_task(self._keep(cache, run, worker.interpreter, KeptRun(traced, finished)))
+            self._keep_later(run, worker.interpreter, KeptRun(traced, finished))
+        return finished
+
+    async def _once_more(
+        self, kept: KeptRun, run: protocol.Run, worker: Worker, on_trace: Callable[[protocol.Traced], None]
+    ) -> protocol.Finished:
+        """Do a run again that was short of time, while what it showed then is shown: with less to do for the machine it may show more.
+
+        That of the two which shows more is kept as what the run comes to.
+        """
+        newest = kept.traced
+
+        def take(traced: protocol.Traced) -> None:
+            nonlocal newest
+            newest = traced
+
+        finished = await worker.submit(run, take)
+        if finished.outcome == "cancelled":
+            return finished
+        if finished.outcome == "ok" and len(newest.trace.observations) > len(kept.traced.trace.observations):
+            on_trace(newest)
+        else:
+            newest, finished = kept.traced, kept.finished
+        self._keep_later(run, worker.interpreter, KeptRun(newest, replace(finished, hurried=False)))
+        return finished
+
+    def _keep_later(self, run: protocol.Run, interpreter: str, kept: KeptRun) -> None:
+        if self._cache is not None:
+            task = asyncio.create_task(self._keep(self._cache, run, interpreter, kept))
             self._writing.add(task)
             task.add_done_callback(self._writing.discard)
-        return finished
 
     async def _keep(self, cache: RunCache, run: protocol.Run, interpreter: str, kept: KeptRun) -> None:
         read = await asyncio.to_thread(cache.keep, run, interpreter, kept)
