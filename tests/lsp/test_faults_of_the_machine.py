@@ -134,10 +134,11 @@ async def test_a_suspended_machine_wakes(editor: Editor, recipe: str, broken: st
     (worker,) = editor.workers()
     processes = [psutil.Process(worker), *psutil.Process(worker).children(recursive=True)]
     for process in processes:
-        process.send_signal(signal.SIGSTOP)
+        with contextlib.suppress(psutil.NoSuchProcess):  # A child whose run has just ended.
+            process.send_signal(signal.SIGSTOP)
     editor.set_text(uri, broken)
     for process in reversed(processes):
-        if process.is_running():
+        with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGCONT)
     assert [each.code for each in await editor.diagnostics(uri)] == ["linear-in-features"]
     editor.set_text(uri, recipe)
