@@ -5,7 +5,6 @@ expects. Each time one line says it at most, and the next edit has its hints.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
+from processes import family, send
 
 FAILED = re.compile(r"Traceback|ShapeLens failed|internal error", re.IGNORECASE)
 HINT = "→ [B, 10]"
@@ -92,10 +92,9 @@ async def test_processes_of_the_worker_are_killed(editor: Editor, recipe: str, b
     uri = editor.open(f"faults/killed_{which}.py", recipe)
     await shows(editor, uri)
     (worker,) = editor.workers()
-    below = sorted(psutil.Process(worker).children(recursive=True), key=lambda process: process.create_time())
+    below = sorted(family(worker)[1:], key=lambda process: process.create_time())
     killed = {"youngest": below[-1:], "oldest": below[:1], "all": below}[which]
-    for process in killed:
-        process.kill()
+    send(signal.SIGKILL, killed)
     editor.set_text(uri, broken)
     assert [each.code for each in await editor.diagnostics(uri)] == ["linear-in-features"]
     editor.set_text(uri, recipe)
@@ -132,14 +131,10 @@ async def test_a_suspended_machine_wakes(editor: Editor, recipe: str, broken: st
     uri = editor.open("faults/suspended.py", recipe)
     await shows(editor, uri)
     (worker,) = editor.workers()
-    processes = [psutil.Process(worker), *psutil.Process(worker).children(recursive=True)]
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):  # A child whose run has just ended.
-            process.send_signal(signal.SIGSTOP)
+    processes = family(worker)
+    send(signal.SIGSTOP, processes)
     editor.set_text(uri, broken)
-    for process in reversed(processes):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGCONT)
+    send(signal.SIGCONT, reversed(processes))
     assert [each.code for each in await editor.diagnostics(uri)] == ["linear-in-features"]
     editor.set_text(uri, recipe)
     await shows(editor, uri)
@@ -156,14 +151,11 @@ async def test_a_run_outlives_that_its_machine_sleeps(tmp_path: Path, recipe: st
     slow = recipe.replace("    def forward(self, x):\n", "    def forward(self, x):\n        threading.Event().wait(0.7)\n", 1)
     editor.set_text(uri, slow.replace("import torch\n", "import threading\nimport torch\n", 1).replace("10)", "11)"))
     await asyncio.sleep(0.5)
-    server = psutil.Process(editor.pid)
-    stopped = {"all": [server, *server.children(recursive=True)], "server": [server], "worker": server.children(recursive=True)}[who]
-    for process in stopped:
-        process.suspend()
+    server, *below = family(editor.pid)
+    stopped = {"all": [server, *below], "server": [server], "worker": below}[who]
+    send(signal.SIGSTOP, stopped)
     await asyncio.sleep(9)
-    for process in reversed(stopped):
-        with contextlib.suppress(psutil.NoSuchProcess):  # A worker that does not answer is replaced.
-            process.resume()
+    send(signal.SIGCONT, reversed(stopped))  # Some have ended: a worker that does not answer is replaced.
     await editor.hints_when(uri, lambda hints: any(each.endswith(", 11]") for each in hints.values()))
     assert await editor.diagnostics(uri) == []
     assert "deadline" not in {each.code for said in editor.publications for each in said.diagnostics}

@@ -9,9 +9,9 @@ import tempfile
 import threading
 from pathlib import Path
 
-import psutil
 import pytest
 
+from processes import family, send
 from shapelens.protocol import Cancel, Finished, Output, Traced
 from shapelens.worker.sandbox import kernel_boundary
 from worker.process import WorkerProcess, shapes
@@ -93,12 +93,10 @@ def test_what_was_suspended_has_its_time_afterwards(tmp_path: Path) -> None:
         assert worker.run(tmp_path / "net.py", text, "Net()(f32[2])", deadline=2.0)[1].outcome == "ok"
         run_id = worker.start(tmp_path / "net.py", text + "\n\nA = 1\n", "Net()(f32[2])", deadline=2.0)
         threading.Event().wait(0.6)
-        processes = [psutil.Process(worker.process.pid), *psutil.Process(worker.process.pid).children(recursive=True)]
-        for process in processes:
-            process.suspend()
+        processes = family(worker.process.pid)
+        send(signal.SIGSTOP, processes)
         threading.Event().wait(5)
-        for process in processes:
-            process.resume()
+        send(signal.SIGCONT, processes)
         trace, finished = worker.finish(run_id)
         assert finished.outcome == "ok" and trace is not None
         assert shapes(trace, "z") == [[[2]]]
