@@ -169,7 +169,7 @@ async def test_a_program_that_was_short_of_time_is_shown_and_run_again(place: Pl
     uri = first.open("busy.py", text)
     shown = await first.hints_when(uri, lambda hints: 4 in hints)
     assert "→ [2, 3]" in shown[4] and "→ [3, 2]" not in shown.values()
-    while len(place.kept()) < 4:  # the interpreter, the greeting, the run, the program
+    while len(place.kept()) < 3:  # the interpreter, the greeting, the program, which is being followed for longer now
         await asyncio.sleep(0.1)
     assert await first.stop() == 0
     assert time.time() < until, "this was the busy time"
@@ -182,6 +182,31 @@ async def test_a_program_that_was_short_of_time_is_shown_and_run_again(place: Pl
     third.open("busy.py", text)
     await third.hints_when(uri, lambda hints: "→ [3, 2]" in hints.values())
     assert await third.stop() == 0
+
+
+SLOW = """\
+import time
+
+import torch
+
+x = torch.ones(2, 3)
+start = time.process_time()
+y = torch.ones(3, max(2 for _ in iter(lambda: time.process_time() - start > 4, True)))
+"""
+
+
+async def test_a_program_that_is_short_of_time_has_more_of_it_then(place: Place) -> None:
+    """What is seen at once is shown at once; after an edit nothing of the rest is lost."""
+    editor = await place.editor(torch=True)
+    (editor.root / "slow.py").write_text(SLOW)
+    uri = editor.open("slow.py", SLOW)
+    shown = await editor.hints_when(uri, lambda hints: 4 in hints)
+    assert "→ [2, 3]" in shown[4] and "→ [3, 2]" not in shown.values()
+    await editor.hints_when(uri, lambda hints: "→ [3, 2]" in hints.values())
+    editor.replace(uri, "ones(2, 3)", "ones(2, 5)")
+    shown = await editor.hints_when(uri, lambda hints: "→ [2, 5]" in hints.values())
+    assert "→ [3, 2]" in shown.values()
+    assert await editor.stop() == 0
 
 
 async def test_a_changed_import_runs_again(place: Place) -> None:

@@ -147,8 +147,8 @@ class Worker:
         if self._waiting is not None:
             self._waiting.finish("cancelled")
         self._waiting = job
-        if self._running is not None:
-            self.cancel(self._running.run.run_id)
+        if self._running is not None and not self._running.finished.done():
+            self._cancel_running(self._running)
         if self._pump is None or self._pump.done():
             self._pump = asyncio.create_task(self._run_jobs())
         return job.finished
@@ -158,11 +158,14 @@ class Worker:
         if self._waiting is not None and self._waiting.run.run_id == run_id:
             self._waiting.finish("cancelled")
             self._waiting = None
-        job = self._running
-        if job is not None and job.run.run_id == run_id and not job.cancelled.is_set():
+        if self._running is not None and self._running.run.run_id == run_id:
+            self._cancel_running(self._running)
+
+    def _cancel_running(self, job: _Job) -> None:
+        if not job.cancelled.is_set():
             job.cancelled.set()
             if self._process is not None:
-                self._process.send(protocol.Cancel(run_id))
+                self._process.send(protocol.Cancel(job.run.run_id))
 
     def preload(self, modules: list[str], allow: list[str]) -> None:
         """Have the worker import these modules ahead of the next run, within what the user allows. Remembered for workers that are

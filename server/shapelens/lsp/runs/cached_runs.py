@@ -19,6 +19,8 @@ from shapelens.runner import Worker
 logger = logging.getLogger(__name__)
 Complete = Callable[[protocol.Trace], protocol.Trace]
 
+PATIENT_SECONDS = 10.0  # that a document is followed as a program, where less was too short
+
 
 class CachedRuns:
     """Answers a run from the cache, or has the worker do it. What is being typed is neither looked up nor kept: an edit costs nothing."""
@@ -30,6 +32,7 @@ class CachedRuns:
         self._whole: dict[str, tuple[protocol.Run, dict[str, float]]] = {}
         self._hellos: dict[str, protocol.Hello] = {}  # by interpreter
         self._writing: set[asyncio.Task[None]] = set()
+        self._patience: dict[str, bool] = {}  # by file whose program was short of time: whether more of it shows more
 
     def learn(self, worker: Worker) -> None:
         """A worker is ready, and may have been started anew."""
@@ -46,12 +49,14 @@ class CachedRuns:
         *,
         lasting: bool,
         partial: bool = False,
+        is_wanted: Callable[[], bool] = lambda: False,
         complete: Complete = lambda trace: trace,
     ) -> protocol.Finished:
         """Do a run, or say what came out of it before.
 
         lasting: the texts of the run are on disk, and what comes out of it may be kept. partial: the run is of some examples only, and goes
-        together with the run before it. complete: adds to a trace what is known from earlier runs.
+        together with the run before it. is_wanted: where following the program was short of time, whether that is worth a longer run.
+        complete: adds to a trace what is known from earlier runs.
         """
         started = time.time()
         cache = self._cache if lasting and not partial else None
@@ -66,6 +71,8 @@ class CachedRuns:
             return await self._once_more(kept, run, worker, on_trace) if kept.finished.hurried else kept.finished
         if run.named:
             self._read.pop(run.file, None)
+        if run.program and self._patience.get(run.file):
+            run = replace(run, program=PATIENT_SECONDS)
         newest: list[protocol.Traced] = []
 
         def take(traced: protocol.Traced) -> None:
@@ -86,14 +93,17 @@ class CachedRuns:
         if cache is not None and newest and finished.outcome == "ok":
             traced = protocol.Traced(run.run_id, newest[0].stage, complete(newest[0].trace))
             self._keep_later(run, worker.interpreter, KeptRun(traced, finished))
+        if newest and finished.hurried and run.file not in self._patience and is_wanted():
+            return await self._once_more(KeptRun(newest[0], finished), run, worker, on_trace, lasting=cache is not None)
         return finished
 
     async def _once_more(
-        self, kept: KeptRun, run: protocol.Run, worker: Worker, on_trace: Callable[[protocol.Traced], None]
+        self, kept: KeptRun, run: protocol.Run, worker: Worker, on_trace: Callable[[protocol.Traced], None], *, lasting: bool = True
     ) -> protocol.Finished:
-        """Do a run again that was short of time, while what it showed then is shown: with less to do for the machine it may show more.
+        """Follow a program again that was short of time, for longer, while what it showed then is shown.
 
-        That of the two which shows more is kept as what the run comes to.
+        That of the two which shows more is kept as what the run comes to, and the next runs of the file are as long where this one was
+        worth it.
         """
         newest = kept.traced
 
@@ -101,14 +111,16 @@ class CachedRuns:
             nonlocal newest
             newest = traced
 
-        finished = await worker.submit(run, take)
+        finished = await worker.submit(replace(run, program=PATIENT_SECONDS), take)
         if finished.outcome == "cancelled":
             return finished
-        if finished.outcome == "ok" and len(newest.trace.observations) > len(kept.traced.trace.observations):
+        self._patience[run.file] = finished.outcome == "ok" and len(newest.trace.observations) > len(kept.traced.trace.observations)
+        if self._patience[run.file]:
             on_trace(newest)
         else:
             newest, finished = kept.traced, kept.finished
-        self._keep_later(run, worker.interpreter, KeptRun(newest, replace(finished, hurried=False)))
+        if lasting:
+            self._keep_later(run, worker.interpreter, KeptRun(newest, replace(finished, hurried=False)))
         return finished
 
     def _keep_later(self, run: protocol.Run, interpreter: str, kept: KeptRun) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -81,7 +81,7 @@ class Runner:
         own = newest.own if newest.version == results.analysis.version else None  # `results.analysis` is of before its examples ran.
         ran = [*(own.examples if own is not None else []), *document.importer_traces.functions_called(results.analysis.module)]
         known = [protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in ran if each.error is None]
-        await self._send(document, results, _as_program(repeatable, known), on_behalf_of=document)
+        await self._send(document, results, _as_program(repeatable, known), on_behalf_of=document, is_wanted=results.is_wanted)
 
     async def run_importing_program(
         self, importer: Document, results: ImportingProgram, known: Sequence[protocol.Known], document: Document
@@ -125,7 +125,14 @@ class Runner:
         lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
         return RepeatableRun(run, worker, lasting=lasting)
 
-    async def _send(self, document: Document, results: RunResults, repeatable: RepeatableRun, on_behalf_of: Document) -> None:
+    async def _send(
+        self,
+        document: Document,
+        results: RunResults,
+        repeatable: RepeatableRun,
+        on_behalf_of: Document,
+        is_wanted: Callable[[], bool] = lambda: False,
+    ) -> None:
         run, worker = repeatable.run, repeatable.worker
         wanted = [*(request.target for request in run.examples), *(run.search.classes if run.search is not None else ())]
         if run.program:
@@ -144,6 +151,7 @@ class Runner:
                 results.take,
                 lasting=repeatable.lasting,
                 partial=results.analysis.kept is not None,
+                is_wanted=is_wanted,
                 complete=partial(self._found.completed, document.path),
             )
         finally:

@@ -99,9 +99,13 @@ class ProgramRun(RunResults):
         elif self._shown is not None:  # That was not all, and would be taken for it where an edit is undone.
             self._document.importer_traces.mark_program_outdated()
 
+    def is_wanted(self) -> bool:
+        """Whether the text is still the one that ran."""
+        return self._presenter.is_current(self._document, self.analysis)
+
     def _show(self) -> None:
         self._shown = self._newest
-        if self.run is not None and self._presenter.is_current(self._document, self.analysis):
+        if self.run is not None and self.is_wanted():
             self.says_more |= self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
 
 

@@ -33,7 +33,7 @@ class Editor:
         self.places = ClientPlaces(documents if documents is not None else {})
         self._in_cells: dict[str, object] = {}  # by the URI of a cell: its version and what is shown in it
         self.faint: Callable[[Document, Sequence[Finding]], Sequence[Finding]] = lambda document, findings: findings  # known ones as hints
-        self.on_shown: Callable[[], None] | None = None  # called when something else is shown
+        self.on_shown: Callable[[], None] | None = None  # called when something else is shown, or what is shown may be all of it
         self.is_ours = False  # whether it is our extension: it has a place for `shapelens/status`, popups of its own, and a view of models
         self._status: tuple[str, str, str] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -129,6 +129,8 @@ class Editor:
             self._ask(self._server.workspace_code_lens_refresh_async(None))
 
     def status(self, state: str, message: str = "", detail: str = "") -> None:
+        if state == "idle" and self.on_shown is not None:
+            self.on_shown()
         if (state, message, detail) == self._status:
             return
         self._status = (state, message, detail)
