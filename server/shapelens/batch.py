@@ -37,6 +37,7 @@ from shapelens.examples.statement_names import mentions, with_users
 from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
+from shapelens.protocol import PATIENT_SECONDS
 from shapelens.regular_files import LARGEST, read_regular
 from shapelens.repair import search
 from shapelens.runner import Worker
@@ -45,9 +46,6 @@ from shapelens.runner.worker_state import StartFailure
 from shapelens.source.module import Module, SyntaxProblem, parse
 from shapelens.source.notebook_cells import NotebookCells, read_cells
 
-# Nobody types meanwhile, so there is time to try what is less likely.
-SEARCH_SECONDS = 10.0
-PROGRAM_SECONDS = 10.0
 LARGEST_NOTEBOOK = 256 << 20  # bytes, nearly all of them outputs
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
 # Outcomes that a run has each time; the others may be due to the machine.
@@ -202,9 +200,9 @@ class Batch:
             seen = {name for view in views for name in classes_used(view)}
             lacking = [name for name in lacking if name.rpartition(".")[2] not in seen]
         own = protocol.Trace(file)
-        program = PROGRAM_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
+        program = PATIENT_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
         if choice.examples or lacking:
-            wanted = protocol.Search([], self._importers(file, settings, module), lacking, SEARCH_SECONDS) if lacking else None
+            wanted = protocol.Search([], self._importers(file, settings, module), lacking, PATIENT_SECONDS) if lacking else None
             own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
                 analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
@@ -238,7 +236,7 @@ class Batch:
         of_program = {run.target: run for run in more}
         runs = [of_program.get(run.target, run) for run in own.examples if run.evidence]
         known = [protocol.Known(run.target, run.expression, run.evidence, run.where, proven=True, call=run.call) for run in runs]
-        search = protocol.Search(known, self._importers(analysed.path, analysed.settings, analysed.module), list(lacking), SEARCH_SECONDS)
+        search = protocol.Search(known, self._importers(analysed.path, analysed.settings, analysed.module), list(lacking), PATIENT_SECONDS)
         trace, finished = await self._run(analysed.path, analysed.module, analysed.choice.requests, analysed.settings, search=search)
         return trace if finished.outcome == "ok" else own
 
@@ -258,10 +256,10 @@ class Batch:
             texts, known = {file: module.text}, list[protocol.ExampleRun]()
             classes = without_example(importer, choose(importer, path, settings))
             if classes and not does_something(importer):
-                search = protocol.Search([], self._importers(path, settings, importer), list(classes), SEARCH_SECONDS)
+                search = protocol.Search([], self._importers(path, settings, importer), list(classes), PATIENT_SECONDS)
                 trace, _ = await self._run(path, importer, [], settings, texts, search=search)
                 known = trace.examples
-            seen, _ = await self._run(path, importer, [], settings, texts, program=PROGRAM_SECONDS, known=known)
+            seen, _ = await self._run(path, importer, [], settings, texts, program=PATIENT_SECONDS, known=known)
             view = seen_by_program(seen, file)
             if more := examples_of_program(shown[0], view):
                 shown[0] = await self._with_examples_of_program(analysed, shown[0], more, lacking)
@@ -364,7 +362,7 @@ class Batch:
             wanted = made_of(module, parts) if module is not None and not module.errors else []
             if module is not None and wanted:
                 users = [other for other in importers if other != path]
-                search = protocol.Search([], users, wanted, SEARCH_SECONDS)
+                search = protocol.Search([], users, wanted, PATIENT_SECONDS)
                 trace, _ = await self._run(path, module, [], settings, {file: analysed.module.text}, search=search)
                 view = seen_from(trace, file)
                 if parts & classes_used(view):

@@ -81,6 +81,7 @@ __all__ = [
 
 VERSION = 1
 HEADER = struct.Struct(">I")
+PATIENT_SECONDS = 10.0  # of a search, and of following a program, where nobody waits for it, or where less was too short
 LONGEST_LOAD = 60.0  # seconds that it may take to load what a run imports, where that happens ahead of it: its deadline does not begin yet
 MOST_STARVED = 10  # times its seconds that something with a limit of time may take, where other processes get most of the machine's time
 LARGEST_FRAME = 256 * 1024 * 1024

@@ -209,6 +209,38 @@ async def test_a_program_that_is_short_of_time_has_more_of_it_then(place: Place)
     assert await editor.stop() == 0
 
 
+LONG = """\
+import time
+
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(24, 4)
+
+    def forward(self, x):
+        start = time.process_time()
+        while time.process_time() - start < 2.5:
+            pass
+        return self.fc(x)
+"""
+
+
+async def test_a_search_that_was_cut_short_has_more_time_then(place: Place) -> None:
+    """What it finds is kept as well."""
+    first = await place.editor(torch=True)
+    (first.root / "long.py").write_text(LONG)
+    uri = first.open("long.py", LONG)
+    await first.hints_when(uri, lambda hints: "→ [B, 4]" in hints.values())
+    assert await first.stop() == 0
+    second = await place.editor(torch=False)
+    second.open("long.py", LONG)
+    await second.hints_when(uri, lambda hints: "→ [B, 4]" in hints.values())
+    assert await second.stop() == 0
+
+
 async def test_a_changed_import_runs_again(place: Place) -> None:
     first = await place.editor(torch=True)
     (first.root / "layers.py").write_text(LAYERS)

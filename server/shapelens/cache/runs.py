@@ -12,7 +12,7 @@ from shapelens.cache.environments import Environments
 from shapelens.cache.inputs import ReadState, ResultInputs, digest, version
 from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
-from shapelens.protocol import Finished, Hello, Run, Trace, Traced
+from shapelens.protocol import PATIENT_SECONDS, Finished, Hello, Run, Search, Trace, Traced
 
 
 @dataclass
@@ -60,7 +60,7 @@ class RunCache:
     def keep(self, run: Run, interpreter: str, kept: KeptRun) -> ReadState | None:
         """Remember how a run went, if it came to an end of its own. Returns what it read, or None where it is not kept."""
         environment = self.environments.worked_in(interpreter)
-        if environment is None or kept.finished.outcome != "ok" or _was_cut_short(run, kept):
+        if environment is None or kept.finished.outcome != "ok" or was_cut_short(run.search, kept.finished, kept.traced.trace):
             return None
         trace, users = kept.traced.trace, run.search.users if run.search is not None else []
         files = {*trace.files, *kept.finished.read, *users} - {run.file}
@@ -87,11 +87,11 @@ class RunCache:
         return known and (not run.search.users or sorted(run.search.users) == value["users"])
 
 
-def _was_cut_short(run: Run, kept: KeptRun) -> bool:
-    """Whether a search might have found more on another day, with less to do for the machine."""
-    if run.search is None or kept.finished.seconds < run.search.seconds:
+def was_cut_short(search: Search | None, finished: Finished, trace: Trace) -> bool:
+    """Whether a search might find more with more time, or on another day, with less to do for the machine."""
+    if search is None or search.seconds >= PATIENT_SECONDS or finished.seconds < search.seconds:
         return False
-    return any(not example.expression or example.doubtful for example in kept.traced.trace.examples)
+    return any(not example.expression or example.doubtful for example in trace.examples)
 
 
 def folders_of_missing(trace: Trace, root: str) -> list[str]:
@@ -115,7 +115,7 @@ def search_folders(files: Iterable[str], root: str) -> list[str]:
 
 
 def _key(run: Run, environment: str) -> str:
-    search = [run.search.classes, run.search.seconds] if run.search is not None else None
+    search = run.search.classes if run.search is not None else None
     examples = [[example.target, example.expression] for example in run.examples]
     limits = [run.deadline, run.memory_limit, run.named, *run.allow]
     return digest("run", version(), environment, run.file, run.text, run.root, examples, run.overlays, limits, search)

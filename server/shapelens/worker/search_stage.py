@@ -19,7 +19,7 @@ from .search.trials.trace_marks import Marks
 from .search.trials.trial import TrialRunner, sources_first
 from .search.usages.project_settings import Current, ProjectSettings
 
-LONGEST_RUN = 2.0  # seconds that an example which was found may run, past its mismatches
+LONGEST_RUN = 2.0  # seconds that an example which was found may run, past its mismatches; half of those of the search if that is more
 
 
 def find_examples(runner: ExampleRunner, search: Search, evaluated: List[Evaluated]) -> bool:
@@ -162,7 +162,7 @@ def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) 
     evaluated: Optional[Evaluated] = None
     took_too_long = False
     try:
-        with within(LONGEST_RUN):
+        with within(max(LONGEST_RUN, trial_runner.until / 2)):
             evaluated = runner.evaluate(example, expression, goes_past=not found.doubtful)
     except TooLong:  # The other classes are to have examples too. It has no dims to be named by more such runs.
         evaluated, took_too_long = runner.seen_so_far(), True

@@ -19,8 +19,6 @@ from shapelens.runner import Worker
 logger = logging.getLogger(__name__)
 Complete = Callable[[protocol.Trace], protocol.Trace]
 
-PATIENT_SECONDS = 10.0  # that a document is followed as a program, where less was too short
-
 
 class CachedRuns:
     """Answers a run from the cache, or has the worker do it. What is being typed is neither looked up nor kept: an edit costs nothing."""
@@ -72,7 +70,7 @@ class CachedRuns:
         if run.named:
             self._read.pop(run.file, None)
         if run.program and self._patience.get(run.file):
-            run = replace(run, program=PATIENT_SECONDS)
+            run = replace(run, program=protocol.PATIENT_SECONDS)
         newest: list[protocol.Traced] = []
 
         def take(traced: protocol.Traced) -> None:
@@ -111,7 +109,7 @@ class CachedRuns:
             nonlocal newest
             newest = traced
 
-        finished = await worker.submit(replace(run, program=PATIENT_SECONDS), take)
+        finished = await worker.submit(replace(run, program=protocol.PATIENT_SECONDS), take)
         if finished.outcome == "cancelled":
             return finished
         self._patience[run.file] = finished.outcome == "ok" and len(newest.trace.observations) > len(kept.traced.trace.observations)

@@ -31,7 +31,7 @@ from shapelens.lsp.runs.stages import ImporterRun, ImportingProgram, OwnRun, Pro
 from shapelens.lsp.workspace.importers import Importers
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
-from shapelens.protocol import Search, Trace
+from shapelens.protocol import PATIENT_SECONDS, Search, Trace
 
 
 class Pipeline:
@@ -49,6 +49,8 @@ class Pipeline:
         self.presenter = Presenter(documents, workspace.configuration, client, self.found, self._parsed_files, self.background_fixes)
         self.runner = Runner(documents, workspace, client, cached_runs, self.found, self.background_fixes, run_ids)
         self._chooser = Chooser(documents, workspace.configuration, self.found)
+        self._cut_short: set[str] = set()  # documents whose last search was, by path
+        self._patience: dict[str, bool] = {}  # by path: whether a document's search has more time now; it is given that once
 
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that
@@ -74,6 +76,7 @@ class Pipeline:
             await self._run_all(document, chosen)
         await self._follow_program(document, chosen.analysis)
         await self._follow_importers(document, chosen.analysis)
+        await self._search_for_longer(document, chosen.analysis)
 
     async def _follow_program(self, document: Document, analysis: Analysis) -> None:
         """Follow a document as a program once its examples have run, unless that was done for this very text."""
@@ -122,6 +125,17 @@ class Pipeline:
                 return
         if says_more:
             await self.run(document, whole=True)
+
+    async def _search_for_longer(self, document: Document, analysis: Analysis) -> None:
+        """Search once more, with more time, where a search was cut short: when all else is shown, and once for each file."""
+        path = document.path
+        if path not in self._cut_short or path in self._patience or not self._is_done(document, analysis):
+            return
+        self._patience[path] = True
+        try:
+            await self.run(document, whole=True)
+        finally:
+            self._patience[path] = False
 
     def _importing_programs(self, document: Document, names: set[str]) -> Iterator[Document]:
         """The files that import a document, speak of one of these names, and may be followed as programs, the likeliest first."""
@@ -189,6 +203,8 @@ class Pipeline:
                 return
         importers = document.importers or []
         search = self._chooser.search(document, analysis.module, self._chooser.unseen(document, lacking))
+        if search is not None and self._patience.get(document.path):
+            search = replace(search, known=[known for known in search.known if known.proven], seconds=PATIENT_SECONDS)
         results = await self._run_own(document, analysis, search)
         if results.cancelled or not lacking:
             return
@@ -200,8 +216,12 @@ class Pipeline:
             await self._search_closed_importers(document)
 
     async def _run_own(self, document: Document, analysis: Analysis, search: Search | None) -> OwnRun:
-        results = OwnRun(self.presenter, document, analysis, self._chooser.others(document))
+        results = OwnRun(self.presenter, document, analysis, self._chooser.others(document), search)
         await self.runner.run(document, results, search)
+        if results.was_cut_short:
+            self._cut_short.add(document.path)
+        elif search is not None and not results.cancelled:
+            self._cut_short.discard(document.path)
         self.presenter.seek_fixes(document)
         return results
 

@@ -11,6 +11,7 @@ from shapelens import protocol
 from shapelens.analysis.findings.codes import is_lint
 from shapelens.analysis.findings.findings import Finding, failure
 from shapelens.analysis.traces.views import reaches
+from shapelens.cache.runs import was_cut_short
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_findings import moved_findings
@@ -136,11 +137,15 @@ class ImportingProgram(RunResults):
 class OwnRun(RunResults):
     """The run of an open document: findings are shown at once, hints when the names of the dims are there or take too long."""
 
-    def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others) -> None:
+    def __init__(
+        self, presenter: Presenter, document: Document, analysis: Analysis, others: Others, search: protocol.Search | None = None
+    ) -> None:
         super().__init__(presenter, analysis, others)
         self._document = document
+        self._search = search
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
+        self.was_cut_short = False  # in its search
         self._timer: asyncio.TimerHandle | None = None
         self._began = time.monotonic()
         shown = document.analysis.trace if document.analysis is not None else None
@@ -170,6 +175,8 @@ class OwnRun(RunResults):
             if self._timer is not None:
                 self._timer.cancel()
             return
+        own = self._newest.own if self._newest is not None else None
+        self.was_cut_short = own is not None and was_cut_short(self._search, finished, own)
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
