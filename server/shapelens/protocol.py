@@ -81,6 +81,7 @@ __all__ = [
 
 VERSION = 1
 HEADER = struct.Struct(">I")
+PROGRAM_SECONDS = 3.0  # that a document is followed as a program while somebody waits
 PATIENT_SECONDS = 10.0  # of a search, and of following a program, where nobody waits for it, or where less was too short
 LONGEST_LOAD = 60.0  # seconds that it may take to load what a run imports, where that happens ahead of it: its deadline does not begin yet
 MOST_STARVED = 10  # times its seconds that something with a limit of time may take, where other processes get most of the machine's time
@@ -155,6 +156,11 @@ class Run:
     def longest(self) -> float:
         """Seconds that the run may take: what the search takes is not the model's, and what was found late still has its deadline."""
         return self.deadline + (0.0 if self.search is None else self.search.seconds) + self.program
+
+    @property
+    def patience(self) -> float:
+        """How many times as long as usual anything may take that is looked for once the program was followed."""
+        return max(self.program / PROGRAM_SECONDS, 1.0)
 
 
 @dataclass

@@ -119,6 +119,8 @@ async def test_what_hints_say_is_shown_without_a_run(editor: Editor) -> None:
     for name, (right, wrong) in zip(("Net", "Net", "Block"), broken.items(), strict=True):
         editor.replace(uri, right, wrong)
         await editor.when(lambda: model("Net", until="shapes"), lambda seen: is_seen(seen, failing=True))
+        for finding in await editor.diagnostics(uri):
+            await editor.actions(uri, finding)  # Its fix is said in the view, too.
         await compared(name)
         editor.replace(uri, wrong, right)
         assert not await editor.diagnostics(uri)

@@ -25,7 +25,6 @@ from shapelens.runner.preload import ahead_of
 
 logger = logging.getLogger(__package__)
 
-PROGRAM_SECONDS = 3.0  # that a document is followed as a program
 KEEP_AFTER = 0.005  # seconds after which a run has been sent: then there is time to compute what is kept of the last one
 
 
@@ -162,5 +161,5 @@ class Runner:
 
 
 def _as_program(repeatable: RepeatableRun, known: list[protocol.ExampleRequest]) -> RepeatableRun:
-    run = replace(repeatable.run, examples=[], known=known, program=PROGRAM_SECONDS, background=True, findings_first=False)
+    run = replace(repeatable.run, examples=[], known=known, program=protocol.PROGRAM_SECONDS, background=True, findings_first=False)
     return replace(repeatable, run=run)

@@ -25,7 +25,7 @@ def call_earlier_classes(runner: ExampleRunner, program: Program, seconds: float
     """Call the classes that the program has held under a name that another class has now, and that show nothing yet."""
     clock = WorkClock()
     for cls in program.earlier:
-        left = min(MOST_SECONDS, seconds - clock())
+        left = min(MOST_SECONDS * runner.run.patience, seconds - clock())
         if left <= 0:
             return
         with contextlib.suppress(TooLong, MemoryError), _named(program, cls):
@@ -54,7 +54,7 @@ def _call(runner: ExampleRunner, program: Program, cls: type, seconds: float) ->
     example = ExampleRun("%s (line %d)" % (cls.__name__, node.lineno), expression, evidence="inferred")
     before, runner.names = runner.names, names
     try:
-        with within(MOST_SECONDS):
+        with within(MOST_SECONDS * runner.run.patience):
             found = runner.evaluate(example)
         runner.evaluation.watch_anew()
         example.doubtful = True  # What it shows is no ground for an error.

@@ -68,6 +68,7 @@ class FunctionCalls:
         self._examples = examples
         self._known = known
         self._clock, self._seconds = WorkClock(), seconds
+        self._most_seconds = MOST_SECONDS * runner.run.patience
         self._given = _given(runner.trace, runner.run.file)
         self._lines = runner.run.text.splitlines()
         self._tree = ast.parse(runner.run.text.lstrip("\ufeff"))
@@ -92,8 +93,8 @@ class FunctionCalls:
             with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
                 expression = None
                 if left > 0:
-                    with contextlib.suppress(TooLong), within(min(left, MOST_SECONDS)):
-                        expression = self._found(node, function, min(left, MOST_SECONDS))
+                    with contextlib.suppress(TooLong), within(min(left, self._most_seconds)):
+                        expression = self._found(node, function, min(left, self._most_seconds))
                 found = self._show(node.name, expression) if expression is not None else None
                 shown |= found if found is not None else self._show(node.name, _of_unknown(node)) or set()
                 if expression is not None and found:
@@ -112,8 +113,8 @@ class FunctionCalls:
                 if other is None or other in tried or branch.lines & self._runner.lines_shown():
                     continue
                 tried.add(other)
-                trials = TrialRunner(self._runner, self._runner.names, MOST_SECONDS)
-                with contextlib.suppress(TooLong, MemoryError), within(MOST_SECONDS):
+                trials = TrialRunner(self._runner, self._runner.names, self._most_seconds)
+                with contextlib.suppress(TooLong, MemoryError), within(self._most_seconds):
                     if value == _UNKNOWN or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
                         self._show(node.name, other)
 
@@ -186,7 +187,7 @@ class FunctionCalls:
         names, runner.names = runner.names, self._program.names
         try:
             # Past what its made-up arguments do not fit, where nothing is said, it would show what nobody computes.
-            with within(LONGEST_RUN), runner.evaluation.ending_at_first_mismatch(RefusedInput):
+            with within(LONGEST_RUN * runner.run.patience), runner.evaluation.ending_at_first_mismatch(RefusedInput):
                 found = runner.evaluate(example)
                 runner.evaluation.watch_anew()
                 example.doubtful = True  # What it shows is no ground for an error.

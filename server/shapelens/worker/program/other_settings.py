@@ -58,6 +58,7 @@ class _Settings:
         self._cls = cls
         self._request = request
         self._left = left
+        self._most_seconds = MOST_SECONDS * runner.run.patience
         self._texts = SettingTexts(cls, partial(class_of, runner))
         self._seen: Set[int] = set()  # lines of the document
         self._tried: Dict[str, Optional[str]] = {}  # by what was tried: the expression that ran
@@ -68,7 +69,7 @@ class _Settings:
         call = _call(self._request.expression)
         if call is None:
             return
-        trials = TrialRunner(self._runner, self._runner.names, MOST_SECONDS)
+        trials = TrialRunner(self._runner, self._runner.names, self._most_seconds)
         trial = trials.whole(self._request.expression)
         if trial.error is not None or trials.seen is None:
             return
@@ -102,7 +103,7 @@ class _Settings:
         runner, names = self._runner, self._runner.names
         runner.names = NamesAndMore(names, {_ONCE_MORE: partial(call_once_more, owner, setting)})
         try:
-            with contextlib.suppress(TooLong, MemoryError), within(min(MOST_SECONDS, max(self._left(), 0.01))):
+            with contextlib.suppress(TooLong, MemoryError), within(min(self._most_seconds, max(self._left(), 0.01))):
                 self._record("%s(lambda: %s)" % (_ONCE_MORE, self._request.expression))
         finally:
             runner.names = names
@@ -127,7 +128,7 @@ class _Settings:
         if call is None:
             return None
         model, arguments = ast.unparse(call.func), _arguments(call)
-        seconds = min(MOST_SECONDS, max(self._left(), 0.01))
+        seconds = min(self._most_seconds, max(self._left(), 0.01))
         with contextlib.suppress(TooLong, MemoryError):
             with within(seconds):
                 trials = TrialRunner(self._runner, self._runner.names, seconds)

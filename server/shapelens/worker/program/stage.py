@@ -83,7 +83,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
         shown = functions_shown(runner, set(found.sites))
         steps = StepCalls(runner, program, unknown_inputs, max(run.program - clock(), LEAST_SECONDS))
         call_steps(steps, runner, set(example.reached or ()))
-        seconds = min(max(run.program - clock(), LEAST_SECONDS), MOST_SECONDS_FOR_SETTINGS)
+        seconds = min(max(run.program - clock(), LEAST_SECONDS), MOST_SECONDS_FOR_SETTINGS * run.patience)
         show_other_settings(runner, StepCalls(runner, program, unknown_inputs, seconds), seconds)
         left = max(run.program - clock(), LEAST_SECONDS)
         known = {request.target: request.expression for request in run.known}

@@ -113,6 +113,7 @@ class StepCalls:
         self._program = program
         self._inputs = inputs
         self._clock, self._seconds = WorkClock(), SHARE * seconds
+        self._most_seconds = MOST_SECONDS * runner.run.patience
 
     @property
     def is_over(self) -> bool:
@@ -125,7 +126,7 @@ class StepCalls:
     def model_of(self, target: str, cls: type) -> Optional[str]:
         """The expression that builds a class which has no example; None where none is found."""
         run = self._runner.run
-        seconds = min(MOST_SECONDS, self._left)
+        seconds = min(self._most_seconds, self._left)
         trials = TrialRunner(self._runner, self._runner.names, seconds)
         finder = Finder(trials, self._runner.names, run.file, run.text, Search(), lambda path: "")
         with contextlib.suppress(TooLong), within(max(seconds, 0.01)):
@@ -137,7 +138,7 @@ class StepCalls:
 
         surely: not with a batch that nobody knows.
         """
-        seconds = min(MOST_SECONDS, self._left)
+        seconds = min(self._most_seconds, self._left)
         if seconds <= 0:
             return set()
         with contextlib.suppress(TooLong, MemoryError):
@@ -173,7 +174,7 @@ class StepCalls:
         names, runner.names = runner.names, self._program.names
         before = len(trace.mismatches)
         try:
-            with within(MOST_SECONDS), gradients_assumed():
+            with within(self._most_seconds), gradients_assumed():
                 runner.evaluation.watch_anew().of_unknown = self._inputs.call
                 found = runner.evaluate(example)
         finally:
@@ -191,7 +192,7 @@ class StepCalls:
         """Evaluate the example of a step, with names for its dims, and add it to the trace."""
         runner = self._runner
         example = ExampleRun(target, expression, evidence="inferred")
-        with within(MOST_SECONDS):
+        with within(self._most_seconds):
             found = runner.evaluate(example)
         runner.evaluation.watch_anew()
         if found is not None:

@@ -97,7 +97,7 @@ class UnknownInputs:
         return known[1]
 
     def _found(self, module: Any) -> Optional[str]:
-        seconds = min(self._seconds, MOST_SECONDS)
+        seconds = min(self._seconds, MOST_SECONDS * self._runner.run.patience)
         if seconds <= 0 or (not module.__dict__.get("_modules") and type(module).__module__.startswith("torch.")):
             return None
         trials = TrialRunner(self._runner, NamesAndMore(self._runner.names, {_MODEL: module}), seconds)
