@@ -42,6 +42,7 @@ class GoingPast:
         self._evaluation = evaluation
         self._finder = finder
         self._changed: Dict[CodeType, Tuple[FunctionType, CodeType]] = {}  # by their other code
+        self.guesses = True  # whether a value that a failed statement would have made is taken to be like a tensor of the statement
         self._given_up: Set[CodeType] = set()  # the own code of functions that an exception ends all the same
 
     def is_prepared_for(self, error: Optional[BaseException]) -> bool:
@@ -138,7 +139,8 @@ class GoingPast:
         """What takes the place of a value: a tensor of as many dims as the first one among these names, or something unknown."""
         try:
             held = sys._getframe(1).f_locals
-            like = next((held[name] for name in names if type(held.get(name)) is torch.Tensor), None)
+            of_it = names if self.guesses else ()
+            like = next((held[name] for name in of_it if type(held.get(name)) is torch.Tensor), None)
             if like is not None:
                 return self._evaluation.calls.recovery.instead(like)
             lasting = unknown_sizes.state.lasting

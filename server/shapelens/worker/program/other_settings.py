@@ -11,14 +11,16 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
+import traceback
 from dataclasses import replace
 from functools import partial
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
 
-from ...protocol import ExampleRequest, ExampleRun, Search
+from ...protocol import ExampleRequest, ExampleRun, Mismatch, Search
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.clocks import WorkClock
+from ..sandbox.exceptions import traceback_of
 from ..sandbox.limits import TooLong, within
 from ..search.code.settings_branches import Branch, branches_by_settings
 from ..search.code.sources import function_node, methods
@@ -81,7 +83,7 @@ class _Settings:
                     continue
                 around = next((inside for outer, inside in reversed(self._led_there) if branch.lines < outer.lines), call)
                 for expression in self._texts.expressions(around, owner, branch, branches):
-                    found = self._attempt(expression, branch, partial(self._show, expression))
+                    found = self._attempt(expression, branch, partial(self._show, expression, branch))
                     inside = _call(found) if found is not None else None
                     if inside is not None:
                         self._led_there.append((branch, inside))
@@ -119,8 +121,10 @@ class _Settings:
                 self._steps.call(self._request.target, self._cls, name, given.model, given, surely=True)
                 self._seen |= self._runner.lines_shown()
 
-    def _show(self, expression: str) -> Optional[str]:
+    def _show(self, expression: str, branch: Branch) -> Optional[str]:
         """Evaluate an example of the class, with names for its dims, and add what that saw to the trace, if nothing fails there.
+
+        A statement of the branch may fail (an attribute that this version of a package does not have): it makes something unknown.
 
         Returns the expression that was evaluated: the class may be called with something else.
         """
@@ -133,14 +137,25 @@ class _Settings:
             with within(seconds):
                 trials = TrialRunner(self._runner, self._runner.names, seconds)
                 finder = Finder(trials, self._runner.names, run.file, run.text, Search(), lambda path: "")
-                found = self._with_optional_tensors(trials, model, arguments)
+                found = self._as_it_is(trials, branch, "%s(%s)" % (model, arguments))
+                found = found or self._with_optional_tensors(trials, model, arguments)
                 found = found or finder.built_so(self._request.target, self._cls, model, arguments)
                 if found is None or not self._is_called_alike(trials, found, arguments):
                     return None
             with within(seconds):
-                self._record(found)
+                self._record(found, branch.lines)
             return found
         return None
+
+    def _as_it_is(self, trials: TrialRunner, branch: Branch, expression: str) -> Optional[str]:
+        """The expression, if it runs, or fails in a statement of the branch with an exception that no other arguments prevent."""
+        call = _call(expression)
+        error = trials.whole(ast.unparse(call)).error if call is not None else None
+        if call is None or (error is not None and not isinstance(error, (AttributeError, NameError))):
+            return None
+        frames = traceback.walk_tb(traceback_of(error)) if error is not None else ()
+        lines = {line for frame, line in frames if frame.f_code.co_filename == self._runner.run.file}
+        return expression if error is None or lines & branch.lines else None
 
     def _with_optional_tensors(self, trials: TrialRunner, model: str, arguments: str) -> Optional[str]:
         """The example of the class, as it is built so, with a tensor for a parameter that `forward` has besides; None where none runs.
@@ -148,8 +163,8 @@ class _Settings:
         A tensor has the shape of one that the example gives: a mask is most often that of the input.
         """
         call = _call("%s(%s)" % (model, arguments))
-        if call is None or trials.whole(ast.unparse(call)).error is None:
-            return None if call is None else "%s(%s)" % (model, arguments)
+        if call is None:
+            return None
         parameters = parameters_of(getattr(self._cls, "forward", None))[1:]
         given = {keyword.arg for keyword in call.keywords} | {each.name for each in parameters[: len(call.args)]}
         tensors = dict.fromkeys(found.group() for found in re.finditer(r"\b[a-z]+\d+\[[^\[\]]*\]", arguments))
@@ -173,14 +188,20 @@ class _Settings:
         own = _call(self._request.expression)
         return own is not None and trials.whole("%s(%s)" % (ast.unparse(own.func), given)).error is None
 
-    def _record(self, expression: str) -> None:
-        runner, trace = self._runner, self._runner.trace
+    def _record(self, expression: str, tolerated: FrozenSet[int] = frozenset()) -> None:
+        """tolerated: lines whose exceptions are gone past; what they would have made is unknown."""
+        runner, trace, run = self._runner, self._runner.trace, self._runner.run
         mismatches, notes = len(trace.mismatches), len(trace.notes)
         example = ExampleRun("", expression, evidence="inferred", doubtful=True)  # What it shows is no ground for an error.
-        evaluated: Optional[Evaluated] = runner.evaluate(example)
+        runner.past.guesses = not tolerated
+        try:
+            evaluated: Optional[Evaluated] = runner.evaluate(example)
+        finally:
+            runner.past.guesses = True
         runner.evaluation.watch_anew()
-        failed = example.error is not None or len(trace.mismatches) > mismatches
-        del trace.notes[notes:]
+        found = trace.mismatches[mismatches:]
+        failed = example.error is not None or any(not _is_in(each, run.file, tolerated) for each in found)
+        del trace.notes[notes:], trace.mismatches[mismatches:]
         if evaluated is None or failed:
             runner.take_back()
         else:
@@ -199,6 +220,11 @@ def _names_one_of(method: Any, names: Set[str]) -> bool:
     return node is not None and (
         node.name in names or any(isinstance(part, ast.Attribute) and part.attr in names for part in ast.walk(node))
     )
+
+
+def _is_in(found: Mismatch, file: str, lines: FrozenSet[int]) -> bool:
+    """Whether it is an exception of a statement on one of these lines."""
+    return found.code == "exception" and any(span.file == file and span.line in lines for span in found.trail)
 
 
 def _call(expression: str) -> Optional[ast.Call]:

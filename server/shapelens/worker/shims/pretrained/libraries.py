@@ -7,7 +7,17 @@ from typing import Callable, Dict, List
 
 from .. import network
 from ..compilers import Replacement
-from . import adapters, diffusers_models, hub, image_models, saved_tensors, timm_models, transformers_inputs, transformers_models
+from . import (
+    adapters,
+    diffusers_models,
+    hub,
+    image_models,
+    saved_tensors,
+    timm_models,
+    trained_tokenizers,
+    transformers_inputs,
+    transformers_models,
+)
 
 IN_LIBRARY: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "huggingface_hub.constants": network.offline,
@@ -30,6 +40,7 @@ IN_LIBRARY: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "transformers.pipelines": transformers_inputs.pipelines,
     "transformers.generation.utils": transformers_models.generation,
     "safetensors.torch": saved_tensors.safetensors,
+    "tokenizers": trained_tokenizers.tokenizers,
     "timm.models._builder": timm_models.builder,
     "timm.models._helpers": timm_models.checkpoints,
     "timm.models._hub": timm_models.hub_configs,
