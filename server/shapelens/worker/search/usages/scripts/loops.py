@@ -30,6 +30,13 @@ def first_element(value: ScriptValue) -> ScriptValue:
     return ScriptValue(first_of(value.node))
 
 
+def turns_of(value: ScriptValue) -> Optional[ast.expr]:
+    """How many turns a loop over `range(n)` takes; None for any other loop."""
+    known = value.known()
+    is_range = isinstance(known, ast.Call) and dotted(known.func) == "range" and len(known.args) == 1
+    return known.args[0] if is_range else None  # type: ignore[union-attr]
+
+
 def first_of(node: ast.expr) -> ast.expr:
     """`next(iter(node))`"""
     inner = ast.Call(ast.Name("iter", ast.Load()), [node], [])
