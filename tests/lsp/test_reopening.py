@@ -234,6 +234,8 @@ async def test_a_search_that_was_cut_short_has_more_time_then(place: Place) -> N
     (first.root / "long.py").write_text(LONG)
     uri = first.open("long.py", LONG)
     await first.hints_when(uri, lambda hints: "→ [B, 4]" in hints.values())
+    while len(place.kept()) < 3:  # the interpreter, the greeting, and what the longer search came to, once its run has ended
+        await asyncio.sleep(0.1)
     assert await first.stop() == 0
     second = await place.editor(torch=False)
     second.open("long.py", LONG)

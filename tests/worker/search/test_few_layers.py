@@ -69,7 +69,7 @@ def test_the_attempts_have_few_layers_and_the_example_all(worker: WorkerProcess,
 
 
 def test_what_takes_too_long_with_all_layers_has_few(worker: WorkerProcess, tmp_path: Path) -> None:
-    expression, out, _ = found(worker, tmp_path, pause=0.25)
+    expression, out, _ = found(worker, tmp_path, pause=0.5)
     assert expression.startswith("Net(config=Config(num_layers=2))(f32[")
     assert out[0][0][-1] == 7
 
