@@ -1,12 +1,12 @@
-"""What a loop over something gives first."""
+"""What a loop over something gives first, and what it appends to a list in each turn."""
 
 from __future__ import annotations
 
 import ast
-from typing import List, Optional
+from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from .module_names import dotted
-from .values import UNKNOWN, ScriptValue, constant, integer
+from .values import UNKNOWN, ScriptValue, checked, constant, integer
 
 PROGRESS = {"tqdm", "trange", "track", "progress_bar", "iter", "list", "tuple", "sorted", "reversed", "cycle", "islice", "prefetch"}
 
@@ -28,6 +28,37 @@ def first_element(value: ScriptValue) -> ScriptValue:
         start = integer(known.args[0]) if len(known.args) > 1 else 0
         return ScriptValue(constant(start)) if start is not None else UNKNOWN
     return ScriptValue(first_of(value.node))
+
+
+class Loop:
+    """A loop that is gone through, once, and the layers that it appends to lists: `for _ in range(6): blocks.append(Block(512))`."""
+
+    def __init__(self, node: ast.For, turns: Optional[ast.expr], empty: Set[str]) -> None:
+        """empty: the names of the lists that are empty when it begins."""
+        read = {part.id for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Name)}
+        is_alike = not any(isinstance(part, ast.Name) and part.id in read for part in ast.walk(node.target))
+        self._turns = turns if is_alike else None
+        self._body, self._empty = node.body, empty
+        self._layers: Dict[str, ScriptValue] = {}
+
+    def appended(self, statement: ast.Expr, name: str, layer: ScriptValue) -> None:
+        """A statement has changed the list of that name."""
+        is_append = isinstance(statement.value, ast.Call) and dotted(statement.value.func) == name + ".append"
+        in_each_turn = any(each is statement for each in self._body)
+        self._layers[name] = layer if is_append and in_each_turn and name not in self._layers else UNKNOWN
+
+    def lists_of_layers(self) -> Iterator[Tuple[str, ScriptValue]]:
+        """Names, and the lists that these hold after the loop, where each turn appends one layer, and all are built alike."""
+        for name, layer in self._layers.items():
+            if self._turns is not None and name in self._empty and layer.is_model and layer.node is not None:
+                turns = ast.Call(ast.Name("range", ast.Load()), [self._turns], [])
+                each = ast.comprehension(ast.Name("_", ast.Store()), turns, [], 0)
+                yield name, ScriptValue(checked(ast.ListComp(layer.node, [each])))
+
+
+def empty_lists(values: Mapping[str, ScriptValue]) -> Set[str]:
+    """The names that hold an empty list."""
+    return {name for name, value in values.items() if isinstance(value.node, ast.List) and not value.node.elts}
 
 
 def turns_of(value: ScriptValue) -> Optional[ast.expr]:

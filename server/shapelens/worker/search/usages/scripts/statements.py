@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Sequence
 
-from .loops import first_element, turns_of
+from .loops import Loop, empty_lists, first_element, turns_of
 from .module_names import Function, ModuleNames, dotted, is_main_block
 from .scope import ScriptScope
 from .slices import ExpressionEvaluator
-from .values import UNKNOWN, ScriptValue, checked, constant, first_known, is_none
+from .values import UNKNOWN, ScriptValue, constant, first_known, is_none
 
 EXPECT_FAILURE = {"raises", "assertRaises", "assertRaisesRegex", "suppress"}
 CHANGE_THEIR_LIST = {"append", "extend", "insert", "remove", "pop", "clear", "add", "update"}
@@ -21,7 +21,7 @@ class StatementEvaluator(ExpressionEvaluator):
     def __init__(self, names: ModuleNames, classes: Sequence[str]) -> None:
         super().__init__(names, classes)
         self.module = ScriptScope(is_script=True)
-        self._turns: List[Optional[ast.expr]] = []  # of the loops that are gone through: how many these are, None where nobody knows
+        self._loops: List[Loop] = []  # those that are gone through, the innermost last
         self.unsure_places = 0  # of the code that is gone through: whether it runs, or with what, only running it would tell
 
     def kept(self, name: str, value: ScriptValue, scope: ScriptScope) -> ScriptValue:
@@ -45,19 +45,10 @@ class StatementEvaluator(ExpressionEvaluator):
             before = scope.find(dotted(changed)) if dotted(changed) else None
             if value.is_model and before is not None:
                 self.assign(changed, value, scope)
-            elif before is not None and isinstance(before.node, ast.List) and node.value.func.attr in CHANGE_THEIR_LIST:
-                self.assign(changed, self._grown(before, node.value, scope), scope)
-
-    def _grown(self, before: ScriptValue, call: ast.Call, scope: ScriptScope) -> ScriptValue:
-        """A list after a call that changes it, where that is known: of layers of which a loop appends one in each turn."""
-        is_empty = isinstance(before.node, ast.List) and not before.node.elts
-        if dotted(call.func).rpartition(".")[2] != "append" or not is_empty or len(call.args) != 1 or len(self._turns) > 1:
-            return UNKNOWN
-        layer, turns = self.value(call.args[0], scope), self._turns[-1] if self._turns else constant(1)
-        if not layer.is_model or layer.node is None or turns is None:
-            return UNKNOWN
-        each = ast.comprehension(ast.Name("_", ast.Store()), ast.Call(ast.Name("range", ast.Load()), [turns], []), [], 0)
-        return ScriptValue(checked(ast.ListComp(layer.node, [each])))
+            elif before is not None and isinstance(before.node, (ast.List, ast.ListComp)) and node.value.func.attr in CHANGE_THEIR_LIST:
+                if self._loops:
+                    self._loops[-1].appended(node, dotted(changed), self.value(node.value.args[0], scope) if node.value.args else UNKNOWN)
+                self.assign(changed, UNKNOWN, scope)  # How often, a loop tells only when it runs.
 
     def _do_assign(self, node: ast.Assign, scope: ScriptScope) -> None:
         value = self.value(node.value, scope)
@@ -111,10 +102,13 @@ class StatementEvaluator(ExpressionEvaluator):
 
     def _do_for(self, node: ast.For, scope: ScriptScope) -> None:
         items = self.value(node.iter, scope)
+        loop = Loop(node, turns_of(items), empty_lists(scope.values))
         self.assign(node.target, first_element(items), scope)
-        self._turns.append(turns_of(items))
+        self._loops.append(loop)
         self.block(node.body, scope)
-        self._turns.pop()
+        self._loops.pop()
+        for name, layers in loop.lists_of_layers():
+            self._set(name, layers, scope)
         self.block(node.orelse, scope)
 
     _do_asyncfor = _do_for
