@@ -267,7 +267,7 @@ class Finished:
     seconds: float = 0.0
     read: List[str] = field(default_factory=list)  # by absolute path, files that are no library's: the run depends on them
     target: str = ""  # the class whose search ended the run, where that is known
-    hurried: bool = False  # following the program was short of time somewhere: another day the same run may see more
+    hurried: bool = False  # following the program was short of time somewhere, and there is more that it may have
 
 
 WHAT_IS_WRONG = ("first", "findings")  # stages of traces that hold nothing else

@@ -44,7 +44,7 @@ class RunCache:
         self.environments.learn(interpreter, hello)
 
     def find(self, run: Run, interpreter: str) -> KeptRun | None:
-        """What came out of a run before, as an answer to this one."""
+        """What came out of a run before, as an answer to this one; not what was short of time, where this one has more."""
         environment = self.environments.identity(interpreter)
         value = self.store.get(_key(run, environment)) if environment is not None else None
         if not isinstance(value, dict):
@@ -54,6 +54,8 @@ class RunCache:
             same = self._same(value, run, traced.trace)
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # Another program wrote this entry.
+        if finished.hurried and run.program >= PATIENT_SECONDS:
+            return None
         traced.run_id = finished.run_id = run.run_id
         return KeptRun(traced, finished, value["read"]) if same else None
 

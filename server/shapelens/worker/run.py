@@ -12,7 +12,7 @@ import traceback
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
-from ..protocol import ExampleRun, Finished, Profiled, Run, Trace, Traced
+from ..protocol import PATIENT_SECONDS, ExampleRun, Finished, Profiled, Run, Trace, Traced
 from .calls.mismatches import one_line
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.evaluation import EXITS, exit_message
@@ -93,7 +93,7 @@ class Stages:
                 in_time = self._find_examples()
                 self._say_what_is_wrong()
                 self._send_what_was_seen(in_time)
-                hurried = not self._follow_program()
+                hurried = not self._follow_program() and self.run.program < PATIENT_SECONDS
         except DeadlineReached:
             outcome, detail = "deadline", "the run took longer than its deadline of %g s" % self.run.deadline
             self._stopped(outcome, detail)

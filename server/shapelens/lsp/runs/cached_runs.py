@@ -30,7 +30,6 @@ class CachedRuns:
         self._whole: dict[str, tuple[protocol.Run, dict[str, float]]] = {}
         self._hellos: dict[str, protocol.Hello] = {}  # by interpreter
         self._writing: set[asyncio.Task[None]] = set()
-        self._patience: dict[str, bool] = {}  # by file whose program was short of time: whether more of it shows more
 
     def learn(self, worker: Worker) -> None:
         """A worker is ready, and may have been started anew."""
@@ -47,14 +46,12 @@ class CachedRuns:
         *,
         lasting: bool,
         partial: bool = False,
-        is_wanted: Callable[[], bool] = lambda: False,
         complete: Complete = lambda trace: trace,
     ) -> protocol.Finished:
         """Do a run, or say what came out of it before.
 
         lasting: the texts of the run are on disk, and what comes out of it may be kept. partial: the run is of some examples only, and goes
-        together with the run before it. is_wanted: where following the program was short of time, whether that is worth a longer run.
-        complete: adds to a trace what is known from earlier runs.
+        together with the run before it. complete: adds to a trace what is known from earlier runs.
         """
         started = time.time()
         cache = self._cache if lasting and not partial else None
@@ -66,11 +63,9 @@ class CachedRuns:
                 self._read[run.file] = run, kept.read
                 self._whole[run.file] = run, dict.fromkeys(kept.read[0], started)
             on_trace(kept.traced)
-            return await self._once_more(kept, run, worker, on_trace) if kept.finished.hurried else kept.finished
+            return kept.finished
         if run.named:
             self._read.pop(run.file, None)
-        if run.program and self._patience.get(run.file):
-            run = replace(run, program=protocol.PATIENT_SECONDS)
         newest: list[protocol.Traced] = []
 
         def take(traced: protocol.Traced) -> None:
@@ -91,34 +86,6 @@ class CachedRuns:
         if cache is not None and newest and finished.outcome == "ok":
             traced = protocol.Traced(run.run_id, newest[0].stage, complete(newest[0].trace))
             self._keep_later(run, worker.interpreter, KeptRun(traced, finished))
-        if newest and finished.hurried and run.file not in self._patience and is_wanted():
-            return await self._once_more(KeptRun(newest[0], finished), run, worker, on_trace, lasting=cache is not None)
-        return finished
-
-    async def _once_more(
-        self, kept: KeptRun, run: protocol.Run, worker: Worker, on_trace: Callable[[protocol.Traced], None], *, lasting: bool = True
-    ) -> protocol.Finished:
-        """Follow a program again that was short of time, for longer, while what it showed then is shown.
-
-        That of the two which shows more is kept as what the run comes to, and the next runs of the file are as long where this one was
-        worth it.
-        """
-        newest = kept.traced
-
-        def take(traced: protocol.Traced) -> None:
-            nonlocal newest
-            newest = traced
-
-        finished = await worker.submit(replace(run, program=protocol.PATIENT_SECONDS), take)
-        if finished.outcome == "cancelled":
-            return finished
-        self._patience[run.file] = finished.outcome == "ok" and len(newest.trace.observations) > len(kept.traced.trace.observations)
-        if self._patience[run.file]:
-            on_trace(newest)
-        else:
-            newest, finished = kept.traced, kept.finished
-        if lasting:
-            self._keep_later(run, worker.interpreter, KeptRun(newest, replace(finished, hurried=False)))
         return finished
 
     def _keep_later(self, run: protocol.Run, interpreter: str, kept: KeptRun) -> None:

@@ -31,7 +31,7 @@ from shapelens.lsp.runs.stages import ImporterRun, ImportingProgram, OwnRun, Pro
 from shapelens.lsp.workspace.importers import Importers
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
-from shapelens.protocol import PATIENT_SECONDS, Search, Trace
+from shapelens.protocol import PATIENT_SECONDS, PROGRAM_SECONDS, Search, Trace
 
 
 class Pipeline:
@@ -49,8 +49,8 @@ class Pipeline:
         self.presenter = Presenter(documents, workspace.configuration, client, self.found, self._parsed_files, self.background_fixes)
         self.runner = Runner(documents, workspace, client, cached_runs, self.found, self.background_fixes, run_ids)
         self._chooser = Chooser(documents, workspace.configuration, self.found)
-        self._cut_short: set[str] = set()  # documents whose last search was, by path
-        self._patience: dict[str, bool] = {}  # by path: whether a document's search has more time now; it is given that once
+        self._short_of_time: set[str] = set()  # documents whose last search was, or what followed them as programs, by path
+        self._patience: dict[str, bool] = {}  # by path, where more time was tried: whether a document's runs have it
 
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that
@@ -76,7 +76,7 @@ class Pipeline:
             await self._run_all(document, chosen)
         await self._follow_program(document, chosen.analysis)
         await self._follow_importers(document, chosen.analysis)
-        await self._search_for_longer(document, chosen.analysis)
+        await self._take_more_time(document, chosen.analysis)
 
     async def _follow_program(self, document: Document, analysis: Analysis) -> None:
         """Follow a document as a program once its examples have run, unless that was done for this very text."""
@@ -89,8 +89,12 @@ class Pipeline:
             return
         if self.runner.is_running(document) or document.importer_traces.program_holds(module, self._own(document)):
             return
-        results = ProgramRun(self.presenter, document, analysis, self._chooser.others(document))
-        await self.runner.run_program(document, results)
+        patient = self._patience.get(document.path, False)
+        is_tried = patient and document.path in self._short_of_time
+        results = ProgramRun(self.presenter, document, analysis, self._chooser.others(document), at_once=not is_tried)
+        await self.runner.run_program(document, results, PATIENT_SECONDS if patient else PROGRAM_SECONDS)
+        if results.was_short_of_time:
+            self._short_of_time.add(document.path)
         if results.says_more and self.presenter.is_current(document, analysis):
             await self.run(document, whole=True)
 
@@ -126,16 +130,22 @@ class Pipeline:
         if says_more:
             await self.run(document, whole=True)
 
-    async def _search_for_longer(self, document: Document, analysis: Analysis) -> None:
-        """Search once more, with more time, where a search was cut short: when all else is shown, and once for each file."""
+    async def _take_more_time(self, document: Document, analysis: Analysis) -> None:
+        """Run a document once more, with more time, where that was short: when all else is shown, and once for each file.
+
+        Its next runs have as much where that has shown more.
+        """
         path = document.path
-        if path not in self._cut_short or path in self._patience or not self._is_done(document, analysis):
+        if path not in self._short_of_time or path in self._patience or not self._is_done(document, analysis):
             return
-        self._patience[path] = True
-        try:
-            await self.run(document, whole=True)
-        finally:
-            self._patience[path] = False
+        self._patience[path], shown = True, len(document.hints())
+        document.importer_traces.mark_program_outdated()
+        await self.run(document, whole=True)
+        self._short_of_time.discard(path)
+        if self.presenter.is_current(document, analysis):
+            self._patience[path] = len(document.hints()) > shown
+        else:  # An edit has ended it.
+            del self._patience[path]
 
     def _importing_programs(self, document: Document, names: set[str]) -> Iterator[Document]:
         """The files that import a document, speak of one of these names, and may be followed as programs, the likeliest first."""
@@ -218,10 +228,8 @@ class Pipeline:
     async def _run_own(self, document: Document, analysis: Analysis, search: Search | None) -> OwnRun:
         results = OwnRun(self.presenter, document, analysis, self._chooser.others(document), search)
         await self.runner.run(document, results, search)
-        if results.was_cut_short:
-            self._cut_short.add(document.path)
-        elif search is not None and not results.cancelled:
-            self._cut_short.discard(document.path)
+        if results.was_short_of_time:
+            self._short_of_time.add(document.path)
         self.presenter.seek_fixes(document)
         return results
 

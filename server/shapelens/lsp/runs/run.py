@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -73,21 +73,21 @@ class Runner:
         """Run a file that is not open, for a document that it imports: the examples of `results.analysis`, and those that are found."""
         await self._send(importer, results, self._to_send(importer, results, search), on_behalf_of=document)
 
-    async def run_program(self, document: Document, results: ProgramRun) -> None:
-        """Follow an open document as a program, beside the process that is ready for its next run."""
+    async def run_program(self, document: Document, results: ProgramRun, seconds: float) -> None:
+        """Follow an open document as a program for so many seconds, beside the process that is ready for its next run."""
         repeatable = self._to_send(document, results, None)
         newest = document.analysis if document.analysis is not None else results.analysis
         own = newest.own if newest.version == results.analysis.version else None  # `results.analysis` is of before its examples ran.
         ran = [*(own.examples if own is not None else []), *document.importer_traces.functions_called(results.analysis.module)]
         known = [protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in ran if each.error is None]
-        await self._send(document, results, _as_program(repeatable, known), on_behalf_of=document, is_wanted=results.is_wanted)
+        await self._send(document, results, _as_program(repeatable, known, seconds), on_behalf_of=document)
 
     async def run_importing_program(
         self, importer: Document, results: ImportingProgram, known: Sequence[protocol.Known], document: Document
     ) -> None:
         """Follow a file as a program for a document that it imports, with the examples that are known of the file's classes."""
         requests = [protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in known if each.proven]
-        repeatable = _as_program(self._to_send(importer, results, None), requests)
+        repeatable = _as_program(self._to_send(importer, results, None), requests, protocol.PROGRAM_SECONDS)
         await self._send(importer, results, repeatable, on_behalf_of=document)
 
     async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:
@@ -124,14 +124,7 @@ class Runner:
         lasting = analysis.settings.cache and all(each.saved for each in (document, *self._documents.values()))
         return RepeatableRun(run, worker, lasting=lasting)
 
-    async def _send(
-        self,
-        document: Document,
-        results: RunResults,
-        repeatable: RepeatableRun,
-        on_behalf_of: Document,
-        is_wanted: Callable[[], bool] = lambda: False,
-    ) -> None:
+    async def _send(self, document: Document, results: RunResults, repeatable: RepeatableRun, on_behalf_of: Document) -> None:
         run, worker = repeatable.run, repeatable.worker
         wanted = [*(request.target for request in run.examples), *(run.search.classes if run.search is not None else ())]
         if run.program:
@@ -150,7 +143,6 @@ class Runner:
                 results.take,
                 lasting=repeatable.lasting,
                 partial=results.analysis.kept is not None,
-                is_wanted=is_wanted,
                 complete=partial(self._found.completed, document.path),
             )
         finally:
@@ -160,6 +152,6 @@ class Runner:
         logger.debug("%s %d ended: %s", "program" if run.program else "run", run.run_id, finished.outcome)
 
 
-def _as_program(repeatable: RepeatableRun, known: list[protocol.ExampleRequest]) -> RepeatableRun:
-    run = replace(repeatable.run, examples=[], known=known, program=protocol.PROGRAM_SECONDS, background=True, findings_first=False)
+def _as_program(repeatable: RepeatableRun, known: list[protocol.ExampleRequest], seconds: float) -> RepeatableRun:
+    run = replace(repeatable.run, examples=[], known=known, program=seconds, background=True, findings_first=False)
     return replace(repeatable, run=run)

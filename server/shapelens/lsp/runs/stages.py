@@ -31,6 +31,7 @@ class RunResults:
         self.others = others
         self.run: RepeatableRun | None = None  # once it has been sent
         self.cancelled = False
+        self.was_short_of_time = False  # it may see more with more of it
         self._presenter = presenter
 
     def take(self, traced: protocol.Traced) -> None:
@@ -73,9 +74,11 @@ class ImporterRun(RunResults):
 class ProgramRun(RunResults):
     """An open document followed as a program: what that saw is shown at once, and again with what its functions saw."""
 
-    def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others) -> None:
+    def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others, *, at_once: bool = True) -> None:
+        """at_once: else all of it is shown in the end, as there is more to see until then."""
         super().__init__(presenter, analysis, others)
         self._document = document
+        self._at_once = at_once
         self._newest: protocol.Trace | None = None
         self._shown: protocol.Trace | None = None
         self.says_more = False  # whether it has said what a class is called with whose example was inferred
@@ -83,12 +86,13 @@ class ProgramRun(RunResults):
     def take(self, traced: protocol.Traced) -> None:
         """The run has told of a stage."""
         self._newest = traced.trace
-        if traced.stage == "program":
+        if traced.stage == "program" and self._at_once:
             self._show()
 
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run. What it has seen until a limit ended it is shown as well."""
         super().finish(finished)
+        self.was_short_of_time = finished.hurried
         if not self.cancelled:
             has_crashed = finished.outcome == "crash"
             if has_crashed:
@@ -100,13 +104,9 @@ class ProgramRun(RunResults):
         elif self._shown is not None:  # That was not all, and would be taken for it where an edit is undone.
             self._document.importer_traces.mark_program_outdated()
 
-    def is_wanted(self) -> bool:
-        """Whether the text is still the one that ran."""
-        return self._presenter.is_current(self._document, self.analysis)
-
     def _show(self) -> None:
         self._shown = self._newest
-        if self.run is not None and self.is_wanted():
+        if self.run is not None and self._presenter.is_current(self._document, self.analysis):
             self.says_more |= self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
 
 
@@ -145,7 +145,6 @@ class OwnRun(RunResults):
         self._search = search
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
-        self.was_cut_short = False  # in its search
         self._timer: asyncio.TimerHandle | None = None
         self._began = time.monotonic()
         shown = document.analysis.trace if document.analysis is not None else None
@@ -176,7 +175,7 @@ class OwnRun(RunResults):
                 self._timer.cancel()
             return
         own = self._newest.own if self._newest is not None else None
-        self.was_cut_short = own is not None and was_cut_short(self._search, finished, own)
+        self.was_short_of_time = own is not None and was_cut_short(self._search, finished, own)
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):

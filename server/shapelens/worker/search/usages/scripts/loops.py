@@ -30,7 +30,7 @@ def first_element(value: ScriptValue) -> ScriptValue:
     return ScriptValue(first_of(value.node))
 
 
-class Loop:
+class AppendingLoop:
     """A loop that is gone through, once, and the layers that it appends to lists: `for _ in range(6): blocks.append(Block(512))`."""
 
     def __init__(self, node: ast.For, turns: Optional[ast.expr], empty: Set[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, List, Sequence
 
-from .loops import Loop, empty_lists, first_element, turns_of
+from .loops import AppendingLoop, empty_lists, first_element, turns_of
 from .module_names import Function, ModuleNames, dotted, is_main_block
 from .scope import ScriptScope
 from .slices import ExpressionEvaluator
@@ -21,7 +21,7 @@ class StatementEvaluator(ExpressionEvaluator):
     def __init__(self, names: ModuleNames, classes: Sequence[str]) -> None:
         super().__init__(names, classes)
         self.module = ScriptScope(is_script=True)
-        self._loops: List[Loop] = []  # those that are gone through, the innermost last
+        self._loops: List[AppendingLoop] = []  # those that are gone through, the innermost last
         self.unsure_places = 0  # of the code that is gone through: whether it runs, or with what, only running it would tell
 
     def kept(self, name: str, value: ScriptValue, scope: ScriptScope) -> ScriptValue:
@@ -102,7 +102,7 @@ class StatementEvaluator(ExpressionEvaluator):
 
     def _do_for(self, node: ast.For, scope: ScriptScope) -> None:
         items = self.value(node.iter, scope)
-        loop = Loop(node, turns_of(items), empty_lists(scope.values))
+        loop = AppendingLoop(node, turns_of(items), empty_lists(scope.values))
         self.assign(node.target, first_element(items), scope)
         self._loops.append(loop)
         self.block(node.body, scope)
