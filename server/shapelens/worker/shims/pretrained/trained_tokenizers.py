@@ -16,8 +16,7 @@ SPECIAL = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "[SOS]", "[EOS]", "<s>"
 def tokenizers(module: ModuleType) -> List[Replacement]:
     """The replacements in `tokenizers`."""
     kind = module.Tokenizer
-    from_file, train, size = kind.from_file, kind.train, kind.get_vocab_size
-    from_iterator, encode, encode_batch = kind.train_from_iterator, kind.encode, kind.encode_batch
+    from_file, size, encode, encode_batch = kind.from_file, kind.get_vocab_size, kind.encode, kind.encode_batch
     of_data: List[Any] = []  # those whose vocabulary is of data; their classes have no room for it
 
     def loaded(path: Any, *args: Any) -> Any:
@@ -29,16 +28,15 @@ def tokenizers(module: ModuleType) -> List[Replacement]:
             of_data.append(made)
             return made
 
-    def trained(self: Any, files: Any, *args: Any, **kwargs: Any) -> None:
-        of_data.append(self)
-        try:
-            train(self, files, *args, **kwargs)
-        except Exception:  # As above.
-            self.add_special_tokens(SPECIAL)
+    def training(method: Any) -> Any:
+        def trained(self: Any, *args: Any, **kwargs: Any) -> None:
+            of_data.append(self)
+            try:
+                method(self, *args, **kwargs)
+            except Exception:  # As above: the texts are not there.
+                self.add_special_tokens(SPECIAL)
 
-    def trained_from(self: Any, *args: Any, **kwargs: Any) -> None:
-        of_data.append(self)
-        from_iterator(self, *args, **kwargs)
+        return trained
 
     def encoded(self: Any, sequence: Any, *args: Any, **kwargs: Any) -> Any:
         return encode(self, TEXT if is_absent(sequence) else sequence, *args, **kwargs)
@@ -52,8 +50,8 @@ def tokenizers(module: ModuleType) -> List[Replacement]:
 
     return [
         (kind, "from_file", staticmethod(loaded)),
-        (kind, "train", trained),
-        (kind, "train_from_iterator", trained_from),
+        (kind, "train", training(kind.train)),
+        (kind, "train_from_iterator", training(kind.train_from_iterator)),
         (kind, "get_vocab_size", vocabulary),
         (kind, "encode", encoded),
         (kind, "encode_batch", encoded_batch),

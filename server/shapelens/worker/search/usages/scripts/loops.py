@@ -33,12 +33,11 @@ def first_element(value: ScriptValue) -> ScriptValue:
 class AppendingLoop:
     """A loop that is gone through, once, and the layers that it appends to lists: `for _ in range(6): blocks.append(Block(512))`."""
 
-    def __init__(self, node: ast.For, turns: Optional[ast.expr], empty: Set[str]) -> None:
-        """empty: the names of the lists that are empty when it begins."""
-        read = {part.id for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Name)}
-        is_alike = not any(isinstance(part, ast.Name) and part.id in read for part in ast.walk(node.target))
-        self._turns = turns if is_alike else None
-        self._body, self._empty = node.body, empty
+    def __init__(self, body: List[ast.stmt], target: Optional[ast.expr], turns: Optional[ast.expr], empty: Set[str]) -> None:
+        """turns: how many it takes, None where nobody knows; empty: the names of the lists that are empty when it begins."""
+        self.empty = empty
+        self._turns = turns if _turns_alike(body, target) else None
+        self._body = body
         self._layers: Dict[str, ScriptValue] = {}
 
     def appended(self, statement: ast.Expr, name: str, layer: ScriptValue) -> None:
@@ -50,10 +49,26 @@ class AppendingLoop:
     def lists_of_layers(self) -> Iterator[Tuple[str, ScriptValue]]:
         """Names, and the lists that these hold after the loop, where each turn appends one layer, and all are built alike."""
         for name, layer in self._layers.items():
-            if self._turns is not None and name in self._empty and layer.is_model and layer.node is not None:
+            if self._turns is not None and name in self.empty and layer.is_model and layer.node is not None:
                 turns = ast.Call(ast.Name("range", ast.Load()), [self._turns], [])
                 each = ast.comprehension(ast.Name("_", ast.Store()), turns, [], 0)
                 yield name, ScriptValue(checked(ast.ListComp(layer.node, [each])))
+
+
+def _turns_alike(body: List[ast.stmt], target: Optional[ast.expr]) -> bool:
+    """Whether each turn of a loop does what the others do: none is left early, and none reads what another one, or the target, says."""
+    carried = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)} if target is not None else set()
+    set_until_now: Set[str] = set()
+    read_before: Set[str] = set()
+    for statement in body:
+        parts = list(ast.walk(statement))
+        if any(isinstance(part, (ast.Break, ast.Continue, ast.Return)) for part in parts):
+            return False
+        names = [part for part in parts if isinstance(part, ast.Name)]
+        added = {part.target.id for part in parts if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)}
+        read_before |= (added | {name.id for name in names if isinstance(name.ctx, ast.Load)}) - set_until_now
+        set_until_now |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    return read_before.isdisjoint(carried | set_until_now)
 
 
 def empty_lists(values: Mapping[str, ScriptValue]) -> Set[str]:

@@ -102,20 +102,24 @@ class StatementEvaluator(ExpressionEvaluator):
 
     def _do_for(self, node: ast.For, scope: ScriptScope) -> None:
         items = self.value(node.iter, scope)
-        loop = AppendingLoop(node, turns_of(items), empty_lists(scope.values))
+        loop = AppendingLoop(node.body, node.target, turns_of(items), empty_lists(scope.values))
         self.assign(node.target, first_element(items), scope)
-        self._loops.append(loop)
-        self.block(node.body, scope)
-        self._loops.pop()
-        for name, layers in loop.lists_of_layers():
-            self._set(name, layers, scope)
+        self._turn(loop, node.body, scope)
         self.block(node.orelse, scope)
 
     _do_asyncfor = _do_for
 
+    def _turn(self, loop: AppendingLoop, body: Sequence[ast.stmt], scope: ScriptScope) -> None:
+        self._loops.append(loop)
+        self.block(body, scope)
+        self._loops.pop()
+        for name, layers in loop.lists_of_layers():
+            if not any(name in outer.empty for outer in self._loops):  # Else it grows in each turn of that one.
+                self._set(name, layers, scope)
+
     def _do_while(self, node: ast.While, scope: ScriptScope) -> None:
         self.value(node.test, scope)
-        self.block(node.body, scope)
+        self._turn(AppendingLoop(node.body, None, None, empty_lists(scope.values)), node.body, scope)
 
     def _do_with(self, node: ast.With, scope: ScriptScope) -> None:
         fails = False  # on purpose
