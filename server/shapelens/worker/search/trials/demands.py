@@ -59,11 +59,11 @@ def _demands(trial: Trial) -> Iterator[Demand]:
         if dims:  # `x.shape[2]`
             yield Demand("rank", -1, 1 + max(map(int, dims)), least=True)
     shapes = [value.shape for value in found.inputs if value.shape is not None]
+    if found.code == "view":
+        yield from _of_view(message, shapes)
     yield from _of_message(message, found.exception)
     if found.code in ("broadcast", "matmul", "cat", "attention", "einsum", "shape"):
         yield from _of_shapes(found.code, shapes)
-    if found.code == "view":
-        yield from _of_view(message)
     if found.code == "dtype" or "dtype" in message or "scalar type" in message:
         yield from _of_dtype(message, found.inputs)
     if not isinstance(error, RefusedInput):
@@ -212,7 +212,7 @@ def _both(one: Optional[int], other: Optional[int]) -> Iterator[Demand]:
         yield Demand("equal", other, one)
 
 
-def _of_view(message: str) -> Iterator[Demand]:
+def _of_view(message: str, shapes: List[Any]) -> Iterator[Demand]:
     match = re.search(r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)", message)
     if not match:
         return
@@ -221,6 +221,9 @@ def _of_view(message: str) -> Iterator[Demand]:
     for dim in dims:
         product *= dim if dim > 0 else 1
     if -1 in dims:
+        batch = shapes[0][0] if shapes and shapes[0] else None
+        if dims[0] == -1 and batch and size % batch == 0:  # `x.reshape(-1, 32, 32, channels)` of rows that are smaller or larger
+            yield Demand("equal", size // batch, product)
         yield Demand("multiple", size, product)
         for dim in dims:
             if dim > 2:

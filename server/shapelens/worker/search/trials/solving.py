@@ -39,6 +39,9 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
     equal = [demand for demand in wanted if demand.kind == "equal"]
     squares = _squares(free, inputs)
     yield from _all_equal(equal, free, inputs)
+    if any(demand.kind == "multiple" for demand in wanted):  # Rows of a batch, where they are known, before any multiple of them.
+        sides = squares + [(name,) for name in inputs if _role(name) == "P"]
+        yield from (change for demand in equal[:1] for change in _solved(trial, demand, free, sides, reaches))
     for demand in wanted:
         if demand.kind == "multiple" and demand.need > 1:
             yield from _square_multiples(demand, free, squares)
