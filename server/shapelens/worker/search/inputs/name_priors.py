@@ -52,7 +52,8 @@ obs observations? state_input actions? act a rewards? -> f32 B D, i64 B, f32 B C
 nodes? node_feats? node_features? h_nodes? -> f32 N D, f32 B N D
 series x_enc x_dec seq_x past_values history x_hist time_series ts_data -> f32 B T D, f32 B D T
 x_mark_enc x_mark_dec x_mark time_marks? past_time_features -> f32 B T 4
-bboxes? boxes rois? -> f32 B Q 4, f32 Q 4
+bbox -> i64 B T 4, f32 B Q 4, f32 Q 4
+bboxes boxes rois? -> f32 B Q 4, f32 Q 4
 freqs?_cis rope rotary_emb freqs? -> f32 T D
 x_num x_cont x_numer numerical dense dense_features? x_dense continuous -> f32 B D
 """
