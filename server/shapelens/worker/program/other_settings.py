@@ -22,6 +22,7 @@ from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.clocks import WorkClock
 from ..sandbox.exceptions import traceback_of
 from ..sandbox.limits import TooLong, within
+from ..search.candidates.document_scope import DocumentScope
 from ..search.code.settings_branches import Branch, branches_by_settings
 from ..search.code.sources import function_node, methods
 from ..search.finder import Finder
@@ -61,7 +62,8 @@ class _Settings:
         self._request = request
         self._left = left
         self._most_seconds = MOST_SECONDS * runner.run.patience
-        self._texts = SettingTexts(cls, partial(class_of, runner))
+        layer = DocumentScope(runner.names, ast.parse(runner.run.text)).layer("Identity")
+        self._texts = SettingTexts(cls, partial(class_of, runner), layer)
         self._seen: Set[int] = set()  # lines of the document
         self._tried: Dict[str, Optional[str]] = {}  # by what was tried: the expression that ran
         self._led_there: List[Tuple[Branch, ast.Call]] = []  # the calls that led into a branch

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..search.adjusting.expression_edit import Draft, EditableArgument
 from ..search.candidates.configs import looks_like_config
-from ..search.code.settings_branches import Branch, values_into
+from ..search.code.settings_branches import LAYER, Branch, values_into
 from ..search.evidence import BuildPlan
 from ..search.trials.trial import parameters_of
 
@@ -21,11 +21,15 @@ MOST_VALUES = 2  # of one setting
 
 
 class SettingTexts:
-    """The examples of one class with other values of its settings. class_of: what a name in an expression stands for."""
+    """The examples of one class with other values of its settings.
 
-    def __init__(self, cls: type, class_of: Callable[[str], Any]) -> None:
+    class_of: what a name in an expression stands for; layer: the class of a layer that changes nothing, as the document writes it.
+    """
+
+    def __init__(self, cls: type, class_of: Callable[[str], Any], layer: str) -> None:
         self._cls = cls
         self._class_of = class_of
+        self._layer = layer
 
     def expressions(self, example: ast.Call, owner: type, branch: Branch, branches: List[Branch]) -> List[str]:
         """The example with the setting of a branch of `owner`, the class or a part of it; [] where that setting cannot be changed."""
@@ -34,6 +38,8 @@ class SettingTexts:
             return [model + (".train()" if branch.value is True else ".eval()") + arguments]
         values, found = values_into(branch, branches), []
         built = self._argument(Draft(BuildPlan(model)), owner, branch.name)
+        if branch.value is LAYER:
+            return [built.changed(self._layer + "()").text() + arguments] if built is not None and _may_be(built.value, LAYER) else []
         if built is not None:
             found += [built.changed(repr(value)).text() + arguments for value in values if _may_be(built.value, value)][:MOST_VALUES]
         setting = _setting_of_forward(self._cls, branch.name, len(example.args))
@@ -47,7 +53,7 @@ class SettingTexts:
     def settings_of_part(self, owner: type, branch: Branch, branches: List[Branch]) -> List[Dict[str, Any]]:
         """What leads into a branch of a part where the part's `forward` takes the setting, and that of the class does not."""
         setting = _setting_of_forward(owner, branch.name)
-        if owner is self._cls or setting is None or _setting_of_forward(self._cls, branch.name) is not None:
+        if owner is self._cls or setting is None or branch.value is LAYER or _setting_of_forward(self._cls, branch.name) is not None:
             return []
         default = ast.Constant(setting.default)
         return [{setting.name: value} for value in values_into(branch, branches) if _may_be(default, value)][:MOST_VALUES]

@@ -27,11 +27,18 @@ class OtherThan(NamedTuple):
 SOMETHING = OtherThan((None,))
 
 
+class Layer(NamedTuple):
+    """Some layer, where a setting is None by default and what it holds is called: `Block(downsample=None)`."""
+
+
+LAYER = Layer()
+
+
 class Branch(NamedTuple):
     """What runs with one value of a setting."""
 
     name: str  # of the setting
-    value: Any  # or OtherThan
+    value: Any  # or OtherThan, or LAYER
     lines: FrozenSet[int]  # of its statements that compute something
 
 
@@ -43,12 +50,18 @@ def branches_by_settings(cls: type, file: str) -> List[Branch]:
     found: List[Branch] = []
     own = [node for function, node in methods(cls) if function.__code__.co_filename == file]
     attributes: Dict[str, ast.expr] = {}
+    layers: Dict[str, str] = {}
     for node in own:
         if node.name == "__init__":
             attributes.update({name: value for name, value in _held(node).items() if name.startswith("self.")})
+            layers.update(_optional_layers(node, own))
     for node in own:
         resolve = _Resolver({**attributes, **_held(node)})
         for test, block, holds in _blocks(node):
+            asked = asks_whether_given(test)
+            if asked is not None and asked[1] is holds and ast.unparse(asked[0]) in layers:
+                found.append(Branch(layers[ast.unparse(asked[0])], LAYER, _lines(block)))
+                continue
             true, false = _values(resolve.visit(copy.deepcopy(test)))
             found += [Branch(name, value, _lines(block)) for name, value in (true if holds else false)]
     return [branch for branch in found if branch.lines]
@@ -92,7 +105,7 @@ def values_into(branch: Branch, branches: List[Branch]) -> List[Any]:
         return [branch.value]
     named: List[Any] = []
     for each in branches:
-        if each.name == branch.name:
+        if each.name == branch.name and each.value is not LAYER:
             named += each.value.values if isinstance(each.value, OtherThan) else (each.value,)
     values = [value for value in dict.fromkeys(named) if value not in branch.value.values]
     is_size = all(type(value) is int and value != SOME_SIZE for value in branch.value.values)
@@ -107,6 +120,25 @@ def _held(function: Any) -> Dict[str, ast.expr]:
             for target, value in _pairs(node.targets[0], node.value):
                 values.setdefault(ast.unparse(target), []).append(value)
     return {name: held[0] for name, held in values.items() if len(held) == 1 and _says_setting(held[0]) and ast.unparse(held[0]) != name}
+
+
+def _optional_layers(initialiser: ast.FunctionDef, methods: List[ast.FunctionDef]) -> Dict[str, str]:
+    """`self.downsample` → "downsample": the attributes that are called, and hold a parameter that is None by default, or a copy of it."""
+    arguments = initialiser.args
+    pairs = [*zip(reversed(arguments.args), reversed(arguments.defaults)), *zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    optional = {parameter.arg for parameter, default in pairs if isinstance(default, ast.Constant) and default.value is None}
+    called = {ast.unparse(node.func) for method in methods for node in ast.walk(method) if isinstance(node, ast.Call)}
+    held: Dict[str, List[ast.expr]] = {}
+    for node in ast.walk(initialiser):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+            continue
+        copied = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
+        for target in targets:
+            held.setdefault(ast.unparse(target), []).append(copied)
+    only = {name: values[0] for name, values in held.items() if len(values) == 1 and name.startswith("self.") and name in called}
+    return {name: value.id for name, value in only.items() if isinstance(value, ast.Name) and value.id in optional}
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[Tuple[ast.expr, ast.expr]]:
