@@ -26,13 +26,14 @@ from ..loading.incremental_parse import MOVED
 from ..rewrite.guarded import INSTEAD, STATEMENT_FAILED, guarded_function
 from ..sandbox.exceptions import is_raise, traceback_of
 from ..unknown import unknown_sizes
-from ..unknown.stand_ins import absent
+from ..unknown.stand_ins import absent, cause_of
 from .evaluation import Evaluation
 from .sure_mistakes import is_sure
 
 MOST_FUNCTIONS = 8  # that get other code in a run
 # What says nothing of the statement: it is too much for the machine, or is meant to be raised.
 _NOT_GONE_PAST = (MemoryError, RecursionError, NotImplementedError, StopIteration, GeneratorExit)
+_FAILED = "what failed", "definition"  # the name of what takes the place of a value, and the code of a finding that it leads to
 
 
 class GoingPast:
@@ -49,6 +50,11 @@ class GoingPast:
         """Whether a function now goes on past what ended an evaluation, or a module in it, and did not before."""
         errors = [*([error] if isinstance(error, Exception) else []), *self._evaluation.calls.ended_modules]
         return any(self._give_up(each) or self._prepare(each) for each in errors)
+
+    def follows(self, error: BaseException) -> bool:
+        """Whether an exception comes from something unknown that a statement gave which was gone past: `a, b = self.failed(x)`."""
+        cause = cause_of(error) if self._changed and isinstance(error, Exception) else None
+        return cause is not None and cause[0] == _FAILED[1] and _FAILED[0] in cause[1]
 
     def _give_up(self, error: BaseException) -> bool:
         """Whether a function has its own code again, as an exception ends it all the same: what is seen then is as if nothing was tried."""
@@ -70,7 +76,8 @@ class GoingPast:
 
     def _prepare(self, error: BaseException) -> bool:
         found = mismatch_of(error, 0, self._evaluation.frames, self._evaluation.meta, self._evaluation.calls)
-        if isinstance(error, _NOT_GONE_PAST) or (found.code != "exception" and not is_sure(error)) or not found.trail:
+        is_said = found.code == "exception" or is_sure(error) or self.follows(error)
+        if isinstance(error, _NOT_GONE_PAST) or not is_said or not found.trail:
             return False
         for frame, line in reversed(list(_frames(error))):
             code = frame.f_code
@@ -117,7 +124,10 @@ class GoingPast:
     def _goes_past(self, error: Exception, frame: FrameType) -> bool:
         """Whether a function goes on after a statement that has failed. What is wrong there is said."""
         evaluation, calls, sure = self._evaluation, self._evaluation.calls, is_sure(error)
-        if isinstance(error, _NOT_GONE_PAST) or calls.aside or is_raised_here(error, frame) or (calls.refuse is not None and not sure):
+        in_search = calls.refuse is not None
+        if isinstance(error, _NOT_GONE_PAST) or calls.aside or is_raised_here(error, frame):
+            return False
+        if in_search and not sure and not calls.gone_past:
             return False
         if frame.f_back is not None and handled_by_user(error, frame.f_back):
             return False
@@ -126,12 +136,12 @@ class GoingPast:
             found = mismatch_of(error, calls.example, evaluation.frames, evaluation.meta, calls, trail)
         if sure:
             found.code, found.message = "exception", one_line(error)
-        elif found.code not in ("exception", "definition"):
+        elif found.code not in ("exception", "definition") or (in_search and found.code != "definition"):  # It is what failed before.
             return False
         calls.gone_past = True
         said = [each for each in calls.mismatches if each.code == "exception"]
         is_another = not said or (sure and all(each.message != found.message for each in said))
-        if calls.refuse is None and found.code == "exception" and is_another:
+        if not in_search and found.code == "exception" and is_another:
             calls.add_mismatch(found)
         return True
 
@@ -144,7 +154,7 @@ class GoingPast:
             if like is not None:
                 return self._evaluation.calls.recovery.instead(like)
             lasting = unknown_sizes.state.lasting
-            made = absent("what failed", "definition")
+            made = absent(*_FAILED)
             unknown_sizes.state.lasting = lasting  # It ends with the example.
             return made
         except Exception:  # As above.

@@ -182,7 +182,8 @@ class TrialRunner:
         try:
             with within(self.most_seconds) as limit, evaluation.ending_at_first_mismatch(RefusedInput):
                 error = evaluation.run(start, run_it)
-                while error is not None and is_sure(error) and self.job.past.is_prepared_for(error):
+                past = self.job.past
+                while error is not None and (is_sure(error) or past.follows(error)) and past.is_prepared_for(error):
                     error = evaluation.run(start, run_it)  # No other example avoids that: the rest tells which one fits.
         except TooLong as reached:
             error = reached
