@@ -193,3 +193,17 @@ def test_a_document_is_found_in_its_package_by_the_next_one(forking: WorkerProce
     trace, _ = forking.run(tmp_path / "nets" / "model.py", text, "nets.blocks.Block(4)(f32[5, 4])", **options)
     assert trace is not None and trace.notes == []
     assert seen_in(trace, tmp_path / "nets" / "blocks.py") == [("h", [[5, 6]])]
+
+
+@pytest.mark.parametrize("place", ["net", "net/models"])
+def test_relative_imports_need_no_init_file(forking: WorkerProcess, tmp_path: Path, place: str) -> None:
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    dots = "." * len(Path(place).parts)
+    (tmp_path / "net" / "blocks.py").write_text(BLOCKS)
+    text = (
+        f"from {dots}blocks import Block\nclass Net(Block):\n    def forward(self, x):\n        y = super().forward(x)\n        return y\n"
+    )
+    trace, finished = forking.run(folder / "model.py", text, "Net(4)(f32[5, 4])")
+    assert finished.outcome == "ok"
+    assert seen_in(trace, folder / "model.py") == [("y", [[5, 6]])]

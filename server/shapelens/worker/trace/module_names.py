@@ -13,10 +13,11 @@ def package_of(file: str, levels: int = 0) -> Tuple[str, str]:
     """
     folder, base = os.path.split(file)
     parts = [] if base == "__init__.py" else [os.path.splitext(base)[0]]
+    least = levels + len(parts) if levels else 0  # `from .part import x` needs a package that it lies in
     while folder != os.path.dirname(folder):
         parent, name = os.path.split(folder)
         is_package = any(os.path.isfile(os.path.join(place, "__init__.py")) for place in (folder, parent))
-        if not name.isidentifier() or not (is_package or len(parts) < levels):
+        if not name.isidentifier() or not (is_package or len(parts) < least):
             break
         folder = parent
         parts.insert(0, name)
