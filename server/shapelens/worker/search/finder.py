@@ -35,6 +35,7 @@ from .trials.doubtful_examples import (
     is_far_fetched,
     is_mismatch,
     places_of,
+    runs_with_other_options,
     runs_with_other_sizes,
 )
 from .trials.trial import TrialRunner
@@ -292,6 +293,11 @@ class Finder:
             found = self._found(name, best[1], inputs)
             is_ours = found.evidence in ("usage", "factory")
             other = runs_with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours)
+            furthest = best[1].trial
+            if other is None and not is_ours and furthest is not None and is_mismatch(furthest):
+                other = runs_with_other_options(self.runner, found.expression, self._nodes.get(name))
+                if other is not None and not avoids_failure(self.runner, other, places_of(self.runner, furthest)):
+                    other = None
             if other is not None:
                 return replace(found, expression=other)
             return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))

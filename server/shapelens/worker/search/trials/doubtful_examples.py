@@ -19,6 +19,7 @@ from .trial import Trial, TrialRunner
 MOST_TRIES = 40
 # Of an example that ran before an edit: the edit is to blame, unless a size that has to do with what failed avoids it.
 MOST_TRIES_AFTER_EDIT = 16
+MOST_OPTIONS = 12  # that are tried for one example
 LARGEST_COMMON = 1024  # size of a picture or sequence
 NOT_OF_TENSORS = ("exception", "data-dependent", "definition", "missing-import", "missing-file", "unavailable")
 _NUMBER = re.compile(r"(?<![\w.\"'⟨])\d+(?![\w.\"'⟩])")
@@ -157,6 +158,41 @@ def _with_other_sizes(
             continue  # One goes with any size, as it did not have to before.
         reaches(changed)
     return worked.get("")
+
+
+def runs_with_other_options(runner: TrialRunner, expression: str, node: Optional[ast.ClassDef]) -> Optional[str]:
+    """The example with another text or truth in its constructor, with which it runs to its end; None where none was found.
+
+    node: the class; a text may be one that its code compares with something.
+    """
+    parts, call = _parts(expression), _call(expression)
+    if parts is None or call is None or node is None:
+        return None
+    constants = [part for part in ast.walk(call.func) if isinstance(part, ast.Constant) and isinstance(part.value, (str, bool))]
+    known = _texts_asked_for(node)
+    changes: List[Tuple[ast.Constant, object]] = [(part, not part.value) for part in constants if isinstance(part.value, bool)]
+    changes += [(part, text) for part in constants if isinstance(part.value, str) for text in known if text != part.value]
+    for part, value in changes[:MOST_OPTIONS]:
+        constructor = expression[: part.col_offset] + repr(value) + expression[part.end_col_offset : len(parts[0])]
+        if runner.is_over:
+            break
+        if runner.parted(constructor, parts[1]).error is None:
+            return "%s(%s)" % (constructor, parts[1])
+    return None
+
+
+def _texts_asked_for(node: ast.ClassDef) -> List[str]:
+    """The texts that the code of a class compares something with: `kind == "glu"`, `kind in ("a", "b")`, `kind.endswith("glu")`."""
+    found: List[str] = []
+    for part in ast.walk(node):
+        asked: List[ast.expr] = []
+        if isinstance(part, ast.Compare):
+            asked = [part.left, *part.comparators]
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("startswith", "endswith"):
+            asked = part.args
+        values = [value for each in asked for value in ast.walk(each) if isinstance(value, ast.Constant)]
+        found += [value.value for value in values if isinstance(value.value, str)]
+    return list(dict.fromkeys(found))
 
 
 def is_far_fetched(expression: str, known: str) -> bool:
