@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from shapelens.source.module import Module, ModuleClass
 from shapelens.source.positions import Span
 
 _TOP = Span(1, 0, 1, 0)
+_LAYER = re.compile(r"\bself\.\w+ *= *(?:torch\.)?nn\.[A-Z]")  # that a class makes itself
 
 
 @dataclass(frozen=True)
@@ -70,21 +72,21 @@ def choose(module: Module, path: str, settings: Settings, extra: Sequence[str] =
 
 
 def without_example(module: Module, choice: Choice) -> list[str]:
-    """The classes that no example belongs to, by qualified name: modules, and classes that may be modules and have a `forward`.
+    """The classes that no example belongs to, by qualified name: modules, and classes that may be modules and have a `forward` or layers.
 
     One whose directive is wrong does not lack one: it is about to be mended.
     """
     known = {example.target for example in choice.examples} | {directive.target for directive in module.directives}
-    classes = [*module.classes, *_with_forward(module.maybe_modules)]
+    classes = [*module.classes, *_called_as_models(module)]
     return [cls.qualname for cls in classes if cls.qualname not in known and cls.name not in known]
 
 
-def _with_forward(classes: Sequence[ModuleClass]) -> list[ModuleClass]:
-    """Those of the classes of a file that have a `forward`, or inherit one from another of them."""
+def _called_as_models(module: Module) -> list[ModuleClass]:
+    """Those of the classes that may be modules which have a `forward` or layers of torch, or inherit from another one that has."""
     found: list[ModuleClass] = []
     names: set[str] = set()
-    for cls in classes:  # A base comes before what derives from it.
-        if "forward" in cls.methods or not names.isdisjoint(cls.bases):
+    for cls in module.maybe_modules:  # A base comes before what derives from it.
+        if "forward" in cls.methods or not names.isdisjoint(cls.bases) or _LAYER.search(module.lines.text_of(cls.span)):
             found.append(cls)
             names |= {cls.name, cls.qualname}
     return found

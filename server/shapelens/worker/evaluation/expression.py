@@ -54,7 +54,7 @@ class Namespace(Dict[str, Any]):
     """
 
     def __init__(self, module_names: Mapping[str, Any]) -> None:
-        super().__init__()
+        super().__init__(__name__="example")  # the module of classes that are made in it
         self._module_names = module_names
 
     def __missing__(self, name: str) -> Any:

@@ -40,7 +40,8 @@ def is_sure(error: BaseException) -> bool:
         return False
     if isinstance(owner, ModuleType):
         return owner.__name__ in _COMPLETE
-    return isinstance(owner, torch.nn.Module) and _is_set_nowhere(type(owner), name)
+    is_guess = isinstance(owner, torch.nn.Identity)  # most often: it takes the place of a module that a constructor is given
+    return isinstance(owner, torch.nn.Module) and not is_guess and _is_set_nowhere(type(owner), name)
 
 
 def _is_bound_nowhere(error: BaseException) -> bool:

@@ -14,6 +14,7 @@ from ...sandbox.limits import TooLong
 from ..candidates.build_plans import parameter_of, unset_sizes, uses_of
 from ..candidates.configs import READS_BOTH_WAYS
 from ..candidates.document_scope import DocumentScope
+from ..candidates.parameter_values import layer_with
 from ..code.uses import Uses
 from ..evidence import BuildPlan, sizes_in, with_sizes
 from .expression_edit import Draft, EditableArgument, called, prefixes_in
@@ -68,6 +69,7 @@ class _Adjusting(FailedConstruction):
         rules: List[Callable[[], Iterator[Proposal]]] = [
             self._missing_argument,
             self._missing_part,
+            self._missing_in_layer,
             self._missing_key,
             self._none,
             self._unset,
@@ -184,6 +186,19 @@ class _Adjusting(FailedConstruction):
                     yield argument, "dict" + self.draft.template_of(value)[len("SimpleNamespace") :]
                 elif isinstance(value, ast.Dict):
                     yield argument, "%s(%s)" % (READS_BOTH_WAYS, self.draft.template_of(value))
+
+    def _missing_in_layer(self) -> Iterator[Proposal]:
+        """An attribute of a layer that stands for a module which the constructor takes: `backbone.num_features`."""
+        there, name = getattr(self.error, "obj", None), getattr(self.error, "name", None)  # Python 3.10
+        if not isinstance(there, torch.nn.Identity) or not isinstance(name, str):
+            return
+        identity, template = self.scope.layer("Identity"), self.value(name)[0]
+        for argument in self.draft.arguments():
+            value = argument.value
+            if type(there) is torch.nn.Identity and argument.text == identity + "()":
+                yield argument, layer_with(identity, {name: template})
+            elif isinstance(value, ast.Call) and isinstance(value.func, ast.Call) and called(value.func) == "type":
+                yield EditableArgument(self.draft, value.func.args[2], name), template
 
     def _missing_in_class(self) -> Iterator[Proposal]:
         """A config class that does not have all that the code asks for: an object that has, with what the class has where it has it."""

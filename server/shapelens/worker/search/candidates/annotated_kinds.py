@@ -28,6 +28,11 @@ BY_NAME = {
     "Callable": "called", "Type": "class", "type": "class", "Tensor": "tensor", "Module": "module", "ndarray": "tensor", "device": "device",
     "dtype": "dtype", "MutableMapping": "dict", "Number": "float", "Real": "float", "Integral": "int", "set": "list", "Size": "list",
 }  # fmt: skip
+# Classes whose objects hold whatever settings they are given.
+OF_SETTINGS = {
+    "Namespace", "SimpleNamespace", "DictConfig", "EasyDict", "CfgNode", "ConfigDict", "Munch", "AttrDict", "AttributeDict", "HParams",
+}  # fmt: skip
+BY_NAME.update(dict.fromkeys(OF_SETTINGS, "object"))
 
 
 @dataclass
@@ -105,7 +110,7 @@ def _of_class(cls: type) -> AnnotatedKind:
         return NOTHING
     if cls.__module__ in ("collections.abc", "typing", "numbers") or cls is object:
         return AnnotatedKind(BY_NAME.get(cls.__name__, ""))
-    return AnnotatedKind("of", cls=cls)
+    return AnnotatedKind("object") if cls.__name__ in OF_SETTINGS else AnnotatedKind("of", cls=cls)
 
 
 def _union(parts: List[AnnotatedKind]) -> AnnotatedKind:

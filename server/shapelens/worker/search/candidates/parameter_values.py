@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Mapping, Optional
 
 import torch
 
@@ -24,6 +24,7 @@ ROWS = 1000  # of a matrix: words of a vocabulary, most often
 RANKED = re.compile(r"(?:Conv|Pool|Norm)(?:Transpose)?([123])d")
 OF_LAYERS = {"in_features", "out_features", "in_channels", "out_channels", "weight", "bias"}
 BLOCKS = {"blocks", "layers", "module", "cell", "unit", "attention", "attn", "mlp", "stem"}
+MODULES = {"backbone", "encoder", "decoder", "model", "net", "network", "extractor", "trunk", "teacher", "student"}  # by their names
 FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
 Build = Callable[[type, str, int], Optional[str]]
 
@@ -136,7 +137,7 @@ class ParameterValues:
             return "object"
         if used == "bool" and prior is not None and prior.kind in ("int", "float", "text", "image"):
             return prior.kind
-        if not used and prior is None and self._named_class(name):
+        if not used and prior is None and (self._named_class(name) or MODULES & set(words(name))):
             return "module"
         return "list" if not used and is_plural(name) and uses.item is not None else ""
 
@@ -362,6 +363,10 @@ class ParameterValues:
             found.append(self.scope.layer("ReLU") + "()")
         if uses.kind() == "list" and not found:
             return ["[%s]" % ", ".join([self.scope.layer("Identity") + "()"] * max(uses.least, 2))]
+        read = {part: its for part, its in uses.parts.items() if part not in uses.optional and not hasattr(torch.nn.Identity(), part)}
+        if read and depth < 3:
+            values = {part: self.configs.part(part, its, depth + 1) for part, its in read.items()}
+            return [*found, layer_with(self.scope.layer("Identity"), values)]
         return found + [self.scope.layer("Identity") + "()"]
 
     def _called(self, name: str, uses: Uses, asked: AnnotatedKind) -> List[str]:
@@ -381,6 +386,11 @@ class ParameterValues:
         if found and self.first_only:
             return found
         return found + self.configs.written(name, kind, uses, label, depth)
+
+
+def layer_with(identity: str, values: Mapping[str, str]) -> str:
+    """A template of a layer that changes nothing, with attributes that the code asks it for: `backbone.num_features`."""
+    return 'type("Backbone", (%s,), {%s})()' % (identity, ", ".join("%r: %s" % item for item in values.items()))
 
 
 def _of_annotation(kind: str, asked: AnnotatedKind, uses: Uses) -> str:
