@@ -29,7 +29,7 @@ from . import forms
 from .batch_mixing import with_steps
 from .choices import ArgumentChoice, ChoiceNode, Sizes, node_of
 from .forms import Form
-from .name_priors import PICTURE, is_graph, is_state, number_for, words_of
+from .name_priors import PICTURE, is_graph, is_measured, is_state, number_for, words_of
 from .neighbours import MOST_FORMS, Adjusted, Neighbours
 from .optional_inputs import LeftOut
 
@@ -273,6 +273,10 @@ class InputSearch:
                 ):  # One of each rank: which of them comes furthest tells most.
                     ranks.add(form.rank)
                     chosen.append(self._arguments({**others, main.name: form}))
+            if is_measured(main.name) and len(required) > 1:
+                for form in self.forms_of(main):
+                    labels = {each.name: label for each in required[1:] for label in self._labels_of(form, each)[:1]}
+                    chosen += [self._arguments({**others, main.name: form, **labels})] if labels else []
         if any(argument.container for argument in chosen[0]):
             chosen[1:1] = [self._arguments({each.name: self.forms_of(each)[0] for each in required}, count) for count in (4, 3, 1)]
         for arguments in chosen:
@@ -280,6 +284,10 @@ class InputSearch:
             for argument in arguments:
                 sizes.update(self._sizes(argument.form) if argument.form is not None else {})
             yield node_of(plan, arguments, sizes)
+
+    def _labels_of(self, form: Form, parameter: inspect.Parameter) -> List[Form]:
+        """The forms of a parameter that are labels of what is measured: one for each of its rows, or pixels."""
+        return [each for each in self.forms_of(parameter) if form.rank > 2 and each.rank == form.rank - 1 and each.template.startswith("i64")]
 
     def _sizes(self, form: Form) -> Sizes:
         """The sizes of pictures and sequences that the model remembers to have been built for."""
