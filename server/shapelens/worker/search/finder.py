@@ -347,7 +347,7 @@ class Finder:
     def _ways(self, name: str, cls: type) -> Iterator[WayToBuild]:
         """Ways to build a class, with what it is called with where that is known, the most credible first."""
         candidates = self._candidates(name)
-        unclear = [candidate for candidate in candidates if candidate.constructor and not is_known(candidate, self.names)]
+        unclear = [candidate for candidate in candidates if candidate.constructor and not is_known(candidate, self.names, self._value_of)]
         candidates = [candidate for candidate in candidates if candidate not in unclear]
         for candidate in candidates:
             if candidate.constructor:
@@ -355,7 +355,8 @@ class Finder:
         for candidate in candidates:
             if candidate.constructor and candidate.arguments is not None:  # What it is called with did not fit.
                 yield WayToBuild(BuildPlan(candidate.constructor, candidate.sizes), None)
-        for plan in {candidate.constructor: _plan(candidate) for candidate in unclear if can_be_built(candidate, self.names)}.values():
+        built = [candidate for candidate in unclear if can_be_built(candidate, self.names, self._value_of)]
+        for plan in {candidate.constructor: _plan(candidate) for candidate in built}.values():
             yield WayToBuild(plan, None)  # The project says how it is built, and not what it is called with.
         inferred = build_plans(cls, self.names, self.tree)
         for plan in inferred:
@@ -365,6 +366,9 @@ class Finder:
             yield WayToBuild(plan, None)
         for candidate in unclear:
             yield WayToBuild(_plan(candidate), _given(candidate))
+
+    def _value_of(self, expression: str) -> Any:
+        return self.runner.build(expression)[0]
 
     def _candidates(self, name: str) -> List[Candidate]:
         """What the project says of a class, the strongest first."""

@@ -126,7 +126,8 @@ class _Adjusting(FailedConstruction):
             if type(value) is int and value <= 0:
                 for template in self.value(argument.name, "int", owner=self.owner(argument))[:1]:
                     yield argument, template
-        for argument, _, _ in self.failure.suspects() if isinstance(self.error, ZeroDivisionError) else ():
+        is_fraction = isinstance(self.error, ZeroDivisionError) or "greater than 0" in self.message
+        for argument, _, _ in self.failure.suspects() if is_fraction else ():
             size = self.draft.sizes.get(self.size_name(argument), 0)
             for times in (4, 16) if 1 < size <= 256 else ():  # A fraction of it came to nothing: `heads = dim // 64`.
                 yield argument, self.written(argument, size * times)

@@ -287,7 +287,8 @@ class InputSearch:
 
     def _labels_of(self, form: Form, parameter: inspect.Parameter) -> List[Form]:
         """The forms of a parameter that are labels of what is measured: one for each of its rows, or pixels."""
-        return [each for each in self.forms_of(parameter) if form.rank > 2 and each.rank == form.rank - 1 and each.template.startswith("i64")]
+        whole = [each for each in self.forms_of(parameter) if each.template.startswith("i64")]
+        return [each for each in whole if form.rank > 2 and each.rank == form.rank - 1]
 
     def _sizes(self, form: Form) -> Sizes:
         """The sizes of pictures and sequences that the model remembers to have been built for."""
