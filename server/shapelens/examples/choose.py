@@ -14,7 +14,7 @@ from shapelens.source.module import Module, ModuleClass
 from shapelens.source.positions import Span
 
 _TOP = Span(1, 0, 1, 0)
-_LAYER = re.compile(r"\bself\.\w+ *= *(?:torch\.)?nn\.[A-Z]")  # that a class makes itself
+_MADE = re.compile(r"\bself\.\w+ *= *((?:torch\.)?nn\.[A-Z]|\w+)")  # what an object of a class makes for itself
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,11 @@ def without_example(module: Module, choice: Choice) -> list[str]:
 def _called_as_models(module: Module) -> list[ModuleClass]:
     """Those of the classes that may be modules which have a `forward` or layers of torch, or inherit from another one that has."""
     found: list[ModuleClass] = []
-    names: set[str] = set()
+    names = {cls.name for cls in module.classes}
     for cls in module.maybe_modules:  # A base comes before what derives from it.
-        if "forward" in cls.methods or not names.isdisjoint(cls.bases) or _LAYER.search(module.lines.text_of(cls.span)):
+        made = _MADE.findall(module.lines.text_of(cls.span)) if "forward" not in cls.methods else ()
+        makes_layers = any(each.startswith(("nn.", "torch.nn.")) or each in names for each in made)
+        if "forward" in cls.methods or makes_layers or not names.isdisjoint(cls.bases):
             found.append(cls)
             names |= {cls.name, cls.qualname}
     return found

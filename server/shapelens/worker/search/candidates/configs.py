@@ -56,7 +56,7 @@ class Configs:
         """Templates for an object that the code asks for settings, the most credible first."""
         found = []
         if looks_like_config(name):
-            found += self._instances(name)[:1]
+            found += self._instances(name, uses)[:1]
             if found and self.values.first_only:
                 return found
         if kind != "dict" or looks_like_config(name):
@@ -71,8 +71,11 @@ class Configs:
             found.append(self.by_parts(uses, kind, depth))
         return found
 
-    def _instances(self, name: str) -> List[str]:
-        """The document's own objects with settings, in its `__main__` block or at module level: of that name, or the only one."""
+    def _instances(self, name: str, uses: Uses) -> List[str]:
+        """The document's own objects with settings, in its `__main__` block or at module level: of that name, or the only one.
+
+        Of a dict of several settings one that has what is asked for: `CONFIGS["small"]`.
+        """
         made: Dict[str, ast.expr] = {}
         functions = []
         for node in self.values.scope.tree.body:
@@ -82,7 +85,20 @@ class Configs:
                 elif isinstance(part, ast.FunctionDef) and looks_like_config(part.name) and not _needs_arguments(part):
                     functions.append(part.name + "()")
         alike = [other for other in made if looks_like_config(other)]
-        return ([name] if name in made else alike if len(alike) == 1 else []) + (functions if len(functions) == 1 else [])
+        found = [name] if name in made else alike if len(alike) == 1 else []
+        return [*(self._entry(found[0], uses) if found else ()), *(functions if len(functions) == 1 else [])]
+
+    def _entry(self, name: str, uses: Uses) -> List[str]:
+        """An object of the document by its name, or the first entry of that dict which has the settings; [] for a dict without them."""
+        asked = {part for part in uses.parts if part not in uses.optional}
+        try:
+            held = self.values.scope.names[name]
+        except Exception:  # A definition that fails when it is read, or one that stands in the `__main__` block.
+            return [name]
+        if not isinstance(held, dict) or asked <= set(held):
+            return [name]
+        keys = [key for key, value in held.items() if isinstance(value, dict) and asked <= set(value) and isinstance(key, (str, int))]
+        return ["%s[%r]" % (name, keys[0])] if keys else []
 
     def _classes(self, name: str, uses: Uses) -> List[type]:
         """The config classes that the document knows, those that are called like the model first."""
