@@ -57,3 +57,14 @@ def test_a_guess_at_a_class_stays_as_a_whole_where_it_shows_more_lines() -> None
     guess = trace_of(ExampleRun("Block", "Block(f32[2, 64])(f32[2, 64])", evidence="inferred", doubtful=True), [2, 64], *lines)
     program = trace_of(PROGRAM_RUN, [9, 8], lines[0])
     assert shown(guess, program) == {3: "→ [2, 64]", 6: "→ [2, 64]", 7: "→ [2, 64]"}
+
+
+def test_steps_stay_where_the_program_only_builds_their_class() -> None:
+    example = ExampleRun("Block", "Block(sample)(f32[2, 64])", evidence="usage", where="train.py:8")
+    step = ExampleRun("Block.step", "Block(sample).step(f32[2, 64])", evidence="inferred", doubtful=True)
+    steps = trace_of(step, [2, 64], (6, "Block.forward"))
+    for lines in ([(3, "Block.__init__")], [(3, "Block.__init__"), (7, "Block.forward")]):
+        program = trace_of(PROGRAM_RUN, [9, 8], *lines)
+        traces = with_importing_program([trace_of(example, [2, 64]), steps], program)
+        labels = {hint.position.line: hint.label for hint in hints(parse(TEXT), merged(FILE, traces), Settings())}
+        assert labels.get(6) == ("→ [2, 64]" if len(lines) == 1 else None)

@@ -41,11 +41,18 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
     """
     guessed = set[tuple[str, int]]()  # the lines that show something, each with the class or function that it stands in
     in_view = {(_outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
+    used = {_outermost(seen) for seen in view.observations if seen.span.file == view.file and not seen.function.endswith(".__init__")}
+    built_so = {run.target for trace in shown for run in trace.examples if run.evidence == "usage" and not run.doubtful} - used
+    kept = set[str]()
     for trace in shown:
         targets = {number: run.target for number, run in enumerate(trace.examples) if run.doubtful and run.evidence and run.target}
-        guessed |= {(_outermost(seen), seen.span.line) for seen in trace.observations if targets.get(seen.example) == _outermost(seen)}
+        own = [seen for seen in trace.observations if targets.get(seen.example) == _outermost(seen)]
+        guessed |= {(_outermost(seen), seen.span.line) for seen in own}
+        # Steps of a class that is built as the program builds it, which does not come to call it.
+        steps = {number for number, run in enumerate(trace.examples) if run.doubtful and run.target.partition(".")[0] in built_so}
+        kept |= {_outermost(seen) for seen in trace.observations if seen.example in steps}
     lines_guessed, lines_in_view = (Counter(name for name, _ in lines) for lines in (guessed, in_view))
-    kept = {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
+    kept |= {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
     shown = [_giving_way(without_doubtful(trace, uses(view) - kept), view, kept) for trace in shown]
     return with_program(shown, replace(view, observations=[seen for seen in view.observations if _outermost(seen) not in kept]))
 
@@ -56,7 +63,7 @@ def _giving_way(trace: Trace, view: Trace, kept: Collection[str]) -> Trace:
     A function that the program does not call may build the classes that it does. Nothing gives way for those that are `kept`.
     """
     runs = enumerate(trace.examples)
-    doubtful = {number for number, run in runs if run.doubtful and run.evidence and run.target.rpartition(".")[2] not in kept}
+    doubtful = {number for number, run in runs if run.doubtful and run.evidence and run.target.partition(".")[0] not in kept}
     names = {_outermost(seen) for seen in view.observations if seen.span.file == view.file}.difference(kept)
     built = {layer.span for layer in view.layers if layer.calls and layer.span is not None}
     return replace(
