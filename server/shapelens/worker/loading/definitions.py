@@ -89,6 +89,7 @@ class Definitions:
         self._held: Dict[str, Any] = {}  # values that waiting statements change, until they are read
         self._assigned: Set[str] = set()
         self._starred: List[str] = []  # modules of which all names were imported
+        self._lacking = ""  # a module of which all names would have been imported, were it there
         self._builtins = _Builtins(self)
         self._flags = 0
         self._body: List[ast.stmt] = []
@@ -258,6 +259,10 @@ class Definitions:
         return any(isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in filled for part in ast.walk(failed))
 
     def _failed(self, node: ast.stmt, error: BaseException) -> None:
+        lacking = self._module_not_imported(set()) if type(error) is NameError else ""
+        if lacking:
+            said = "%s, which %s may have that could not be imported" % (error, lacking)
+            error = ImportError(said).with_traceback(error.__traceback__)
         cause = cause_of(error)
         if not self._comes_too_early(error) and not self._lacks_what_a_loop_gathers(node, error):
             self._on_failure(node, error)
@@ -266,6 +271,19 @@ class Definitions:
                 self._stand_in(node)
         else:
             self._not_made(node, cause[0] if cause is not None else "definition")
+
+    def _module_not_imported(self, seen: Set[int]) -> str:
+        """The module of a `from … import *` that could not be imported, here or in a module that all is imported from; "" for none."""
+        seen.add(id(self))
+        found = self._lacking
+        for name in self._starred:
+            module = sys.modules.get(name)
+            behind = getattr(module, KEPT, None)
+            if found or isinstance(module, StandInModule):
+                return found or name
+            if isinstance(behind, Definitions) and id(behind) not in seen:
+                found = behind._module_not_imported(seen)
+        return found
 
     def _not_made(self, node: ast.stmt, code: str) -> None:
         """Bind the names that a statement has not made: what depends on them has not been made wrong by its own text.
@@ -282,7 +300,9 @@ class Definitions:
             if isinstance(node, ast.Import):
                 name = alias.asname or alias.name.partition(".")[0]
                 self._names.setdefault(name, sys.modules.get(name) or StandInModule(alias.name))
-            elif alias.name != "*":
+            elif alias.name == "*":
+                self._lacking = self._lacking or node.module or "."
+            else:
                 module = sys.modules.get(node.module or "")
                 found = getattr(module, alias.name, None) if node.level == 0 and module is not None else None
                 self._names.setdefault(alias.asname or alias.name, found or getattr(StandInModule(node.module or "."), alias.name))
