@@ -19,7 +19,7 @@ from ..code.uses import Uses
 from ..evidence import BuildPlan, sizes_in, with_sizes
 from .expression_edit import Draft, EditableArgument, called, prefixes_in
 from .failure_site import names_read
-from .preconditions import texts_in_message, unequal_widths, values_that_pass
+from .preconditions import NO_VALUE, texts_in_message, unequal_widths, values_that_pass
 from .replacements import FailedConstruction
 from .smaller_models import MANY, left_to_defaults, lighter, shallower
 from .type_errors import LISTS, WRONG_TYPES
@@ -276,6 +276,8 @@ class _Adjusting(FailedConstruction):
                 text = self.built(value)
                 if text is not None:
                     yield argument, text
+            elif value is NO_VALUE:
+                yield argument, "None"
             elif value is None:
                 for template in self.value(argument.name, owner=self.owner(argument))[:2]:
                     yield argument, template

@@ -20,14 +20,16 @@ MOST = 3  # values for one argument
 LEAST_WIDTH = 8  # smaller numbers are counts
 _NEW = "__shapelens_new__"
 
+NO_VALUE = object()  # None, where it is what the code wants
+
 Condition = Tuple[ast.expr, bool]  # and what it has to be
 
 
 def values_that_pass(failure: FailureSite, elsewhere: bool = False) -> Iterator[Tuple[EditableArgument, Any]]:
     """(argument, a value with which the code would go on), closest to the value that it had first.
 
-    The value None stands for one that is not None, a class for an instance of it. elsewhere: the code is broken there (it reads a name that
-    does not exist), and goes on only where it does not come to that place.
+    The value None stands for one that is not None, NO_VALUE for None, a class for an instance of it. elsewhere: the code is broken there
+    (it reads a name that does not exist), and goes on only where it does not come to that place.
     """
     for depth in range(len(failure.levels) - 1, max(len(failure.levels) - 3, -1), -1):
         level = failure.levels[depth]
@@ -119,6 +121,16 @@ def _solutions(failure: FailureSite, depth: int, level: Level, test: ast.expr, n
             yield from ((argument, kind) for kind in _instances(level, test, text, needed))
             if value is None:
                 yield argument, None
+            elif _asks_for_none(test, needed) and ast.unparse(test.left) == text:  # type: ignore[attr-defined]
+                yield argument, NO_VALUE
+
+
+def _asks_for_none(test: ast.expr, needed: bool) -> bool:
+    """Whether a condition wants a value to be None."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Is if needed else ast.IsNot):
+        return False
+    other = test.comparators[0]
+    return isinstance(other, ast.Constant) and other.value is None
 
 
 def _instances(level: Level, test: ast.expr, text: str, needed: bool) -> Iterator[type]:

@@ -207,13 +207,31 @@ class Neighbours:
         return found
 
     def _with(self, node: ChoiceNode, changed: ArgumentChoice, form: Form) -> ChoiceNode:
-        arguments = tuple([argument._replace(form=form) if argument == changed else argument for argument in node.arguments])
-        kept = {size: value for size, value in node.sizes.items() if not size.startswith(changed.path + ".")}
+        """The node with another form of one argument, and of those that are its like."""
+        forms = {each.path: found for each in node.arguments if (found := self._form_of(each, changed, form)) is not None}
+        arguments = tuple([each._replace(form=forms.get(each.path, each.form)) for each in node.arguments])
+        kept = {size: value for size, value in node.sizes.items() if size.rpartition(".")[0] not in forms}
         before = changed.form.sizes if changed.form is not None else {}
-        found = [node.sizes[name] for name in before if name.rpartition(".")[2] in _EXTENT and node.sizes[name] != before[name]]
-        if found:  # How large a picture has to be does not depend on what else it has.
-            kept.update((name, found[-1]) for name in form.sizes if name.rpartition(".")[2] in _EXTENT)
+        extents = [node.sizes[name] for name in before if name.rpartition(".")[2] in _EXTENT and node.sizes[name] != before[name]]
+        if extents:  # How large a picture has to be does not depend on what else it has.
+            kept.update((name, extents[-1]) for name in form.sizes if name.rpartition(".")[2] in _EXTENT)
         return node_of(node.plan, arguments, kept)
+
+    def _form_of(self, argument: ArgumentChoice, changed: ArgumentChoice, form: Form) -> Optional[Form]:
+        """The other form of an argument where `changed` has one: `features["stage1"]` is a picture where `features["stage2"]` is."""
+        if argument == changed:
+            return form
+        stem = changed.key.rstrip("0123456789")
+        if stem in ("", changed.key) or (argument.name, argument.key.rstrip("0123456789")) != (changed.name, stem):
+            return None
+        if argument.form is None or changed.form is None or _dims(argument, argument.form) != _dims(changed, changed.form):
+            return None
+        return next((each for each in self._options(argument) if _dims(argument, each) == _dims(changed, form)), None)
+
+
+def _dims(argument: ArgumentChoice, form: Form) -> str:
+    """A form of an argument without the argument's name in it."""
+    return form.template.replace("⟨%s." % argument.path, "⟨")
 
 
 def _free(node: ChoiceNode) -> List[str]:
