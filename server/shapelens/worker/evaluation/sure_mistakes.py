@@ -40,7 +40,7 @@ def is_sure(error: BaseException) -> bool:
         return False
     if isinstance(owner, ModuleType):
         return owner.__name__ in _COMPLETE
-    is_guess = isinstance(owner, torch.nn.Identity)  # most often: it takes the place of a module that a constructor is given
+    is_guess = isinstance(owner, (torch.nn.Identity, torch.nn.PReLU))  # most often: in the place of a module that a constructor is given
     return isinstance(owner, torch.nn.Module) and not is_guess and _is_set_nowhere(type(owner), name)
 
 

@@ -25,6 +25,7 @@ from .smaller_models import MANY, left_to_defaults, lighter, shallower
 from .type_errors import LISTS, WRONG_TYPES
 
 MOST = 8
+UNCHANGING = (torch.nn.Identity, torch.nn.PReLU)  # layers that stand for modules of which nothing is known; the latter has a parameter
 OF_TENSORS = {"to", "device", "shape", "dim", "size", "float", "view", "unsqueeze", "dtype", "numel", "t", "clone", "detach"}
 NOT_A_DICT = r"SimpleNamespace' (object )?(is not (subscriptable|iterable)|does not support)"
 Proposal = Tuple[EditableArgument, str]
@@ -189,17 +190,22 @@ class _Adjusting(FailedConstruction):
                     yield argument, "%s(%s)" % (READS_BOTH_WAYS, self.draft.template_of(value))
 
     def _missing_in_layer(self) -> Iterator[Proposal]:
-        """An attribute of a layer that stands for a module which the constructor takes: `backbone.num_features`."""
+        """What a layer lacks that stands for a module which the constructor takes: an attribute (`backbone.num_features`), or parameters
+        (`next(net.parameters())`).
+        """
         there, name = getattr(self.error, "obj", None), getattr(self.error, "name", None)  # Python 3.10
-        if not isinstance(there, torch.nn.Identity) or not isinstance(name, str):
-            return
-        identity, template = self.scope.layer("Identity"), self.value(name)[0]
+        identity, with_weight = self.scope.layer("Identity"), self.scope.layer("PReLU")
         for argument in self.draft.arguments():
-            value = argument.value
-            if type(there) is torch.nn.Identity and argument.text == identity + "()":
-                yield argument, layer_with(identity, {name: template})
-            elif isinstance(value, ast.Call) and isinstance(value.func, ast.Call) and called(value.func) == "type":
-                yield EditableArgument(self.draft, value.func.args[2], name), template
+            value, is_made = argument.value, False
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Call):
+                is_made = called(value.func) == "type"
+            is_plain = argument.text in (identity + "()", with_weight + "()")
+            if isinstance(self.error, StopIteration) and (is_plain or is_made) and identity in (argument.text or ""):
+                yield argument, (argument.text or "").replace(identity, with_weight)
+            elif isinstance(there, UNCHANGING) and isinstance(name, str) and is_plain:
+                yield argument, layer_with((argument.text or "")[:-2], {name: self.value(name)[0]})
+            elif isinstance(there, UNCHANGING) and isinstance(name, str) and is_made:
+                yield EditableArgument(self.draft, value.func.args[2], name), self.value(name)[0]  # type: ignore[union-attr]
 
     def _missing_in_class(self) -> Iterator[Proposal]:
         """A config class that does not have all that the code asks for: an object that has, with what the class has where it has it."""

@@ -23,6 +23,7 @@ FREE = (24, 40, 56, 72, 88, 104, 120, 136, 152, 168)
 ROWS = 1000  # of a matrix: words of a vocabulary, most often
 RANKED = re.compile(r"(?:Conv|Pool|Norm)(?:Transpose)?([123])d")
 OF_LAYERS = {"in_features", "out_features", "in_channels", "out_channels", "weight", "bias"}
+OF_MODULES = {"forward", "parameters", "named_parameters", "children", "modules", "state_dict", "requires_grad_"}
 BLOCKS = {"blocks", "layers", "module", "cell", "unit", "attention", "attn", "mlp", "stem"}
 MODULES = {"backbone", "encoder", "decoder", "model", "net", "network", "extractor", "trunk", "teacher", "student"}  # by their names
 FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
@@ -119,7 +120,8 @@ class ParameterValues:
         if TEXTUAL.search(name.lower()) and used in ("", "list", "object", "number", "bool", "int"):
             return "text"
         runs = uses.kinds.get("called") or uses.kinds.get("module")
-        if used == "object" and not looks_like_config(name) and (runs or not set(uses.parts) - OF_LAYERS):
+        is_module = runs or OF_MODULES & set(uses.parts) or not set(uses.parts) - OF_LAYERS
+        if used == "object" and not looks_like_config(name) and is_module:
             return "module"
         if used == "called" and uses.kinds.get("module"):
             return "module"
@@ -346,7 +348,8 @@ class ParameterValues:
             fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, asked.cls)]
         else:
             fits = self.scope.named_like(name, self.scope.modules())
-        if uses.parts:
+        read = {part: its for part, its in uses.parts.items() if part not in uses.optional and not hasattr(torch.nn.Identity(), part)}
+        if read:
             having = [(text, cls) for text, cls in (fits or self.scope.modules()) if cls is not self.cls and has_attributes_of(cls, uses)]
             fits = having or fits
         found = []
@@ -363,7 +366,6 @@ class ParameterValues:
             found.append(self.scope.layer("ReLU") + "()")
         if uses.kind() == "list" and not found:
             return ["[%s]" % ", ".join([self.scope.layer("Identity") + "()"] * max(uses.least, 2))]
-        read = {part: its for part, its in uses.parts.items() if part not in uses.optional and not hasattr(torch.nn.Identity(), part)}
         if read and depth < 3:
             values = {part: self.configs.part(part, its, depth + 1) for part, its in read.items()}
             return [*found, layer_with(self.scope.layer("Identity"), values)]
