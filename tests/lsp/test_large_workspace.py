@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
@@ -29,12 +31,14 @@ OTHER = "import os\n\n\ndef of_number(number: int) -> str:\n    return os.path.j
 MOST_MEMORY = 200 << 20
 
 
+@pytest.mark.timeout(300)
 async def test_twenty_thousand_files_are_no_burden(tmp_path: Path) -> None:
     for number in range(FOLDERS):
         folder = tmp_path / f"part{number}"
         folder.mkdir()
-        for other in range(FILES // FOLDERS):
-            (folder / f"module{other}.py").write_text(OTHER)
+        (folder / "module0.py").write_text(OTHER)
+        for other in range(1, FILES // FOLDERS):
+            os.link(folder / "module0.py", folder / f"module{other}.py")  # Twenty thousand names are the burden, not what is written.
     (tmp_path / "uses.py").write_text(USES)
     editor = Editor(tmp_path)  # Of its own, as the other tests share a workspace.
     await editor.start("--interpreter", TORCH_PYTHON)
