@@ -38,7 +38,7 @@ from .trials.doubtful_examples import (
     runs_with_other_options,
     runs_with_other_sizes,
 )
-from .trials.trial import TrialRunner
+from .trials.trial import Trial, TrialRunner
 from .trials.unavailable import can_be_built, is_known, lacks_parts
 from .usages.documented import documented_usages
 from .usages.factories import factories
@@ -293,16 +293,18 @@ class Finder:
             found = self._found(name, best[1], inputs)
             is_ours = found.evidence in ("usage", "factory")
             other = runs_with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours)
-            furthest = best[1].trial
-            if other is None and not is_ours and furthest is not None and is_mismatch(furthest):
-                other = runs_with_other_options(self.runner, found.expression, self._nodes.get(name))
-                if other is not None and not avoids_failure(self.runner, other, places_of(self.runner, furthest)):
-                    other = None
+            if other is None and not is_ours and best[1].trial is not None:
+                other = self._with_other_options(name, found.expression, best[1].trial)
             if other is not None:
                 return replace(found, expression=other)
-            return replace(found, doubtful=True, exhausted=self._is_exhausted(found.expression))
+            return replace(found, doubtful=True, exhausted=self._is_exhausted(name, found.expression))
         first = first or "%s()" % name  # What cannot even be built is told of.
-        return FoundExample(name, first, "inferred", doubtful=True, exhausted=self._is_exhausted(first))
+        return FoundExample(name, first, "inferred", doubtful=True, exhausted=self._is_exhausted(name, first))
+
+    def _with_other_options(self, name: str, expression: str, trial: Trial) -> Optional[str]:
+        """The example with another text or truth for its constructor that does what fails, and runs; None where none was found."""
+        other = runs_with_other_options(self.runner, expression, self._nodes.get(name)) if is_mismatch(trial) else None
+        return other if other is not None and avoids_failure(self.runner, other, places_of(self.runner, trial)) else None
 
     def _by_few_layers(self, name: str, cls: type, plan: BuildPlan, most: int) -> Generator[Event, None, Optional[FoundExample]]:
         """For a model of many layers, which are alike: what it can be called with as found with few of them. Whether it runs with all of
@@ -330,11 +332,13 @@ class Finder:
                 yield Attempted(replace(self._found(name, furthest, inputs), doubtful=True))
         return None
 
-    def _is_exhausted(self, expression: str) -> bool:
+    def _is_exhausted(self, name: str, expression: str) -> bool:
         """Whether nothing that can be chosen has to do with what fails in the best example that was found."""
         self.runner.until = max(self.runner.until, self.runner.clock() + PROOF_SECONDS)
         trial = attempt(self.runner, expression)
-        return is_mismatch(trial) and not depends_on_choice(self.runner, expression, trial)
+        if not is_mismatch(trial) or depends_on_choice(self.runner, expression, trial):
+            return False
+        return self._with_other_options(name, expression, trial) is None and not self.runner.is_over
 
     def _found(self, name: str, node: ChoiceNode, inputs: InputSearch) -> FoundExample:
         evidence, where = node.plan.evidence, node.plan.where
