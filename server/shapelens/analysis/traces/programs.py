@@ -37,7 +37,8 @@ def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
 def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
     """What is shown of a file, then what a program that imports it saw of it (views.py).
 
-    What a class or function showed when it was given what may be wrong gives way, unless that shows more of it.
+    What a class or function showed when it was given what may be wrong gives way, unless that shows more of it. So do the steps of a
+    class, but where the program builds it as its example does and does not come to call it.
     """
     guessed = set[tuple[str, int]]()  # the lines that show something, each with the class or function that it stands in
     in_view = {(_outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
@@ -46,8 +47,7 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
     kept = set[str]()
     for trace in shown:
         targets = {number: run.target for number, run in enumerate(trace.examples) if run.doubtful and run.evidence and run.target}
-        own = [seen for seen in trace.observations if targets.get(seen.example) == _outermost(seen)]
-        guessed |= {(_outermost(seen), seen.span.line) for seen in own}
+        guessed |= {(_outermost(seen), seen.span.line) for seen in trace.observations if targets.get(seen.example) == _outermost(seen)}
         # Steps of a class that is built as the program builds it, which does not come to call it.
         steps = {number for number, run in enumerate(trace.examples) if run.doubtful and run.target.partition(".")[0] in built_so}
         kept |= {_outermost(seen) for seen in trace.observations if seen.example in steps}
