@@ -13,8 +13,10 @@ _LIBRARIES = re.compile(
 )
 # What a statement begins with that only defines: following it shows nothing.
 _DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
-# A function, or a method of a module that may be called after its example (worker/program/steps.py).
-_CALLED = re.compile(r"^def |^ +def (?!_|forward\b|on_|configure_|load|save|reset|init)\w+\(\s*self\b", re.MULTILINE)
+# A function, or a method that may be called after the examples of classes (worker/program/steps.py and plain_classes.py).
+_CALLED = re.compile(
+    r"^def |^ +def (?:__call__|__getitem__|(?!_|forward\b|on_|configure_|load|save|reset|init)\w+)\(\s*self\b", re.MULTILINE
+)
 # A condition that may choose between branches by a setting, of which one only runs with another (worker/program/other_settings.py).
 _CHOOSES = re.compile(
     r"^ +(?:el)?if (?:.*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|.*[=!]= ?[\"']|(?:not )?\w+ ?:|\w+ ?[<>=!]=? ?-?\d)", re.MULTILINE

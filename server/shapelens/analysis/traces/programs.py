@@ -38,7 +38,8 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
     """What is shown of a file, then what a program that imports it saw of it (views.py).
 
     What a class or function showed when it was given what may be wrong gives way, unless that shows more of it. So do the steps of a
-    class, but where the program builds it as its example does and does not come to call it.
+    class, but where the program builds it as its example does and does not come to call it; and the methods of a class that is no module,
+    but for those of which the program shows nothing.
     """
     guessed = set[tuple[str, int]]()  # the lines that show something, each with the class or function that it stands in
     in_view = {(_outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
@@ -53,17 +54,28 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
         kept |= {_outermost(seen) for seen in trace.observations if seen.example in steps}
     lines_guessed, lines_in_view = (Counter(name for name, _ in lines) for lines in (guessed, in_view))
     kept |= {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
-    shown = [_giving_way(without_doubtful(trace, uses(view) - kept), view, kept) for trace in shown]
+    alone = _methods_alone(shown, view)
+    shown = [_giving_way(without_doubtful(trace, uses(view) - kept), view, kept, alone) for trace in shown]
     return with_program(shown, replace(view, observations=[seen for seen in view.observations if _outermost(seen) not in kept]))
 
 
-def _giving_way(trace: Trace, view: Trace, kept: Collection[str]) -> Trace:
+def _methods_alone(shown: Sequence[Trace], view: Trace) -> set[str]:
+    """The methods with an example, of classes that have none, in which a program that imports the file saw no tensor."""
+    targets = {run.target for trace in shown for run in trace.examples}
+    own = [seen for seen in view.observations if seen.span.file == view.file]
+    seen_in = {seen.function for seen in own if any(value.kind != "unknown" for value in seen.values)}
+    return {target for target in targets if "." in target and target.partition(".")[0] not in targets and target not in seen_in}
+
+
+def _giving_way(trace: Trace, view: Trace, kept: Collection[str], alone: Collection[str]) -> Trace:
     """A trace without what examples that may be wrong show of classes and functions that a program shows too.
 
-    A function that the program does not call may build the classes that it does. Nothing gives way for those that are `kept`.
+    A function that the program does not call may build the classes that it does. Nothing gives way for those that are `kept`, and for the
+    methods `alone`.
     """
     runs = enumerate(trace.examples)
-    doubtful = {number for number, run in runs if run.doubtful and run.evidence and run.target.partition(".")[0] not in kept}
+    giving = {number for number, run in runs if run.doubtful and run.evidence and run.target not in alone}
+    doubtful = {number for number in giving if trace.examples[number].target.partition(".")[0] not in kept}
     names = {_outermost(seen) for seen in view.observations if seen.span.file == view.file}.difference(kept)
     built = {layer.span for layer in view.layers if layer.calls and layer.span is not None}
     return replace(

@@ -8,6 +8,7 @@ unknown length, as the loop was cut short. Before a loop is cut, it takes a turn
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from types import FrameType
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
@@ -61,7 +62,8 @@ class Flow:
     def failed(self, error: BaseException, line: int) -> Any:
         """A statement has failed: what takes the place of its value. Raises the error where user code around it expects it to be raised."""
         frame = sys._getframe(1)
-        if is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
+        is_last = isinstance(error, IndexError) and frame.f_code.co_name == "__getitem__"  # It ends a loop over what has no `__iter__`.
+        if is_last or is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
             raise error
         if not (self._is_aside or (isinstance(error, KeyError) and error.args and unknown_sizes.is_missing_key(error.args[0]))):
             self._on_failure(error, frame, line)
@@ -142,7 +144,7 @@ class Flow:
 
     def branch(self, branches: Branches, value: Any) -> Any:
         """The value of a condition on settings and counts, the other way round where its other branch is looked at."""
-        if type(value) not in _PLAIN:
+        if type(value) not in _PLAIN and type(value).__module__ != "numpy":
             return value
         taken = bool(value)
         if branches in self._turned:
@@ -150,6 +152,26 @@ class Flow:
             value = taken = not taken if way is None else way
         self.taken.setdefault(branches, set()).add(taken)
         return value
+
+    def turned(self, first: int, last: int, leaves: bool) -> Dict[Branches, Optional[bool]]:
+        """How conditions between two lines that have gone one way only go the other way: those that leave no block, or those that do."""
+        ways: Dict[Branches, Optional[bool]] = {}
+        for branches, taken in self.taken.items():
+            own, other = branches if True in taken else branches[::-1]
+            told = other or own
+            is_wanted = other is not None or leaves  # Behind an `if` that leaves a block is what goes on without it.
+            if is_wanted and len(taken) == 1 and told is not None and first < told[0] <= last and told[2] is leaves:
+                ways[branches] = True not in taken
+        return ways
+
+    @contextlib.contextmanager
+    def going(self, ways: Dict[Branches, Optional[bool]]) -> Iterator[None]:
+        """Meanwhile these conditions go that way, when they come for the first time; what fails is not told."""
+        self._turned, self._is_aside = dict(ways), True
+        try:
+            yield
+        finally:
+            self._turned, self._is_aside = {}, False
 
     def next_item(self, iterator: Any) -> Any:
         """What `iterator.next()` gives; the next item of an iterator that has lost this method."""

@@ -11,8 +11,9 @@ import inspect
 import itertools
 import json
 import re
+from dataclasses import replace
 from types import ModuleType
-from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 
@@ -20,13 +21,24 @@ from ...protocol import Value
 from ..evaluation.dtype_names import BY_NAME
 from ..search.candidates.name_priors import BOOLEAN, prior_of
 from ..search.code.data_flow import Follower
-from ..search.code.sources import dotted, function_node, index_of, is_torch
+from ..search.code.sources import Index, dotted, function_node, index_of, is_torch, methods
 from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
 from ..search.inputs.forms import FIRST, Form
-from ..search.inputs.name_priors import MEASURED, is_measured, number_for, read_forms, tensors_by_name, words_of
-from .batch_parts import BatchPart, parts_of_target
+from ..search.inputs.input_search import GivenParts
+from ..search.inputs.name_priors import (
+    MEASURED,
+    is_measured,
+    is_played,
+    number_for,
+    read_forms,
+    tensors_by_name,
+    tensors_of_agents,
+    words_of,
+)
+from .batch_parts import BatchPart, batch_parts, parts_of_target
 from .class_examples import ClassExample, targets_of
+from .step_search import parts_given
 
 UNKNOWN = Form("unknown")
 MOST_FORMS = 8
@@ -60,6 +72,8 @@ _INT = re.compile(
 )
 _SURELY_INT = re.compile(r"(max|min|num|n)_\w+|.*_(size|idx|id|step|epoch)")
 _A_TEXT = "a few words of text"
+_TENSORS_OF = ("from_numpy", "FloatTensor", "LongTensor", "Tensor", "tensor", "as_tensor")
+_DISCOUNTS = ("gamma", "tau", "discount", "lambda", "lam")
 _AXES = ("dim", "axis", "ignore_index")
 _MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|recall|f1|psnr|entropy|kl|bce|mse|mae|criterion|elbo")
 
@@ -67,13 +81,22 @@ _MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|
 class FunctionArguments:
     """The forms of the parameters of one function that are no tensors."""
 
-    def __init__(self, function: Any, examples: Sequence[ClassExample], known: Mapping[str, Optional[Form]], said: Collection[str]) -> None:
+    def __init__(
+        self,
+        function: Any,
+        examples: Sequence[ClassExample],
+        known: Mapping[str, Optional[Form]],
+        said: Collection[str],
+        cls: Optional[type] = None,
+    ) -> None:
         """known: what the program has given to it of tensors, by the names of its parameters, None for what is no single tensor: the other
-        parameters got none; said: the parameters of which the text says a shape.
+        parameters got none; said: the parameters of which the text says a shape; cls: the class that a method is of.
         """
         self._function = function
         self._examples = examples
+        self._cls = cls
         self._node = function_node(function)
+        self._is_played = self._node is not None and is_played(ast.unparse(self._node))
         self._given = known
         self._said = said
         self._known: Dict[str, List[Form]] = {name: [form] for name, form in known.items() if form is not None}
@@ -89,7 +112,7 @@ class FunctionArguments:
 
     def parameter(self, name: str) -> Optional[inspect.Parameter]:
         """A parameter of the function; None for what is none."""
-        return next((each for each in self._parameters() if each.name == name), None)
+        return next((each for each in self.parameters() if each.name == name), None)
 
     @property
     def is_known(self) -> bool:
@@ -99,12 +122,13 @@ class FunctionArguments:
     @property
     def model(self) -> Optional[ClassExample]:
         """The class whose example the first model of the function is built by; None where it takes none."""
-        for parameter in self._parameters():
+        for parameter in self.parameters():
             if self._is_model(parameter, self._uses(parameter.name)):
                 return next(iter(self._fitting(parameter.name)), None)
         return None
 
-    def _parameters(self) -> List[inspect.Parameter]:
+    def parameters(self) -> List[inspect.Parameter]:
+        """The parameters, without `self`."""
         try:
             return list(inspect.signature(self._function).parameters.values())
         except (TypeError, ValueError):
@@ -117,6 +141,10 @@ class FunctionArguments:
         annotation = _text(parameter.annotation)
         if words in ("device", "dev"):
             return [Form('"cpu"')]
+        if self._node is not None and self._node.name == "__getitem__":
+            return [Form("0")]
+        if self._is_played and words in _DISCOUNTS and not annotation:
+            return [Form("0.5"), UNKNOWN]
         samples = self._samples(name)
         if samples is not None:
             return list(_lists_of(samples))
@@ -141,6 +169,13 @@ class FunctionArguments:
         if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
             is_unused = not any(uses.kinds.values()) and not uses.parts and self._is_only_handed_on(name)
             return _numbers(name) or ([UNKNOWN] if is_unused else [])
+        is_open = (not annotation or annotation.rpartition(".")[2] == "Tensor") and name not in self._said
+        tensors = self._forms_of_leaf(BatchPart(name), name) if is_open else []
+        if tensors and (uses.is_array or (forms.forms_by_name(name) and self._is_made_tensor(name))):
+            arrays = _without_batch(tensors) if self._is_one_of_a_batch(name) else tensors
+            return [replace(form, template=form.template + ".numpy()") for form in arrays]
+        if self._is_played and tensors_of_agents(name) and tensors:
+            return tensors
         if is_measured(name) and not annotation and name not in self._said:
             return forms.distinct_forms(
                 [*(forms.shape_of(dtype, dims, name) for dtype, dims in read_forms(MEASURED)), *forms.general_forms(name)], name
@@ -149,7 +184,7 @@ class FunctionArguments:
 
     def calls(self) -> Iterator[str]:
         """The arguments of a loss or metric of two tensors or more, as what an example of a class gives and is given."""
-        required = [each for each in self._parameters() if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+        required = [each for each in self.parameters() if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
         tensors = [each.name for each in required if all(form.rank >= 0 for form in self.forms(each)) and not forms.scalars(each)]
         if not _MEASURES.search(self._function.__name__.lower()) or len(tensors) < 2:
             return
@@ -164,6 +199,42 @@ class FunctionArguments:
                 for target in targets_of(example):
                     yield self._with(required, tensors, [example.output, target])
 
+    def parts(self, parameter: inspect.Parameter) -> Optional[GivenParts]:
+        """The parts of a parameter out of which the text takes several tensors: `states, actions = experiences`; None for any other one."""
+        name = parameter.name
+        if self._node is None or self.forms(parameter):
+            return None
+        if self._cls is not None:
+            part: Optional[BatchPart] = batch_parts(self._function, name, self._cls)
+        else:
+            part = parts_of_target(self._function, ast.Name(name, ast.Load()), ())
+        given = parts_given(part, name, self._forms_of_leaf) if part is not None and part.opening == "(" else None
+        return given if given is not None and len(given.forms) > 1 else None
+
+    def _forms_of_leaf(self, leaf: BatchPart, path: str) -> List[Form]:
+        """The forms of a tensor that the text calls so."""
+        found = tensors_of_agents(leaf.name) if self._is_played else []
+        own = [forms.shape_of(dtype, dims, path) for dtype, dims in found]
+        return forms.distinct_forms([*own, *forms.forms_by_name(leaf.name), *forms.general_forms(path)], path)
+
+    def _is_one_of_a_batch(self, name: str) -> bool:
+        """Whether a parameter is made a batch of one: `torch.from_numpy(state).float().unsqueeze(0)`."""
+        return any(_called(call) == "unsqueeze" and [ast.unparse(each) for each in call.args] == ["0"] for call in self._calls_around(name))
+
+    def _is_made_tensor(self, name: str) -> bool:
+        """Whether a parameter is an array, or a table of numbers, that becomes a tensor: `torch.FloatTensor(state)`."""
+        return any(_called(call) in _TENSORS_OF and isinstance(call.args[0], ast.Name) for call in self._calls_around(name) if call.args)
+
+    def _calls_around(self, name: str) -> Iterator[ast.Call]:
+        """The calls in the statements that read a parameter which are given it, or a method of what is made of it."""
+        index = index_of(self._node) if self._node is not None else None
+        for node in index.loads.get(name, ()) if index is not None else ():
+            around: Optional[ast.AST] = node
+            while around is not None and not isinstance(around, ast.stmt):
+                if isinstance(around, ast.Call):
+                    yield around
+                around = index.parents.get(around)  # type: ignore[union-attr]
+
     def _with(self, required: List[inspect.Parameter], tensors: List[str], texts: List[str]) -> str:
         given = dict(zip(tensors, texts))
         return ", ".join(given.get(each.name) or [*self.forms(each), *forms.scalars(each)][0].template for each in required)
@@ -177,7 +248,7 @@ class FunctionArguments:
 
     def _samples(self, name: str) -> Optional[BatchPart]:
         """What a function that makes a batch takes out of each sample in the list that it is given; None for any other function."""
-        if self._node is None or "collate" not in self._function.__name__ or name != self._parameters()[-1].name:
+        if self._node is None or "collate" not in self._function.__name__ or name != self.parameters()[-1].name:
             return None
         index = index_of(self._node)
         for node in index.loads.get(name, ()):
@@ -229,8 +300,12 @@ class FunctionArguments:
 
     def _uses(self, name: str) -> Uses:
         uses = Uses()
-        Follower().parameter(self._function, name, uses, building=False)
+        Follower().parameter(self._function, name, uses, self._cls, self._cls, building=self._is_constructor)
         return uses
+
+    @property
+    def _is_constructor(self) -> bool:
+        return self._cls is not None and self._node is not None and self._node.name == "__init__"
 
     def _is_only_written(self, name: str) -> bool:
         """Whether a parameter is used for nothing but to be written into a text, as a step or an epoch is."""
@@ -242,11 +317,8 @@ class FunctionArguments:
 
     def _batch(self, name: str) -> Optional[BatchPart]:
         """What a loop over a parameter takes out of each item; None where there is no such loop."""
-        if self._node is None:
-            return None
-        index = index_of(self._node)
-        for node in index.loads.get(name, ()):
-            inner: ast.AST = node
+        for function, index, load in self._loads(name):
+            inner: ast.AST = load
             parent = index.parents.get(inner)
             counted = False
             while isinstance(parent, ast.Call) and _called(parent) in _AROUND_LOADERS and inner in parent.args:
@@ -256,16 +328,30 @@ class FunctionArguments:
                 target = parent.target
                 if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
                     target = target.elts[1]
-                return parts_of_target(self._function, target, self._models())
+                return parts_of_target(function, target, self._models())
             if isinstance(parent, ast.Call) and _called(parent) == "next" and isinstance(index.parents.get(parent), ast.Assign):
                 assigned = index.parents[parent]
                 assert isinstance(assigned, ast.Assign)
-                return parts_of_target(self._function, assigned.targets[0], self._models())
+                return parts_of_target(function, assigned.targets[0], self._models())
         return None
+
+    def _loads(self, name: str) -> Iterator[Tuple[Any, Index, ast.expr]]:
+        """The places where a parameter is read, and, where a constructor keeps it as an attribute, those where methods read that."""
+        if self._node is None:
+            return
+        index = index_of(self._node)
+        kept: List[str] = []
+        for load in index.loads.get(name, ()):
+            yield self._function, index, load
+            parent = index.parents.get(load)
+            if self._is_constructor and isinstance(parent, ast.Assign) and parent.value is load:
+                kept += [dotted(target) or "" for target in parent.targets]
+        for function, node in methods(self._cls) if kept and self._cls is not None else ():
+            yield from ((function, index_of(node), load) for attribute in kept for load in index_of(node).loads.get(attribute, ()))
 
     def _models(self) -> List[str]:
         """The parameters that are called as a model is."""
-        found = [each.name for each in self._parameters() if _MODEL.fullmatch(words_of(each.name))]
+        found = [each.name for each in self.parameters() if _MODEL.fullmatch(words_of(each.name))]
         return [name for name in found if self._uses(name).kinds.get("called")]
 
     def _loaders(self, batch: BatchPart) -> Iterator[Form]:
@@ -299,6 +385,13 @@ class FunctionArguments:
         for place in range(len(leaves) - 1, -1, -1):
             for form in options[place][1:4]:
                 yield [*first[:place], form, *first[place + 1 :]]
+
+
+def _without_batch(found: List[Form]) -> List[Form]:
+    """The forms of one row of a batch, each once."""
+    batch = "B:⟨#B⟩, "
+    rows = [replace(form, template=form.template.replace(batch, ""), rank=form.rank - 1) for form in found if batch in form.template]
+    return [replace(form, sizes={name: size for name, size in form.sizes.items() if name != "#B"}) for form in rows]
 
 
 def _numbers(name: str) -> List[Form]:

@@ -14,10 +14,11 @@ import inspect
 import itertools
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ...protocol import ExampleRun, Trace
 from ..evaluation.example_runner import ExampleRunner
+from ..rewrite.resilient import CHANCE
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
 from ..search.code.settings_branches import SOMETHING, Branch, branches_of_function, values_into
@@ -30,10 +31,13 @@ from ..search.text.annotations import input_shapes
 from ..search.trials.doubtful_examples import is_mismatch
 from ..search.trials.trial import RefusedInput, TrialRunner
 from ..search.usages.documented import documented_calls
+from ..shims import chance
+from ..shims.chance import HIGH, LOW
 from ..trace.recorder import SeenValues
-from .class_examples import ClassExample, with_names_once
+from .class_examples import ClassExample, NamesAndMore, with_names_once
 from .function_arguments import FunctionArguments, form_of
 from .program import Program, gradients_assumed
+from .step_search import StepSearch
 
 MOST_TRIES = 60  # of one function
 MOST_CALLS = 10  # of one function that the examples of classes speak for
@@ -52,8 +56,21 @@ _COUNTS = ("n", "N", "num", "m", "M")
 _TENSOR = re.compile(r"\b[a-z]+\d+\[[^\[\]]*\]")
 
 _UNKNOWN = "unknown"
+_OBJECT = "__shapelens_object__"  # whose method is called, while what fits is searched for
 
 Definition = ast.FunctionDef
+
+
+class Callee(NamedTuple):
+    """What is called: a function, or a method of an object."""
+
+    name: str  # as sites call it: "Agent.act"
+    text: str  # what is called, as an expression: "Agent(8).act"
+    node: Definition  # without `self`
+    function: Any  # None where the object cannot be built: a program's statements that fail end alone
+    cls: Optional[type] = None  # that a method is of
+    made: Any = None  # the object
+    given: Optional[ClassExample] = None  # of the model that the object holds
 
 
 class FunctionCalls:
@@ -72,42 +89,59 @@ class FunctionCalls:
         self._given = _given(runner.trace, runner.run.file)
         self._lines = runner.run.text.splitlines()
         self._tree = ast.parse(runner.run.text.lstrip("\ufeff"))
+        self._ran = set(runner.recorder.functions(runner.run.file) or ())
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left; fewer than none while what needs no search may still be called."""
+        return self._seconds - self._clock()
 
     def call(self, shown: Set[str]) -> None:
         """Call the functions that are not `shown`, or in which a statement has failed. What each saw, and nothing else has shown, is
         added to the trace. Raises what ends a run.
         """
-        failed = [line for line, _ in self._program.failures]
-        ran = set(self._runner.recorder.functions(self._runner.run.file) or ())
         for node in _definitions(self._tree.body):
-            function = self._function(node.name)
-            left = self._seconds - self._clock()
-            is_whole = node.name in shown and not any(node.lineno < line <= (node.end_lineno or 0) for line in failed)
-            is_whole = is_whole and not self._shows_little(node)
-            is_whole = is_whole or (node.name in ran and not self._may_hold_tensors(node))
-            if function is None or is_whole or node.name in _SKIPPED or node.name.startswith("test_"):
-                continue
-            if left <= -MORE_SECONDS:
+            if self.left <= -MORE_SECONDS:
                 return
-            # What was tried may ask for more memory than there is: that is no fault of the function.
-            with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
-                expression = None
-                if left > 0:
-                    with contextlib.suppress(TooLong), within(min(left, self._most_seconds)):
-                        expression = self._found(node, function, min(left, self._most_seconds))
-                found = self._show(node.name, expression) if expression is not None else None
-                shown |= found if found is not None else self._show(node.name, _of_unknown(node)) or set()
-                if expression is not None and found:
-                    self._show_other_settings(node, function, expression)
+            function = self._function(node.name)
+            if function is not None and node.name not in _SKIPPED and not node.name.startswith("test_"):
+                self.call_one(Callee(node.name, node.name, node, function), shown)
 
-    def _show_other_settings(self, node: Definition, function: Any, expression: str) -> None:
+    def call_one(self, callee: Callee, shown: Set[str]) -> None:
+        """Call what is not `shown`, or in which a statement has failed; `shown` gets the functions that this has shown."""
+        if self.is_whole(callee.name, callee.node, shown):
+            return
+        left = self.left
+        # What was tried may ask for more memory than there is: that is no fault of the function.
+        with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
+            expression, drawn = None, HIGH
+            if left > 0 and callee.function is not None:
+                with contextlib.suppress(TooLong), within(min(left, self._most_seconds)):
+                    expression, drawn = self._found(callee, min(left, self._most_seconds))
+            with chance.decided(drawn):
+                found = self._show(callee.name, expression) if expression is not None else None
+                found = found if found is not None else self._show(callee.name, of_unknown(callee.text, callee.node))
+            shown |= found or set()
+            if expression is not None and found:
+                self._show_other_settings(callee, expression)
+            if found is not None:
+                self._show_other_branches(callee, expression or of_unknown(callee.text, callee.node))
+
+    def is_whole(self, name: str, node: Definition, shown: Set[str]) -> bool:
+        """Whether nothing more is to be shown of a function."""
+        failed = [line for line, _ in self._program.failures]
+        if name in shown and not any(node.lineno < line <= (node.end_lineno or 0) for line in failed) and not self._shows_little(node):
+            return True
+        return name in self._ran and not self._may_hold_tensors(name, node)
+
+    def _show_other_settings(self, callee: Callee, expression: str) -> None:
         """Call a function with the settings that lead into branches of which nothing was seen."""
-        arguments = FunctionArguments(function, self._examples, {}, {})
-        branches = branches_of_function(node)
+        arguments = FunctionArguments(callee.function, self._examples, {}, {})
+        branches = branches_of_function(callee.node)
         tried: Set[str] = set()
         for branch in branches:
             for value in _values_of(branch, branches, arguments.parameter(branch.name), expression):
-                other = _with_setting(expression, node, branch.name, value)
+                other = _with_setting(expression, callee.node, branch.name, value)
                 if len(tried) >= MOST_SETTINGS or self._seconds <= self._clock():
                     return
                 if other is None or other in tried or branch.lines & self._runner.lines_shown():
@@ -116,15 +150,25 @@ class FunctionCalls:
                 trials = TrialRunner(self._runner, self._runner.names, self._most_seconds)
                 with contextlib.suppress(TooLong, MemoryError), within(self._most_seconds):
                     if value == _UNKNOWN or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
-                        self._show(node.name, other)
+                        self._show(callee.name, other)
 
-    def _may_hold_tensors(self, node: Definition) -> bool:
+    def _show_other_branches(self, callee: Callee, expression: str) -> None:
+        """Call it again with the conditions on settings, counts and chance that went one way going the other; last those that leave."""
+        node, flow = callee.node, self._program.flow
+        for leaves in (False, True):
+            ways = flow.turned(node.lineno, node.end_lineno or 0, leaves)
+            if ways and self.left > 0:
+                with flow.going(ways):
+                    self._show(callee.name, expression)
+
+    def _may_hold_tensors(self, name: str, node: Definition) -> bool:
         """Whether a function that the program has called, and that showed nothing, has to do with tensors: it computes some, or was given
         what nobody knows.
         """
         recorder = self._runner.recorder
-        unknown = [recorder.sites[number].function.partition(".")[0] for number in recorder.unknown if recorder.sites[number].function]
-        return node.name in unknown or any(isinstance(each, ast.expr) and is_of_tensors(each) for each in ast.walk(node))
+        unknown = [recorder.sites[number].function + "." for number in recorder.unknown if recorder.sites[number].function]
+        is_unknown = any(each.startswith(name + ".") for each in unknown)
+        return is_unknown or any(isinstance(each, ast.expr) and is_of_tensors(each) for each in ast.walk(node))
 
     def _shows_little(self, node: Definition) -> bool:
         """Whether most of the values that a function computes are not known: the program gave it what nobody knows."""
@@ -144,24 +188,47 @@ class FunctionCalls:
         code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) and not isinstance(function, type) else None
         return function if code is not None and code.co_filename == self._runner.run.file else None
 
-    def _found(self, node: Definition, function: Any, seconds: float) -> Optional[str]:
-        """The expression that calls a function; None where nothing fits."""
-        trials = TrialRunner(self._runner, self._runner.names, seconds)
-        known = self._known.get(node.name)
+    def _found(self, callee: Callee, seconds: float) -> Tuple[Optional[str], float]:
+        """The expression that calls a function, None where nothing fits; and the number drawn by chance with which most of it runs."""
+        names = self._runner.names if callee.made is None else NamesAndMore(self._runner.names, {_OBJECT: callee.made})
+        text = callee.text if callee.made is None else "%s.%s" % (_OBJECT, callee.node.name)
+        trials = TrialRunner(self._runner, names, seconds)
+        calls = [ast.unparse(each.func) for each in ast.walk(callee.node) if isinstance(each, ast.Call)]
+        best: Tuple[int, Optional[str], float] = (-1, None, HIGH)
+        for drawn in (HIGH, LOW) if any(map(CHANCE.fullmatch, calls)) else (HIGH,):
+            with chance.decided(drawn):
+                found = self._fitting(callee._replace(text=text), trials)
+                reached = trials.whole(found).reached if found is not None else -1
+            best = (reached, found, drawn) if reached > best[0] else best
+        _, found, drawn = best
+        return with_names_once(found.replace(text, callee.text, 1)) if found is not None else None, drawn
+
+    def _fitting(self, callee: Callee, trials: TrialRunner) -> Optional[str]:
+        """The same, with the text that trials know it by."""
+        text, node, function = callee.text, callee.node, callee.function
+        known = self._known.get(callee.name)
         if known is not None and trials.whole(known).error is None:
             return known
-        for said in documented_calls(self._tree, node, [example.target for example in self._examples])[:MOST_CALLS]:
-            if trials.whole(said).error is None:
-                return with_names_once(said)
+        for documented in documented_calls(self._tree, node, [example.target for example in self._examples])[:MOST_CALLS]:
+            if trials.whole(documented).error is None:
+                return with_names_once(documented)
+        if callee.cls is not None and callee.given is not None:
+            made, _, method = text.rpartition(".")
+            for expression in StepSearch(trials, callee.cls, method, made, callee.given).as_given():
+                return with_names_once(expression)
         shapes = self._input_shapes(node)
-        arguments = FunctionArguments(function, self._examples, self._given.get(node.name, {}), shapes)
+        said = [name for name, shape in shapes.items() if shape.dims is not None or shape.pattern or shape.alternatives or shape.container]
+        arguments = FunctionArguments(function, self._examples, self._given.get(callee.name, {}), said, callee.cls)
         is_said = any(shape.source != "body" for shape in shapes.values())
         for given in itertools.islice(() if is_said or arguments.is_known else arguments.calls(), MOST_CALLS):
-            usual = "%s(%s)" % (node.name, given)
+            usual = "%s(%s)" % (text, given)
             if trials.whole(usual).error is None and not self._runner.evaluation.remarks.found:
                 return with_names_once(usual)
-        inputs = InputSearch(trials, shapes, MOST_TRIES, lambda made, error: [], arguments.forms)
-        best = last_of(inputs.search(BuildPlan(node.name), function))
+        parts = {each.name: arguments.parts(each) for each in arguments.parameters()}
+        known_parts = {name: given for name, given in parts.items() if given is not None}
+        shapes = {name: shape for name, shape in shapes.items() if name in said or name not in known_parts}
+        inputs = InputSearch(trials, shapes, MOST_TRIES, lambda made, error: [], arguments.forms, known_parts)
+        best = last_of(inputs.search(BuildPlan(text), function))
         if best is None or best.trial is None:
             return None
         if (best.trial.error is not None and is_mismatch(best.trial)) or self._is_strange(best.expression):
@@ -248,11 +315,11 @@ def _with_setting(expression: str, node: Definition, name: str, value: str) -> O
     return "%s%s%s=%s)" % (expression[:-1], ", " if call.args or call.keywords else "", name, value)
 
 
-def _of_unknown(node: Definition) -> str:
-    """The call of a function with arguments of which nothing is known."""
+def of_unknown(text: str, node: Definition) -> str:
+    """The call of a function with arguments of which nothing is known. node: without `self`."""
     required = len(node.args.posonlyargs + node.args.args) - len(node.args.defaults)
     named = [part.arg for part, default in zip(node.args.kwonlyargs, node.args.kw_defaults) if default is None]
-    return "%s(%s)" % (node.name, ", ".join(["unknown"] * required + [name + "=unknown" for name in named]))
+    return "%s(%s)" % (text, ", ".join(["unknown"] * required + [name + "=unknown" for name in named]))
 
 
 def _has_empty_tensors(seen: Iterable[SeenValues]) -> bool:

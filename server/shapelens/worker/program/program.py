@@ -45,6 +45,7 @@ class Program:
         self.executed: List[NodePlace] = []  # of the statements that were executed
         self.earlier: List[type] = []  # module classes that the program has held under a name that another class has now
         self.not_taken: Dict[Branches, Branch] = {}  # the branches that the program did not come to, by their conditions
+        self.flow = Flow(self._missing, self._failed)  # that the functions of the program call
         self._text = text
         self._loaded = loaded
         self._statements = _compiled(file, text, recorder)
@@ -55,7 +56,7 @@ class Program:
 
         aside: a context for turns of loops that are none of those which the program begins with.
         """
-        flow = Flow(self._missing, self._failed, aside=aside)
+        self.flow = flow = Flow(self._missing, self._failed, aside=aside)
         with self._as_main() as self.names:
             finished = self._execute_all(flow, seconds, self._failed, self.names, self._note_executed)
         self.not_taken, self.gone = flow.not_taken(), flow.gone

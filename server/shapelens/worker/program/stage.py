@@ -27,6 +27,7 @@ from .earlier_classes import call_earlier_classes
 from .functions import FunctionCalls, functions_shown
 from .optimizers import Optimizers
 from .other_settings import show_other_settings
+from .plain_classes import call_methods
 from .program import Program
 from .steps import StepCalls, call_steps
 from .unknown_inputs import UnknownInputs
@@ -87,7 +88,9 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
         show_other_settings(runner, StepCalls(runner, program, unknown_inputs, seconds), seconds)
         left = max(run.program - clock(), LEAST_SECONDS)
         known = {request.target: request.expression for request in run.known}
-        FunctionCalls(runner, program, examples, known, left).call(shown)
+        functions = FunctionCalls(runner, program, examples, known, left)
+        functions.call(shown)
+        call_methods(runner, program, functions, examples)
         in_time = finished and not steps.is_over and clock() < run.program and Limit.ended == ended
     shown_at = {seen.span for seen in trace.observations if seen.kind in ("assign", "return")}
     trace.observations += runner.recorder.unknown_observations(trace.examples.index(example), shown_at)

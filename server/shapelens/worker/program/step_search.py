@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ..search.evidence import BuildPlan
 from ..search.inputs import forms
@@ -52,6 +52,17 @@ class StepSearch:
 
     def expressions(self) -> List[str]:
         """The expression of the first call in which nothing is wrong; a second one where the step tells two optimizers apart."""
+        found = self.as_given()
+        if found:
+            return found
+        searched = self._searched()
+        second = None if searched is None else _for_optimizer(1, self._method, searched)
+        if searched is None or second is None:
+            return [] if searched is None else [searched]
+        return [searched, second] if self._fits(second) else []  # What only one of two optimizers can be given is no batch.
+
+    def as_given(self) -> List[str]:
+        """The same with what the example of its class gives, perhaps with other sizes; [] where nothing of that fits."""
         failed: List[Tuple[int, str, Trial]] = []
         for number, arguments in enumerate([*self._pictures_with_boxes(), *(self._ways() if self._given is not None else ())]):
             if number >= MOST_TRIALS or self._trials.is_over:
@@ -74,11 +85,7 @@ class StepSearch:
             for_each = [] if other is None else [_for_optimizer(number, self._method, other) or other for number in (0, 1)]
             if for_each and all(map(self._fits, dict.fromkeys(for_each))):
                 return list(dict.fromkeys(for_each))
-        searched = self._searched()
-        second = None if searched is None else _for_optimizer(1, self._method, searched)
-        if searched is None or second is None:
-            return [] if searched is None else [searched]
-        return [searched, second] if self._fits(second) else []  # What only one of two optimizers can be given is no batch.
+        return []
 
     def of_unknown(self) -> Optional[str]:
         """The call with a batch that nobody knows; None for a step that takes none."""
@@ -170,12 +177,7 @@ class StepSearch:
 
     def _given_parts(self, name: str) -> Optional[GivenParts]:
         """The parts of a batch of which the text says what is in it; None where they have parts themselves."""
-        part = self._part(name)
-        if not part.opening or any(inner.opening for inner in part.parts):
-            return None
-        keys = part.keys or tuple(map(str, range(len(part.parts))))
-        opening = "SimpleNamespace(" if part.opening == "." else part.opening
-        return GivenParts(opening, {key: self._forms_of_leaf(leaf, "%s.%s" % (name, key)) for key, leaf in zip(keys, part.parts)})
+        return parts_given(self._part(name), name, self._forms_of_leaf)
 
     def _forms(self, parameter: inspect.Parameter) -> List[Form]:
         """The forms of a number, or of a batch whose parts have parts themselves."""
@@ -196,6 +198,18 @@ class StepSearch:
         if leaf.name == "_":
             found.append(forms.shape_of("i64", "B", path))
         return [_as_in_batch(form, path) for form in forms.distinct_forms([*found, *forms.general_forms(path)], path)]
+
+
+def parts_given(part: BatchPart, name: str, forms_of_leaf: Callable[[BatchPart, str], List[Form]]) -> Optional[GivenParts]:
+    """The parts of what is called so, with their forms; None for a tensor, and where they have parts themselves.
+
+    forms_of_leaf: the forms of a tensor in it, by what the text calls it and by its path.
+    """
+    if not part.opening or any(inner.opening for inner in part.parts):
+        return None
+    keys = part.keys or tuple(map(str, range(len(part.parts))))
+    opening = "SimpleNamespace(" if part.opening == "." else part.opening
+    return GivenParts(opening, {key: forms_of_leaf(leaf, "%s.%s" % (name, key)) for key, leaf in zip(keys, part.parts)})
 
 
 def _for_optimizer(number: int, method: Any, expression: str) -> Optional[str]:

@@ -18,6 +18,7 @@ Values report themselves as in every rewritten file. What a `try` of the user's 
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, List, Optional, Set, Tuple, Union
 
 from .instrument import Rewriter
@@ -42,6 +43,10 @@ ERROR = "__shapelens_error__"  # the exception, in a handler
 _ITERABLE = "__shapelens_iterable__"
 _CONTEXT = "__shapelens_context__"
 _VALUED = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
+# Methods of classes that are no modules whose statements can fail alone. Others are called by Python, which waits for what they raise.
+_OF_STATEMENTS = ("__init__", "__call__", "__getitem__")
+# What draws a number by chance.
+CHANCE = re.compile(r"(random|rand|rng|(np|numpy)\.random)\.(random|rand|uniform|random_sample|randint|randrange)")
 # What does nothing that can fail, or ends a block on purpose.
 _BARE = (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.Raise)
 
@@ -56,17 +61,25 @@ class ResilientRewriter(Rewriter):
         super().__init__(sites, survey.names)
         self.inside, self.functions = "function", 1
         self.sizes = survey.sizes(set())
-        self._fragile = False  # in `forward` or `__init__`, or guarded by the user
+        self._fragile = False  # in `forward` or `__init__` of what may be a module, or guarded by the user
+        self._plain: Set[str] = {"object", "ABC", "Dataset", "IterableDataset", "Sampler"}  # classes that are no modules
+        self._is_plain = False  # in one of them
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        outer, self._fragile = self._fragile, True  # What stands in the body of a class makes the class.
+        outer = self._fragile, self._is_plain
+        self._fragile = True  # What stands in the body of a class makes the class.
+        self._is_plain = all(ast.unparse(base).rpartition(".")[2] in self._plain for base in node.bases)
+        self._is_plain = self._is_plain and not any(isinstance(each, ast.FunctionDef) and each.name == "forward" for each in node.body)
+        if self._is_plain:
+            self._plain.add(node.name)
         result = super().visit_ClassDef(node)
-        self._fragile = outer
+        self._fragile, self._is_plain = outer
         return result
 
     def visit_FunctionDef(self, node: Any) -> Any:
         outer = self._fragile
-        self._fragile = (self.inside == "class" and node.name.startswith("__")) or (self.of_model and node.name == "forward")
+        is_special = self.inside == "class" and node.name.startswith("__") and not (self._is_plain and node.name in _OF_STATEMENTS)
+        self._fragile = is_special or (self.of_model and node.name == "forward")
         result = super().visit_FunctionDef(node)
         self._fragile = outer
         return result
@@ -112,6 +125,7 @@ class ResilientRewriter(Rewriter):
         else:
             handler: List[ast.stmt] = [ast.Expr(_failed(node))]
             handler += [_bind(target) for target in unrewritten] + gathered + unknown
+            handler += [_bind_attribute(node, name) for name in _attributes(node)] if self._is_plain else []
             out.append(guard(node, group, handler))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -225,6 +239,19 @@ def _bind(name: str) -> ast.stmt:
     return ast.Assign([ast.Name(name, ast.Store())], ast.Call(ast.Name(MISSING, ast.Load()), [ast.Constant(name)], []))
 
 
+def _attributes(node: ast.stmt) -> List[str]:
+    """The attributes of `self` that an assignment binds."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.attr for target in targets if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"]
+
+
+def _bind_attribute(node: ast.stmt, name: str) -> ast.stmt:
+    """An attribute of `self` that a statement failed to make is something unknown, where it can be bound."""
+    missing = ast.Call(ast.Name(MISSING, ast.Load()), [ast.Constant(name)], [])
+    bound = ast.Assign([ast.Attribute(ast.Name("self", ast.Load()), name, ast.Store())], missing)
+    return guard(node, [bound], [ast.Pass()])
+
+
 def _pattern(target: Optional[ast.expr]) -> Pattern:
     """The form of what a `for` is given: `i, (x, y)` is (1, (1, 1)); 1 where a starred part takes what there is."""
     if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(part, ast.Starred) for part in target.elts):
@@ -233,11 +260,14 @@ def _pattern(target: Optional[ast.expr]) -> Pattern:
 
 
 def _is_setting(test: ast.expr, sizes: Set[str]) -> bool:
-    """Whether a condition is one on settings and counts alone (`step % 100 == 0`, `args.eval`), so that it may go another way elsewhere.
+    """Whether a condition is one on settings, counts and chance alone (`step % 100 == 0`, `random.random() < eps`), so that it may go
+    another way elsewhere.
 
     What a shape, a type or a call decides fits the values that are there: the other branch is for others.
     """
     for part in ast.walk(test):
+        if isinstance(part, ast.Call) and CHANCE.fullmatch(ast.unparse(part.func)):
+            continue
         if isinstance(part, (ast.Call, ast.Subscript, ast.Lambda, ast.NamedExpr, ast.IfExp)) or is_size(part, sizes):
             return False
         if isinstance(part, ast.Compare) and any(isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in part.ops):

@@ -75,16 +75,23 @@ class Finder:
     """The search for the examples of a document that is loaded."""
 
     def __init__(
-        self, runner: TrialRunner, names: Mapping[str, Any], file: str, text: str, search: Search, text_of: Callable[[str], str]
+        self,
+        runner: TrialRunner,
+        names: Mapping[str, Any],
+        file: str,
+        text: str,
+        search: Search,
+        text_of: Callable[[str], str],
+        kind: type = torch.nn.Module,
     ) -> None:
-        """text_of: the text of another file, by its path; "" where there is none."""
+        """text_of: the text of another file, by its path; "" where there is none; kind: what the classes derive from."""
         self.runner = runner
         self.names = names
         self.search = search
         self.reached: Set[type] = set()  # classes whose `forward` ran to its end
         self.given: Set[str] = set()  # classes that have an example of their own
         self.shows = False  # whether there is something to see already: then attempts need not be shown
-        self._file, self._text, self._text_of = file, text, text_of
+        self._file, self._text, self._text_of, self._kind = file, text, text_of, kind
         self._stays = True  # whether the example that ran last does
         self._took_too_long = False
         self._shallow: Optional[FoundExample] = None  # with few layers, of the class that was searched for last
@@ -170,7 +177,7 @@ class Finder:
             value = self.names[name]
         except KeyError:
             return None
-        if isinstance(value, type) and issubclass(value, torch.nn.Module) and value.__name__ == name:
+        if isinstance(value, type) and issubclass(value, self._kind) and value.__name__ == name:
             return value
         return None
 
@@ -392,6 +399,10 @@ class Finder:
         for way in self._ways(name, cls):
             yield from self._built(way.plan, cls)
 
+    def first_way(self, name: str, cls: type) -> BuildPlan:
+        """The most credible way to build a class, whether or not it can be built so."""
+        return next(self._ways(name, cls)).plan
+
     def built_so(self, name: str, cls: type, model: str, arguments: str) -> Optional[str]:
         """The example of a class that is built by this text, called with these arguments, or with others that are found; None for none.
 
@@ -421,7 +432,7 @@ class Finder:
             made = left.pop(0)
             model, trial = self.runner.build(made.text())
             if trial.error is None:
-                if callable(model) and not isinstance(model, type):
+                if (callable(model) and not isinstance(model, type)) or isinstance(model, cls):
                     yield made, model  # Asked for another one, it takes too long to run.
                 left, trial.error = [], TooLong()
             others = [other for other in self._adjusted(made, trial.error, cls) if other.text() not in seen]

@@ -26,7 +26,16 @@ STAND_IN_TYPE = "_StandInMetaclass"  # as messages of torch call what a stand-in
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 
 
+class _NoArray:
+    """What numpy asks of a stand-in to make an array of it: none is made, as it would look like one of no elements."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("the elements of an array are not known")
+
+
 class _StandInMetaclass(type):
+    __array__ = _NoArray()  # Numpy does not call a method of a class.
+
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
@@ -97,6 +106,13 @@ class _StandInMetaclass(type):
         return cls
 
     __ror__ = __or__
+
+    def __array_function__(cls, func: Any, types: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+        """What numpy's functions make of it is unknown: https://numpy.org/neps/nep-0018-array-function-protocol.html"""
+        return cls._unknown()
+
+    def __array_ufunc__(cls, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return cls._unknown()
 
     @classmethod
     def __torch_function__(meta, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:

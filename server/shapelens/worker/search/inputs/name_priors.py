@@ -78,6 +78,27 @@ f32 D, f32 B P P C, f32 (), f32 B T N D, f32 B F K T D
 ENTRIES = "i64 B, i64 B T, f32 B, f32 B D, f32 B T D, f32 B C P P, i64 B T D, f32 B 1"
 
 
+# What code that plays a game, or learns to, is given: of one step or of many.
+_PLAYED = """
+(\\w+_)?(states?|obs\\w*) s_ s_next -> f32 B D, f32 D, f32 B C P P, f32 B T D
+actions? action_batch a -> i64 B 1, i64 B, f32 B D
+(rewards?|returns?|dones?|terminals?|masks?|not_done|advantages?|log_probs?|old_log_probs?|weights|is_weights)(_batch)? r d
+    -> f32 B 1, f32 B, f32 B D
+"""
+_PLAYS = re.compile(r"\b(\w+_)?(actions?|rewards?|q_?values?|policy)(_\w+)?\b", re.IGNORECASE)
+
+
+def is_played(text: str) -> bool:
+    """Whether code is about an agent: it speaks of actions or rewards."""
+    return _PLAYS.search(text) is not None
+
+
+def tensors_of_agents(parameter: str) -> List[Words]:
+    """The forms that a parameter's name speaks for where the code is about an agent; [] where it says nothing there."""
+    words = words_of(parameter)
+    return next((found for pattern, found in _PLAYED_ROWS if pattern.match(words)), [])
+
+
 _GRAPH = re.compile(r"edge_?(index|attr|weight|type|feat|list)\w*|edges?_index|adj(acency)?(_\w+)?|node_feats?|a_hat|laplacian")
 
 
@@ -95,15 +116,16 @@ def read_forms(text: str) -> List[Words]:
     return found
 
 
-def _rows() -> List[Tuple["re.Pattern[str]", List[Words]]]:
+def _rows(table: str) -> List[Tuple["re.Pattern[str]", List[Words]]]:
     found = []
-    for row in re.split(r"\n(?! )", _TABLE.strip("\n")):
+    for row in re.split(r"\n(?! )", table.strip("\n")):
         patterns, _, forms = row.replace("\n", " ").partition(" -> ")
         found.append((re.compile("(?:%s)\\Z" % "|".join(patterns.split())), read_forms(forms)))
     return found
 
 
-_ROWS = _rows()
+_ROWS = _rows(_TABLE)
+_PLAYED_ROWS = _rows(_PLAYED)
 
 
 def words_of(name: str) -> str:
