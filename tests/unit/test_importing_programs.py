@@ -68,3 +68,11 @@ def test_steps_stay_where_the_program_only_builds_their_class() -> None:
         traces = with_importing_program([trace_of(example, [2, 64]), steps], program)
         labels = {hint.position.line: hint.label for hint in hints(parse(TEXT), merged(FILE, traces), Settings())}
         assert labels.get(6) == ("→ [2, 64]" if len(lines) == 1 else None)
+
+
+def test_methods_of_a_class_without_an_example_stay_where_the_program_shows_nothing_of_them() -> None:
+    method = trace_of(ExampleRun("Block.read", "Block('data').read(0)", evidence="inferred", doubtful=True), [2, 64], (6, "Block.read"))
+    only_built = trace_of(PROGRAM_RUN, [9, 8], (3, "Block.__init__"))
+    called = trace_of(PROGRAM_RUN, [9, 8], (7, "Block.read"))
+    assert shown(method, only_built)[6] == "→ [2, 64]"
+    assert 6 not in shown(method, called)

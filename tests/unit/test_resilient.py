@@ -24,6 +24,12 @@ from shapelens.worker.rewrite.resilient import (
 )
 from shapelens.worker.rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, UNKNOWN_AT, VALUE, Site
 
+CONSTRUCTED = "class A%s:\n    def __init__(self):\n        self.x = 1 / 0\n        self.y = 2\na = sorted(vars(A()).keys() - {'x'})\nb = 1"
+
+
+class Base:
+    """What may be a module."""
+
 
 def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
     """The names of a program that has been followed, and the line and class of each exception that ended a statement."""
@@ -55,6 +61,7 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         TURNS: lambda steps: steps,
         TURN: lambda line: True,
         UNKNOWN_AT: lambda number: None,
+        "B": Base,
     }
     exec(compile(resilient(ast.parse(text), sites), "program.py", "exec"), names)
     return {name: value for name, value in names.items() if not name.startswith("__")}, failures
@@ -76,7 +83,8 @@ NO_CONTEXT = "TypeError" if sys.version_info >= (3, 11) else "AttributeError"
         ("def f():\n    x = 1 / 0\n    return 5\ny = f()", {"y": 5}, [(2, "ZeroDivisionError")]),
         ("def f():\n    return 1 / 0\ny = f()", {"y": "unknown"}, [(2, "ZeroDivisionError")]),
         ("try:\n    x = 1 / 0\nexcept ZeroDivisionError:\n    x = 7", {"x": 7}, []),
-        ("class A:\n    def __init__(self):\n        self.x = 1 / 0\na = A()\nb = 1", {"a": "no a", "b": 1}, [(4, "ZeroDivisionError")]),
+        (CONSTRUCTED % "", {"a": ["y"], "b": 1}, [(3, "ZeroDivisionError")]),
+        (CONSTRUCTED % "(B)", {"a": "no a", "b": 1}, [(5, "ZeroDivisionError")]),
         ("n = 0\nwhile n < 3:\n    n += 1\nelse:\n    m = n", {"n": 3, "m": 3}, []),
         ("import sys\nsys.exit(3)\nb = 1", {"b": 1}, [(2, "SystemExit")]),
         ("def g():\n    yield 1\n    x = 1 / 0\n    yield 2\nitems = list(g())", {"items": [1, 2]}, [(3, "ZeroDivisionError")]),

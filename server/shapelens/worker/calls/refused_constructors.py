@@ -9,11 +9,13 @@ from typing import Any, Callable, Iterator, List, Tuple
 import torch
 
 from ..meta.mode import MetaMode, NotRecovered
-from ..unknown.stand_ins import is_absent
+from ..unknown.stand_ins import absent, is_absent
 
 Module = torch.nn.Module
 # What shapes do not depend on: where it is not known, a layer is made without it.
 WITHOUT_SHAPE = {"padding_idx", "dropout", "p", "eps", "momentum", "max_norm", "weight", "ignore_index", "label_smoothing", "pos_weight"}
+
+PARAMETERS = ("weight", "bias")  # of most layers
 
 
 def _layers() -> List[Any]:
@@ -59,6 +61,9 @@ def _guarded(cls: Any, initialise: Any, meta: MetaMode, refused: Callable[[Any, 
             raise error  # It is for the constructor around it to say.
         if "_modules" not in self.__dict__:
             Module.__init__(self)
+        for name in PARAMETERS:
+            if name not in self._parameters and not hasattr(type(self), name):  # What fills or shares them is not wrong for that.
+                self.__dict__.setdefault(name, absent("%s.%s" % (type(self).__name__, name), "definition"))
         try:
             refused(self, error)
         except NotRecovered:

@@ -20,6 +20,7 @@ from torch.nn.modules import module as torch_module
 
 from ..sandbox.originals import os
 from ..trace.definition_time import executing
+from ..trace.mutable_defaults import mutable_defaults
 
 OWNERS: Tuple[Any, ...] = (builtins, torch.Tensor, torch.nn.Module, torch.nn.functional)
 IN_SYS = ("stdin", "stdout", "stderr", "excepthook", "displayhook", "modules", "path", "meta_path", "path_hooks", "argv")
@@ -134,6 +135,7 @@ def _folder() -> str:
 def isolated(evaluate: Callable[[], Any]) -> None:
     """What is evaluated changes nothing for what is evaluated later, unless statements of a file were executed for it: those change it."""
     executing.note_modules()
+    mutable_defaults.begin()
     before, executed = ProcessSettings(), executing.count
     try:
         evaluate()

@@ -22,6 +22,7 @@ from ..sandbox.exceptions import ProcessEnded
 from ..sandbox.limits import TooLong, half_of_what_is_left, within
 from ..sandbox.originals import time
 from ..trace.definition_time import executing
+from ..trace.mutable_defaults import mutable_defaults
 from ..unknown import stand_ins, unknown_sizes
 from ..unknown.stand_ins import StandInModule, absent, cause_of, unknown_value
 from . import load_progress
@@ -210,8 +211,10 @@ class Definitions:
             is_limited = longest >= SHORTEST and (not is_definition or _computes(node))
             limit = within(longest) if is_limited else contextlib.nullcontext()
             used = len(stand_ins.called)
-            with limit, op_cache.assuming_gradients():  # It may train what a name is bound to that is wanted.
+            with limit, mutable_defaults.executing(), op_cache.assuming_gradients():  # It may train what a name is bound to that is wanted.
                 exec(compiled(node, self._file, self._flags), self._names)
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                mutable_defaults.note(self._names.get(node.name))
             unknown_sizes.state.lasting = unknown_sizes.state.lasting or unknown_sizes.state.met  # A name may hold such a size from now on.
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))

@@ -6,7 +6,7 @@ import ast
 import builtins
 import contextlib
 import sys
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -22,6 +22,7 @@ from ..rewrite.sites import NodePlace, place_of
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
 from ..search.usages.scripts.module_names import is_main_block
+from ..trace.mutable_defaults import mutable_defaults
 from ..trace.recorder import Recorder
 from ..unknown.stand_ins import absent, is_absent, unknown_value
 from .flow import Branch, Branches, Flow
@@ -78,6 +79,9 @@ class Program:
 
     def _note_executed(self, statement: "ProgramStatement", held: Dict[str, type]) -> None:
         self.executed.append(statement.place)
+        for name in statement.bound:
+            if isinstance(self.names.get(name), (type, FunctionType)):
+                mutable_defaults.note(self.names[name])
         self._keep_earlier(held)
 
     def _keep_earlier(self, held: Dict[str, type]) -> None:

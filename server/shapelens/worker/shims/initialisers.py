@@ -9,6 +9,7 @@ from torch.nn import init
 from torch.nn.modules import batchnorm
 
 from ..meta.mode import become_meta
+from ..unknown.stand_ins import is_absent
 
 # Initialiser -> (fewest, most) dims, as its documentation and its error message say.
 DIMS = {
@@ -26,6 +27,8 @@ NO_FAN = "Fan in and fan out can not be computed for tensor with fewer than 2 di
 
 def _free(name: str) -> Callable[..., Any]:
     def initialiser(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if is_absent(tensor):
+            return tensor
         fewest, most = DIMS.get(name, (0, 99))
         with torch._C.DisableTorchFunction():
             if not fewest <= tensor.dim() <= most:

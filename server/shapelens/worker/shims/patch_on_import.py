@@ -11,6 +11,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 import torch
 
 from ..sandbox.monkeypatches import REPLACED
+from ..unknown import settings_objects as settings_objects
 from . import box_operators, checkpoints, command_line, compilers, distributed, flex_attention, processes
 from .compilers import Replacement
 from .data_sets import files, hugging_face, large_arrays, pictures, vision

@@ -269,6 +269,8 @@ def _is_literal(node: ast.expr, scope: DocumentScope) -> bool:
         return bool(node.elts) and all(_is_literal(part, scope) for part in node.elts)
     if isinstance(node, ast.UnaryOp):
         return _is_literal(node.operand, scope)
+    if isinstance(node, ast.BinOp):  # `2 * 17`
+        return isinstance(node.left, (ast.Constant, ast.BinOp)) and _is_literal(node.left, scope) and _is_literal(node.right, scope)
     if isinstance(node, ast.Name):
         return isinstance(scope.bound.get(node.id), type)
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "nn"

@@ -118,6 +118,8 @@ def _forms_of_layer(layer: Any, parameter: str) -> List[Form]:
     if isinstance(layer, _CONVOLUTIONS):
         channels = layer.in_channels
         rank = len(layer.kernel_size)
+        if _makes_pictures_of_vectors(layer):
+            return forms("B C=%d%s" % (channels, " 1" * rank), "B C=%d%s" % (channels, " P" * rank))
         texts = {1: ["B C=%d L" % channels, "B L C=%d" % channels, "B L"], 2: ["B C=%d P P" % channels, "B C=%d H W" % channels],
                  3: ["B C=%d V V V" % channels, "B C=%d F P P" % channels]}[rank]  # fmt: skip
         return forms(*texts)
@@ -147,6 +149,12 @@ def _forms_of_layer(layer: Any, parameter: str) -> List[Form]:
         flattened = ["B %d %d %d" % picture] if picture is not None else []
         return forms("B D=%d" % layer.in_features, "B T D=%d" % layer.in_features, *flattened, "B P P D=%d" % layer.in_features)
     return []
+
+
+def _makes_pictures_of_vectors(layer: Any) -> bool:
+    """Whether a layer is the first of a generator's, as in DCGAN: https://arxiv.org/abs/1511.06434"""
+    is_transposed = isinstance(layer, (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d))
+    return is_transposed and min(layer.kernel_size) > 2 and {*layer.stride, *layer.dilation} == {1} and not any(layer.padding)
 
 
 def _sequences(features: int, batch_first: bool) -> List[str]:
