@@ -150,3 +150,23 @@ def test_notes_are_hints_and_each_cause_is_told_once_a_file() -> None:
     silenced = parse(TEXT.replace("def forward(self, x):", "def forward(self, x):  # shapelens: ignore[data-dependent]", 1))
     first, *_ = findings(silenced, Trace(FILE, notes=notes), Settings(), {}.get)
     assert (first.span.line, first.message) == (4, "it depends on data (also in line 7)")
+
+
+METHODS = """\
+class Agent:
+    def act(self, state):
+        return state + 1
+
+def usage():
+    print("usage")
+"""
+
+
+def test_methods_of_classes_that_are_no_modules_say_what_they_are_given_and_functions_that_show_nothing_are_silent() -> None:
+    runs = [
+        ExampleRun("Agent.act", "Agent().act(f32[4])", evidence="inferred", file=FILE),
+        ExampleRun("usage", "usage()", evidence="inferred", file=FILE),
+    ]
+    seen = [Observation(FileSpan(FILE, 3, 8, 3, 24), "return", "", "Agent.act", 0, [tensor(4)], 1)]
+    found = lenses(parse(METHODS), [], merged(FILE, [Trace(FILE, examples=runs, observations=seen)]))
+    assert [(lens.span.start.line, lens.title, lens.action) for lens in found] == [(2, "Agent().act(f32[4]) · inferred", "")]

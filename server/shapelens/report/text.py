@@ -55,7 +55,7 @@ class Listing:
             findings[min(finding.span.line, self.numbers[-1])].append(finding)
         above: dict[int, list[Lens]] = defaultdict(list)
         for lens in lenses(self.analysed.module, self.analysed.choice.examples, self.analysed.trace):
-            if lens.action == "set":  # The others only offer something to click on.
+            if lens.action == "set" or (not lens.action and lens.expression):  # The others only offer something to click on.
                 above[lens.span.line].append(lens)
         notebook = self.analysed.module.notebook
         for number, source in zip(self.numbers, highlighted, strict=False):

@@ -107,6 +107,13 @@ class Module:
         """The functions at module level, in order."""
         return [function for item in self.statements.placed if (function := self._function(item)) is not None]
 
+    @cached_property
+    def methods_of_others(self) -> dict[str, Span]:
+        """The methods of classes that are no modules, by their qualified names: the spans of their own names."""
+        kinds = self.names.class_kinds()
+        found = [(item, cls) for item in self.statements.placed for cls in item.statement.classes if not kinds[id(cls)]]
+        return {f"{cls.qualname}.{name}": self._name_span(item, head) for item, cls in found for name, head in cls.methods.items()}
+
     @property
     def imports(self) -> list[str]:
         """The absolute top-level modules that the file imports ("torch", "einops"), each once."""

@@ -74,19 +74,21 @@ def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
 
 
 def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | None) -> list[Lens]:
-    """What functions, and methods beside `forward`, were called with."""
+    """What functions, and methods beside `forward`, were called with; nothing of those that were found and show nothing."""
     places = {function.name: function.name_span for function in module.functions}
     methods = {f"{cls.qualname}.{name}": span for cls in module.classes for name, span in cls.methods.items()}
     found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file} if trace is not None else {}
+    seen_in = trace.observations if trace is not None else []
+    showing = {seen.function for seen in seen_in if any(value.kind not in ("scalar", "other") for value in seen.values)}
     users = _users(trace)
     lines = []
-    for name, span in {**places, **methods}.items():
+    for name, span in {**places, **methods, **module.methods_of_others}.items():
         given = [example for example in examples if example.target == name]
         for example in given:
             parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example))]
             lines.append(Lens(span, " · ".join(parts), name, example.expression, example.evidence))
         run = found.get(name)
-        if run is not None and not given:
+        if run is not None and not given and (run.evidence != "inferred" or name in showing):
             title = f"{run.expression} · {evidence_text(run.evidence, run.where)}"
             lines.append(Lens(span, title, name, run.expression, run.evidence, "set" if name in places else ""))
             if name in places:
