@@ -1,14 +1,13 @@
-"""Defaults of parameters and attributes of classes that code fills: `def layers(self, made=nn.ModuleList())`, `names = []`.
+"""Defaults of parameters and lists of classes that code fills: `def layers(self, made=nn.ModuleList())`, `class Net: parts = []`.
 
 In a real run a class is built once or a few times. Here it is built many times, and what one time leaves in them is not for the next:
-that gets a copy of what was there before. The models that were built keep theirs.
+that gets a copy of what was there before. The models that were built keep theirs. What only changes in place is not looked for.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-from operator import is_
 from typing import Any, Dict, Iterator, List, Tuple
 
 import torch
@@ -17,78 +16,79 @@ _CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)
 _PLAIN = (list, dict, set)
 
 
+class _Watched:
+    """A container that a function has as a default, or a class as an attribute, and what was in it when that was defined."""
+
+    def __init__(self, owner: Any, key: str, value: Any) -> None:
+        """key: the name of the parameter or attribute."""
+        self.owner, self.key, self.kind = owner, key, type(value)
+        self.holder = _holder(value)
+        self.items = list(self.holder.items()) if hasattr(self.holder, "items") else list(self.holder)
+
+    def is_filled(self) -> bool:
+        return len(self.holder) != len(self.items)
+
+    def renew(self) -> None:
+        """Let the owner have another container with what was in this one."""
+        made = self.kind() if self.kind in _CONTAINERS else self.kind(self.items)
+        if self.kind in _CONTAINERS:
+            made._modules.update(self.items)
+        self.holder = _holder(made)
+        if isinstance(self.owner, type):
+            setattr(self.owner, self.key, made)
+            return
+        names = _names_of_defaults(self.owner)
+        if self.key in names:
+            place = names.index(self.key)
+            self.owner.__defaults__ = (*self.owner.__defaults__[:place], made, *self.owner.__defaults__[place + 1 :])
+        else:
+            self.owner.__kwdefaults__[self.key] = made
+
+
 class _MutableDefaults:
     """Those that definitions of user files have made."""
 
     def __init__(self) -> None:
-        self._functions: Dict[int, Tuple[Any, List[List[Any]]]] = {}  # with what was in each default when it was defined
-        self._attributes: Dict[Tuple[int, str], Tuple[type, List[Any]]] = {}  # of classes, with what statements of modules put into it
+        self._defaults: Dict[Tuple[int, str], _Watched] = {}
+        self._lists: Dict[Tuple[int, str], _Watched] = {}  # of classes, empty at first
 
     def note(self, defined: Any) -> None:
         """Remember those of a function or class that has just been defined."""
         if isinstance(defined, type):
             for name, value in list(vars(defined).items()):
-                if type(value) in _PLAIN and not (name.startswith("__") and name.endswith("__")):
-                    self._attributes[id(defined), name] = defined, _items(value)
+                if type(value) is list and not value and not (name.startswith("__") and name.endswith("__")):
+                    self._lists[id(defined), name] = _Watched(defined, name, value)
         for function in _functions_of(defined):
-            held = [_items(value) for value in _defaults(function)]
-            if any(type(value) in (*_PLAIN, *_CONTAINERS) for value in _defaults(function)):
-                self._functions[id(function)] = function, held
+            named = zip(_names_of_defaults(function), function.__defaults__ or ())
+            for name, value in (*named, *(function.__kwdefaults__ or {}).items()):
+                if type(value) in _PLAIN or type(value) in _CONTAINERS:
+                    self._defaults[id(function), name] = _Watched(function, name, value)
 
     @contextlib.contextmanager
     def executing(self) -> Iterator[None]:
-        """Meanwhile a statement of a module is executed: what it puts into the attributes of classes stays."""
-        before = {key: _items(vars(cls).get(key[1])) for key, (cls, _) in self._attributes.items()}
+        """Meanwhile a statement of a module is executed: what it puts into the lists of classes stays."""
+        before = [(watched, len(watched.holder)) for watched in self._lists.values()]
         try:
             yield
         finally:
-            for key, items in before.items():
-                cls, _ = self._attributes[key]
-                if not _holds(vars(cls).get(key[1]), items):
-                    self._attributes[key] = cls, _items(vars(cls).get(key[1]))
+            for watched, count in before:
+                if len(watched.holder) != count:
+                    watched.items = list(watched.holder)
 
     def begin(self) -> None:
         """Make them what they were, before something is evaluated."""
-        for function, held in self._functions.values():
-            values = list(_defaults(function))
-            if not all(map(_holds, values, held)):
-                fresh = iter([value if _holds(value, items) else _made(value, items) for value, items in zip(values, held)])
-                if function.__defaults__:
-                    function.__defaults__ = tuple([next(fresh) for _ in function.__defaults__])
-                if function.__kwdefaults__:
-                    function.__kwdefaults__ = {name: next(fresh) for name in function.__kwdefaults__}
-        for (_, name), (cls, items) in self._attributes.items():
-            value = vars(cls).get(name)
-            if type(value) in _PLAIN and not _holds(value, items):
-                setattr(cls, name, _made(value, items))
+        for watched in (*self._defaults.values(), *self._lists.values()):
+            if watched.is_filled():
+                watched.renew()
 
 
-def _holds(value: Any, items: List[Any]) -> bool:
-    current = _items(value)
-    return len(current) == len(items) and (isinstance(value, set) or all(map(is_, current, items)))
+def _holder(value: Any) -> Any:
+    return value._modules if type(value) in _CONTAINERS else value
 
 
-def _made(value: Any, items: List[Any]) -> Any:
-    """A container of the same class with these items."""
-    pairs = dict(zip(items[::2], items[1::2]))
-    if isinstance(value, torch.nn.Module):
-        made = type(value)()
-        made._modules.update(pairs)
-        return made
-    return pairs if isinstance(value, dict) else type(value)(items)
-
-
-def _items(value: Any) -> List[Any]:
-    """What is in it; of a dict, and of a container of modules, its keys and values by turns."""
-    if type(value) in _CONTAINERS:
-        value = value._modules
-    if type(value) in (dict, type(torch.nn.ModuleList()._modules)):
-        return [part for pair in value.items() for part in pair]
-    return list(value) if type(value) in (list, set) else []
-
-
-def _defaults(function: Any) -> Tuple[Any, ...]:
-    return (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+def _names_of_defaults(function: Any) -> List[str]:
+    code = function.__code__
+    return list(code.co_varnames[code.co_argcount - len(function.__defaults__ or ()) : code.co_argcount])
 
 
 def _functions_of(defined: Any) -> Iterator[Any]:
