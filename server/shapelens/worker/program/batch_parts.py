@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 
 from ..search.code.sources import Index, function_node, function_of, index_of
+from ..search.inputs.forms import Form
+from ..search.inputs.input_search import GivenParts
 
 DEEPEST = 4  # methods that a batch is handed on through, and containers in one another
 MOST_PARTS = 8
@@ -60,6 +62,18 @@ def parts_of_target(function: Any, target: ast.expr, models: Collection[str]) ->
     if isinstance(target, ast.Name):
         return _Reader(None, models, function).of_name(target.id, index_of(node), 0)
     return _Reader(None, models, function).of_target(target, index_of(node), 0, "")
+
+
+def parts_given(part: BatchPart, name: str, forms_of_leaf: Callable[[BatchPart, str], List[Form]]) -> Optional[GivenParts]:
+    """The parts of what is called so, with their forms; None for a tensor, and where they have parts themselves.
+
+    forms_of_leaf: the forms of a tensor in it, by what the text calls it and by its path.
+    """
+    if not part.opening or any(inner.opening for inner in part.parts):
+        return None
+    keys = part.keys or tuple(map(str, range(len(part.parts))))
+    opening = "SimpleNamespace(" if part.opening == "." else part.opening
+    return GivenParts(opening, {key: forms_of_leaf(leaf, "%s.%s" % (name, key)) for key, leaf in zip(keys, part.parts)})
 
 
 class _Reader:

@@ -36,9 +36,8 @@ from ..search.inputs.name_priors import (
     tensors_of_agents,
     words_of,
 )
-from .batch_parts import BatchPart, batch_parts, parts_of_target
+from .batch_parts import BatchPart, batch_parts, parts_given, parts_of_target
 from .class_examples import ClassExample, targets_of
-from .step_search import parts_given
 
 UNKNOWN = Form("unknown")
 MOST_FORMS = 8

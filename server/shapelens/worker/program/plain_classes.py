@@ -64,18 +64,28 @@ def plain_classes(runner: ExampleRunner) -> Iterator[Tuple[str, type]]:
 
 
 def methods_of_tensors(name: str, cls: type, file: str) -> List[Tuple[str, str, ast.FunctionDef]]:
-    """The methods of a class that compute tensors by their text: as sites call them, by their names, with their text without `self`."""
+    """The methods of a class that compute tensors by their text, or call what may: as sites call them, by their names, with their text
+    without `self`.
+    """
     found: List[Tuple[str, str, ast.FunctionDef]] = []
     for method, value in vars(cls).items():
-        function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        function = inspect.unwrap(value.__func__ if isinstance(value, (staticmethod, classmethod)) else value)
         is_own = inspect.isfunction(function) and function.__code__.co_filename == file
         if not is_own or _NO_STEP.match(method) or (method.startswith("__") and method not in _SPECIAL):
             continue
         node = function_node(function)
-        if not isinstance(node, ast.FunctionDef) or inspect.isgeneratorfunction(function) or not any(map(is_of_tensors, node.body)):
+        if not isinstance(node, ast.FunctionDef) or inspect.isgeneratorfunction(function):
+            continue
+        if not any(is_of_tensors(each) or _calls_what_is_held(each, cls) for each in node.body):
             continue
         found.append(("%s.%s" % (name, method), method, node if isinstance(value, staticmethod) else _without_first(node)))
     return found
+
+
+def _calls_what_is_held(node: ast.AST, cls: type) -> bool:
+    """Whether code calls an attribute of `self` that is no method: a network, a loss."""
+    called = [part.func for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)]
+    return any(isinstance(each.value, ast.Name) and each.value.id == "self" and not hasattr(cls, each.attr) for each in called)
 
 
 class _Constructors:
@@ -127,7 +137,7 @@ def _made(runner: ExampleRunner, program: Program, text: str, cls: type) -> Any:
         made, trial = TrialRunner(runner, program.names, seconds).build(text)
         if trial.error is None and type(made).__name__ == cls.__name__:
             with contextlib.suppress(TypeError):  # Of classes that have another layout.
-                made.__class__ = cls
+                object.__setattr__(made, "__class__", cls)
                 return made
     return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..search.evidence import BuildPlan
 from ..search.inputs import forms
@@ -18,7 +18,7 @@ from ..search.inputs.forms import Form
 from ..search.inputs.input_search import GivenParts, InputSearch, last_of
 from ..search.trials.doubtful_examples import is_mismatch, runs_with_other_sizes
 from ..search.trials.trial import Trial, TrialRunner
-from .batch_parts import BatchPart, batch_parts
+from .batch_parts import BatchPart, batch_parts, parts_given
 from .class_examples import ClassExample, targets_of
 
 # Steps before which a trainer calls `eval()`.
@@ -198,18 +198,6 @@ class StepSearch:
         if leaf.name == "_":
             found.append(forms.shape_of("i64", "B", path))
         return [_as_in_batch(form, path) for form in forms.distinct_forms([*found, *forms.general_forms(path)], path)]
-
-
-def parts_given(part: BatchPart, name: str, forms_of_leaf: Callable[[BatchPart, str], List[Form]]) -> Optional[GivenParts]:
-    """The parts of what is called so, with their forms; None for a tensor, and where they have parts themselves.
-
-    forms_of_leaf: the forms of a tensor in it, by what the text calls it and by its path.
-    """
-    if not part.opening or any(inner.opening for inner in part.parts):
-        return None
-    keys = part.keys or tuple(map(str, range(len(part.parts))))
-    opening = "SimpleNamespace(" if part.opening == "." else part.opening
-    return GivenParts(opening, {key: forms_of_leaf(leaf, "%s.%s" % (name, key)) for key, leaf in zip(keys, part.parts)})
 
 
 def _for_optimizer(number: int, method: Any, expression: str) -> Optional[str]:
