@@ -19,6 +19,7 @@ from shapelens.worker.rewrite.resilient import (
     LISTED,
     MARK,
     MISSING,
+    SPREAD,
     STEPS,
     resilient,
 )
@@ -51,6 +52,7 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         ITEMS: lambda iterable, pattern: iterable,
         MARK: lambda: 0,
         KEYWORDS: lambda mapping: mapping,
+        SPREAD: lambda value: 1 / 0 if value == "unknown" else value,
         LISTED: lambda mark, made: made,
         VALUE: lambda number, value: value,
         SCALAR: lambda number, value: value,
@@ -83,6 +85,7 @@ NO_CONTEXT = "TypeError" if sys.version_info >= (3, 11) else "AttributeError"
         ("def f():\n    x = 1 / 0\n    return 5\ny = f()", {"y": 5}, [(2, "ZeroDivisionError")]),
         ("def f():\n    return 1 / 0\ny = f()", {"y": "unknown"}, [(2, "ZeroDivisionError")]),
         ("try:\n    x = 1 / 0\nexcept ZeroDivisionError:\n    x = 7", {"x": 7}, []),
+        ("u = 'unknown'\na = (1, *u)\nb = [0, *(1, 2)]\nfirst, *rest = b", {"a": "no a", "rest": [1, 2]}, [(2, "ZeroDivisionError")]),
         (CONSTRUCTED % "", {"a": ["y"], "b": 1}, [(3, "ZeroDivisionError")]),
         (CONSTRUCTED % "(B)", {"a": "no a", "b": 1}, [(5, "ZeroDivisionError")]),
         ("n = 0\nwhile n < 3:\n    n += 1\nelse:\n    m = n", {"n": 3, "m": 3}, []),

@@ -15,7 +15,22 @@ from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List
 
 from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..meta.training_loops import Loop
-from ..rewrite.resilient import BRANCH, ENTERED, ERRORS, FAILED, GOES_ON, ITEMS, KEYWORDS, LISTED, MARK, MISSING, NEXT, STEPS, Pattern
+from ..rewrite.resilient import (
+    BRANCH,
+    ENTERED,
+    ERRORS,
+    FAILED,
+    GOES_ON,
+    ITEMS,
+    KEYWORDS,
+    LISTED,
+    MARK,
+    MISSING,
+    NEXT,
+    SPREAD,
+    STEPS,
+    Pattern,
+)
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, is_absent
 
@@ -56,7 +71,7 @@ class Flow:
         """The functions by the names that resilient code has for them."""
         names = {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
         more = {BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
-        more.update({KEYWORDS: keywords, NEXT: self.next_item, ENTERED: self.entered})
+        more.update({KEYWORDS: keywords, SPREAD: spread, NEXT: self.next_item, ENTERED: self.entered})
         return {**names, **more}
 
     def failed(self, error: BaseException, line: int) -> Any:
@@ -203,6 +218,13 @@ class Flow:
         unknown_sizes.cut_short(loop.gathered())
         del self._loops[place]
         return False
+
+
+def spread(value: Any) -> Any:
+    """What is put into a tuple or list by `*value`. Raises TypeError where nothing is known of it: it would seem to be empty."""
+    if is_absent(value):
+        raise TypeError("it is not known what is in %s" % value.__name__)
+    return value
 
 
 def keywords(mapping: Any) -> Any:

@@ -33,6 +33,7 @@ STEPS = "__shapelens_steps__"  # (iterable, first and last lines of the loop, pa
 ITEMS = "__shapelens_items__"  # (iterable, pattern) -> the items that a comprehension takes
 MARK = "__shapelens_mark__"  # () -> how many comprehensions went through something unknown until now
 KEYWORDS = "__shapelens_keywords__"  # (mapping) -> what `**mapping` gives a call
+SPREAD = "__shapelens_spread__"  # (value) -> what `*value` puts into a tuple or list
 LISTED = "__shapelens_listed__"  # (mark, list) -> the list, of unknown length if it was made of something unknown
 BRANCH = "__shapelens_branch__"  # (the lines of its two branches, value) -> which of them is taken
 NEXT = "__shapelens_next__"  # (iterator) -> its next item, for the `iterator.next()` that loaders of older torch had
@@ -127,6 +128,16 @@ class ResilientRewriter(Rewriter):
             handler += [_bind(target) for target in unrewritten] + gathered + unknown
             handler += [_bind_attribute(node, name) for name in _attributes(node)] if self._is_plain else []
             out.append(guard(node, group, handler))
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        """A tuple into which something unknown may be spread: of such a one not even the length is known."""
+        found = self.generic_visit(node)
+        for part in node.elts if isinstance(node.ctx, ast.Load) and not self._fragile else ():
+            if isinstance(part, ast.Starred):
+                part.value = ast.copy_location(ast.Call(ast.Name(SPREAD, ast.Load()), [part.value], []), part.value)
+        return found
+
+    visit_List: Any = visit_Tuple
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call whose `**mapping` may be unknown, or that asks an iterator for its next item by a method that it may lack."""
