@@ -80,7 +80,8 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | No
     found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file} if trace is not None else {}
     seen_in = trace.observations if trace is not None else []
     showing = {seen.function for seen in seen_in if any(value.kind not in ("scalar", "other") for value in seen.values)}
-    users = _users(trace)
+    # Of `forward` and `__init__` the class's lens speaks.
+    users = {name: user for name, user in _users(trace).items() if name in showing and not name.endswith((".forward", ".__init__"))}
     lines = []
     for name, span in {**places, **methods, **module.methods_of_others}.items():
         given = [example for example in examples if example.target == name]
@@ -93,7 +94,7 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | No
             lines.append(Lens(span, title, name, run.expression, run.evidence, "set" if name in places else ""))
             if name in places:
                 lines.append(Lens(span, "Write as directive", name, run.expression, run.evidence, "write"))
-        elif not given and name in users and not name.endswith((".forward", ".__init__")):  # Of these the class's lens speaks.
+        elif not given and name in users:
             lines.append(Lens(span, f"as {users[name]} calls it", name, "", "", "set" if name in places else ""))
     return lines
 

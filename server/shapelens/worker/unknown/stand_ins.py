@@ -25,6 +25,9 @@ STAND_IN_TYPE = "_StandInMetaclass"  # as messages of torch call what a stand-in
 # Of torch, which takes a TypeError of theirs for "ask the other operand", so that Python says that the two are not equal.
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 
+# Of torch, which make a tensor of the sizes that they are given.
+_FACTORIES = {"zeros", "ones", "empty", "rand", "randn"}
+
 
 class _NoArray:
     """What numpy asks of a stand-in to make an array of it: none is made, as it would look like one of no elements."""
@@ -116,11 +119,16 @@ class _StandInMetaclass(type):
 
     @classmethod
     def __torch_function__(meta, func: Any, types: Any, args: Tuple[Any, ...] = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
-        """A tensor that is filled with it stays what it is; what else an operation makes of it is unknown."""
+        """A tensor that is filled with it stays what it is, and one that is made with it as a size has an unknown one; what else an
+        operation makes of it is unknown.
+        """
         given = [argument for argument in (*args, *(kwargs or {}).values()) if isinstance(argument, meta)]
         called.extend(given)
         if args and isinstance(args[0], torch.Tensor) and (is_in_place(func) or getattr(func, "__name__", "") == "__set__"):
             return args[0]
+        if getattr(func, "__name__", "") in _FACTORIES and all(type(size) is int or isinstance(size, meta) for size in args):
+            sizes = [int(size) for size in args]  # An unknown size for one that is not known.
+            return func(*sizes, **{name: value for name, value in (kwargs or {}).items() if not isinstance(value, meta)})
         said = "%s is not known" % (given[0].__name__ if given else "an argument")
         raise RuntimeError(said) if getattr(func, "__name__", "") in _COMPARISONS else TypeError(said)
 
