@@ -32,7 +32,7 @@ SPELLINGS: Dict[str, str] = {
     "numheads": "num heads", "dhead": "head dim", "layer": "layers", "nlayers": "num layers", "nlayer": "num layers",
     "numlayers": "num layers", "block": "blocks", "nblocks": "num blocks", "stage": "stages", "depths": "depth s", "repeat": "repeats",
     "img": "image", "images": "image", "imgs": "image", "imsize": "image size", "imgsize": "image size", "picture": "image",
-    "resolution": "image size", "res": "image size", "resolutions": "image size", "crop": "image", "patches": "patch",
+    "resolution": "image size", "res": "image size", "resolutions": "image size s", "crop": "image", "patches": "patch",
     "patchsize": "patch size", "k": "kernel", "ks": "kernel size", "ksize": "kernel size", "kernels": "kernel s",
     "kernelsize": "kernel size", "ksz": "kernel size", "strides": "stride s", "pad": "padding", "pads": "padding s",
     "paddings": "padding s", "dil": "dilation", "dilations": "dilation s", "sequence": "seq", "len": "length", "lengths": "length s",
@@ -51,12 +51,18 @@ SPELLINGS: Dict[str, str] = {
 }  # fmt: skip
 
 
+_RESIDUAL = {"block", "blocks", "layer", "layers", "unit", "units", "net", "nets"}  # what is called residual, rather than a resolution
+
+
 @functools.lru_cache(maxsize=4096)
 def words(name: str) -> Tuple[str, ...]:
     """The words of a name, each in one spelling: `n_heads`, `numHeads` and `nhead` are ("num", "heads"). A plural of sizes ends in "s"."""
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)
     found: List[str] = []
-    for position, part in enumerate(part.lower() for part in parts):
+    lower = [part.lower() for part in parts]
+    for position, part in enumerate(lower):
+        if part == "res" and lower[position + 1 : position + 2] and lower[position + 1] in _RESIDUAL:
+            continue  # `num_res_blocks`
         if part == "d" and len(parts) > 1:
             part = "dim"
         elif part == "c" and len(parts) > 1:
