@@ -114,7 +114,8 @@ class FunctionCalls:
         left = self.left
         # What was tried may ask for more memory than there is: that is no fault of the function.
         with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
-            expression, drawn = None, HIGH
+            expression: Optional[str] = None
+            drawn: Optional[float] = None
             if left > 0 and callee.function is not None:
                 with contextlib.suppress(TooLong), within(min(left, self._most_seconds)):
                     expression, drawn = self._found(callee, min(left, self._most_seconds))
@@ -188,20 +189,22 @@ class FunctionCalls:
         code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) and not isinstance(function, type) else None
         return function if code is not None and code.co_filename == self._runner.run.file else None
 
-    def _found(self, callee: Callee, seconds: float) -> Tuple[Optional[str], float]:
-        """The expression that calls a function, None where nothing fits; and the number drawn by chance with which most of it runs."""
+    def _found(self, callee: Callee, seconds: float) -> Tuple[Optional[str], Optional[float]]:
+        """The expression that calls a function, None where nothing fits; and the number drawn by chance with which most of it runs, None
+        where it draws none.
+        """
         names = self._runner.names if callee.made is None else NamesAndMore(self._runner.names, {_OBJECT: callee.made})
         text = callee.text if callee.made is None else "%s.%s" % (_OBJECT, callee.node.name)
         trials = TrialRunner(self._runner, names, seconds)
         calls = [ast.unparse(each.func) for each in ast.walk(callee.node) if isinstance(each, ast.Call)]
-        best: Tuple[int, Optional[str], float] = (-1, None, HIGH)
-        for drawn in (HIGH, LOW) if any(map(CHANCE.fullmatch, calls)) else (HIGH,):
+        found, best, furthest = None, None, -1
+        for drawn in (HIGH, LOW) if any(map(CHANCE.fullmatch, calls)) else (None,):
             with chance.decided(drawn):
-                found = self._fitting(callee._replace(text=text), trials)
-                reached = trials.whole(found).reached if found is not None else -1
-            best = (reached, found, drawn) if reached > best[0] else best
-        _, found, drawn = best
-        return with_names_once(found.replace(text, callee.text, 1)) if found is not None else None, drawn
+                other = self._fitting(callee._replace(text=text), trials)
+                reached = trials.whole(other).reached if other is not None and drawn is not None else 0
+            if other is not None and reached > furthest:
+                found, best, furthest = other, drawn, reached
+        return with_names_once(found.replace(text, callee.text, 1)) if found is not None else None, best
 
     def _fitting(self, callee: Callee, trials: TrialRunner) -> Optional[str]:
         """The same, with the text that trials know it by."""
