@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
@@ -27,6 +28,7 @@ OLDEST_PYTHON = (3, 9)
 # A frame larger than this is decoded in a thread, so that the server keeps answering meanwhile.
 LARGE_FRAME = 256 * 1024
 KILLS = {int(each) for each in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGKILL", signal.SIGTERM))}  # that come from elsewhere
+_ENDING_SECONDS = 0.5  # given to processes that were killed to be gone
 LONGEST_LINE = 1 << 16  # bytes of what a worker says on stderr
 
 
@@ -159,15 +161,35 @@ def _printed(output: bytes) -> str:
 
 
 def _kill_group(pid: int) -> None:
-    descendants = _descendants(pid)  # Those that have a group of their own are not reached by that of the worker.
+    if sys.platform != "win32":
+        _kill_descendants(pid)  # Those that have a group of their own are not reached by that of the worker.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             os.kill(pid, signal.SIGTERM)
         else:
             os.killpg(pid, signal.SIGKILL)
-    for each in descendants:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(each, signal.SIGKILL)
+
+
+def _kill_descendants(pid: int) -> None:
+    """Kill what a process has started, which is held meanwhile: those whose parents end come to it, are found there, and don't get away.
+
+    It ends when two looks in a row find none: a list of children may lack those that are just being handed over (proc_pid_children(5)).
+    """
+    killed: set[int] = set()
+    until = time.monotonic() + _ENDING_SECONDS
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGSTOP)
+    none_found = 0
+    while none_found < 2 and time.monotonic() < until:
+        found = [each for each in _descendants(pid) if _is_alive(each)]
+        none_found = 0 if found else none_found + 1
+        for each in found:
+            if each not in killed:
+                killed.add(each)
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(each, signal.SIGKILL)
+        if found:
+            time.sleep(0.001)
 
 
 def _descendants(pid: int) -> list[int]:
@@ -178,6 +200,14 @@ def _descendants(pid: int) -> list[int]:
             for thread in Path(f"/proc/{each}/task").iterdir():
                 found += [child for child in map(int, (thread / "children").read_text().split()) if child not in found]
     return found[1:]
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process has not ended; one that waits for its parent to take note of its end has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (OSError, IndexError):
+        return False
 
 
 async def spawn(
