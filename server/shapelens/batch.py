@@ -17,9 +17,10 @@ from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
 from shapelens.analysis.traces.numbering import merged
-from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_importing_program, with_program
+from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_found, with_importing_program, with_program
 from shapelens.analysis.traces.views import (
     classes_used,
+    only_found,
     reaches,
     see_all,
     seen_by_program,
@@ -197,8 +198,6 @@ class Batch:
         views: list[protocol.Trace] = []
         if importers and not examples and not choice.examples:
             views = await self._seen_from_importers(file, {file: text}, settings)
-            seen = {name for view in views for name in classes_used(view)}
-            lacking = [name for name in lacking if name.rpartition(".")[2] not in seen]
         own = protocol.Trace(file)
         program = PATIENT_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
         if choice.examples or lacking:
@@ -211,7 +210,8 @@ class Batch:
         models: list[_Importer] = []
         if importers and lacking and not choice.examples and only is None:
             models = await self._models_in_importers(analysed, own, views)
-            own = without_found(own, {name for view in views for name in classes_used(view)})
+        used = {name for view in views for name in classes_used(view)}
+        found, own = only_found(own, used), without_found(own, used)
         shown = [own, *views]
         if program:
             followed, finished = await self._run(file, module, [], settings, brief=brief, program=program, known=own.examples)
@@ -223,7 +223,7 @@ class Batch:
         if programs and settings.program and may_hold_tensors(module):
             shown = await self._with_importing_programs(analysed, shown, lacking)
             own = shown[0]
-        analysed.trace = merged(file, shown)
+        analysed.trace = merged(file, with_found(shown, found))
         if analysed.trace.examples:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
             analysed.findings += await self._found(analysed, own, models if views else None, program=program, fixes=fixes)

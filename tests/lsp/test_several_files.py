@@ -148,6 +148,31 @@ class Model(nn.Module):
     assert (await editor.hints_when(opened, lambda hints: "[B, 24]" in hints.get(8, "")))[8] == "→ ([B, 24], [B, T, T])"
 
 
+async def test_branches_that_no_model_takes_are_shown_as_the_examples_of_the_parts_take_them(editor: Editor) -> None:
+    parts = """\
+from torch import nn
+class Pool(nn.Module):
+    def __init__(self, size=24, mean=True):
+        super().__init__()
+        self.fc = nn.Linear(size, 6)
+        self.mean = mean
+    def forward(self, x):
+        x = self.fc(x)
+        if self.mean:
+            return x.mean(1)
+        return x.amax(1)
+"""
+    model = MODEL.replace("Block(8)", "Pool(8, mean=False)").replace("Block", "Pool").replace("f32[B:2, 8]", "f32[B:2, T:7, 8]")
+    opened = editor.open("branches/parts8.py", parts)
+    assert (await editor.hints_when(opened, lambda hints: "B" in hints.get(9, "")))[6] == "x: [B, 24]"
+    editor.open("branches/model8.py", model.replace("(12, 4)", "(6, 4)").format(module="parts8"))
+    shown = {4: "→ [B, T, 6]", 6: "x: [B, T, 8] · [B, 24]", 7: "→ [B, T, 6]", 9: "→ [B]", 10: "→ [B, 6]"}
+    await editor.hints_when(opened, lambda hints: hints == shown)
+    editor.replace(opened, "x.mean(1)", "x.mean(1) + 1")
+    editor.replace(opened, "x.amax(1)", "x.amax(1, keepdim=True)")
+    await editor.hints_when(opened, lambda hints: hints == {**shown, 10: "→ [B, 1, 6]"})
+
+
 async def test_what_a_closed_program_gives_a_file_of_losses_is_shown_in_it(editor: Editor) -> None:
     """A function is seen as the program that imports it calls it, which no search would find; an edit there shows as well."""
     train = (

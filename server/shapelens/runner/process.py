@@ -86,6 +86,11 @@ class Process:
             with contextlib.suppress(ConnectionError, RuntimeError):
                 self._stdin.write(protocol.encode(message))
 
+    @property
+    def is_killed(self) -> bool:
+        """Whether it has ended by a signal that comes from elsewhere."""
+        return -(self.returncode or 0) in KILLS
+
     def is_suspended(self) -> bool:
         """Whether somebody has stopped the process (SIGSTOP), where the system says so."""
         try:
@@ -269,7 +274,7 @@ async def _handshake(process: Process, seconds: float) -> Process | StartFailure
     if not process.hello.done():
         if ended.done():
             why = await _why_it_ended(process)
-            return replace(why, is_killed=-(process.returncode or 0) in KILLS)
+            return replace(why, is_killed=process.is_killed)
         process.kill()
         await ended
         return _failed(process, f"{process.interpreter} did not answer within {seconds:.0f} s.")

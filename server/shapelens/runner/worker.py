@@ -42,6 +42,7 @@ class _Job:
     target: str = ""  # the class that an example is searched for
     first_end: protocol.Finished | None = None  # how the run ended that is done again without the class that ended it
     is_repeated: bool = False  # it ended by a class that is left out now, and has not begun again yet
+    was_killed: bool = False  # the process that did it was, by a signal from elsewhere
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def finish(self, outcome: str, detail: str = "") -> None:
@@ -348,6 +349,9 @@ class Worker:
         await _first(process.ready, process.ended, job.cancelled, timeout=LOADING_SECONDS)
         if job.cancelled.is_set():
             return
+        if process.ended.is_set() and not process.ready.is_set() and process.is_killed:
+            await self._execute(job)  # Somebody has ended it before it came to the document: another one does the run.
+            return
         if not process.ready.is_set():
             detail = "" if process.ended.is_set() else f"PyTorch did not load within {LOADING_SECONDS:.0f} s."
             await self._give_up(process, job, "crash", detail)
@@ -370,6 +374,9 @@ class Worker:
                 self._watch(self._until_told(process, job.run.run_id, told))
         elif process.ended.is_set() and (process.is_outgrown or not all(told.is_set() for told in before)):
             await self._execute(job)  # The worker had not come to this run.
+        elif process.ended.is_set() and process.is_killed and not job.was_killed:
+            job.was_killed = True  # Most often by somebody or something else: another one may do the run.
+            await self._execute(job)
         elif process.ended.is_set():
             await self._give_up(process, job, "crash")
         elif process.is_suspended():  # That is not the code's fault: another one does the run.

@@ -59,6 +59,23 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
     return with_program(shown, replace(view, observations=[seen for seen in view.observations if _outermost(seen) not in kept]))
 
 
+def with_found(shown: Sequence[Trace], found: Trace) -> list[Trace]:
+    """What is shown of a file, then what examples that were found for its classes saw on lines of which that shows nothing: branches that
+    a file which uses the classes does not come to. What is wrong with these examples does not count.
+
+    A method with such a line shows what it was given there as well: `x: [B, T, 8] · [B, 3, 64, 64]`.
+    """
+    if not found.examples:
+        return [*shown]
+    left = _not_shown_by_examples(replace(found, mismatches=[], remarks=[]), shown)
+    spans = {seen.span for seen in left.observations}
+    entered = {
+        seen.function for seen in left.observations if any(value.kind not in ("unknown", "scalar", "other") for value in seen.values)
+    }
+    given = [seen for seen in found.observations if seen.kind == "parameter" and seen.function in entered and seen.span not in spans]
+    return [*shown, replace(left, observations=[*left.observations, *given])]
+
+
 def _methods_alone(shown: Sequence[Trace], view: Trace) -> set[str]:
     """The methods with an example, of classes that have none, in which a program that imports the file saw no tensor."""
     targets = {run.target for trace in shown for run in trace.examples}

@@ -120,8 +120,17 @@ def with_evidence(trace: Trace, known: Iterable[ExampleRun]) -> Trace:
 
 def without_found(trace: Trace, classes: Collection[str]) -> Trace:
     """A trace without the examples that were found for these classes, by name. The others are numbered anew."""
-    dropped = {number for number, run in enumerate(trace.examples) if run.evidence and run.target.rpartition(".")[2] in classes}
-    return without_examples(trace, dropped)
+    return without_examples(trace, _found(trace, classes))
+
+
+def only_found(trace: Trace, classes: Collection[str]) -> Trace:
+    """A trace of nothing but the examples that were found for these classes, by name, and that are not doubtful. They are numbered anew."""
+    sure = {number for number in _found(trace, classes) if not trace.examples[number].doubtful}
+    return without_examples(trace, set(range(len(trace.examples))) - sure)
+
+
+def _found(trace: Trace, classes: Collection[str]) -> set[int]:
+    return {number for number, run in enumerate(trace.examples) if run.evidence and run.target.rpartition(".")[2] in classes}
 
 
 def without_doubtful(trace: Trace, names: Collection[str]) -> Trace:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from shapelens import protocol
 from shapelens.analysis.traces.numbering import merged
-from shapelens.analysis.traces.programs import with_importing_program, with_program
-from shapelens.analysis.traces.views import classes_used, seen_by_program, seen_from, without_found
+from shapelens.analysis.traces.programs import with_found, with_importing_program, with_program
+from shapelens.analysis.traces.views import classes_used, only_found, seen_by_program, seen_from, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.changes import changed_functions
@@ -123,8 +123,9 @@ class ImporterTraces:
         """
         views = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._by_file.values()]
         importers = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._programs.values()] if programs else []
+        found = protocol.Trace(self._path)
         if views and own is not None:  # Where a class is used in earnest, that says more of the class than an example that was found.
-            own = without_found(own, self.classes())
+            found, own = only_found(own, self.classes()), without_found(own, self.classes())
         shown = [*([own] if own is not None else []), *views]
         program = self._program
         followed = [moved_trace(program.trace, program.module.lines, module.lines)] if program is not None else []
@@ -132,6 +133,7 @@ class ImporterTraces:
             shown = with_program(shown, view)
         for view in importers:
             shown = with_importing_program(shown, view)
+        shown = with_found(shown, found)
         return merged(self._path, shown) if views or followed or importers else own
 
 

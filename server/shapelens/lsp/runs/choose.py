@@ -74,11 +74,6 @@ class Chooser:
         """The examples that were found for these classes before, as far as the text that speaks for them is the same."""
         return self._found.known(document.path, module, classes, document.evidence_around)
 
-    def unseen(self, document: Document, classes: Sequence[str]) -> list[str]:
-        """Those of the classes that no run of another file has constructed."""
-        seen = document.importer_traces.classes()
-        return [name for name in classes if name.rpartition(".")[2] not in seen]
-
     def search(self, document: Document, module: Module, classes: Sequence[str]) -> Search | None:
         """What a worker needs to look for examples of these classes; None where there are none."""
         if not classes:

@@ -206,13 +206,12 @@ class Pipeline:
                 await self._run_open_importers(document)
                 if not self.presenter.is_current(document, analysis) or not await self._show_by_importers(document, analysis):
                     return
-            lacking = self._chooser.unseen(document, lacking)
             if not lacking:
                 self.presenter.show(document, self.presenter.with_importers(document, analysis))
                 self.presenter.seek_fixes(document)
                 return
         importers = document.importers or []
-        search = self._chooser.search(document, analysis.module, self._chooser.unseen(document, lacking))
+        search = self._chooser.search(document, analysis.module, lacking)
         if search is not None and self._patience.get(document.path):
             search = replace(search, known=[known for known in search.known if known.proven], seconds=PATIENT_SECONDS)
         results = await self._run_own(document, analysis, search)
@@ -246,7 +245,7 @@ class Pipeline:
             await self.run(other)
 
     async def _show_by_importers(self, document: Document, analysis: Analysis) -> bool:
-        """Show a document without examples as files that import it use it; whether to go on and search for those that this leaves out."""
+        """Show a document without examples as files that import it use it; whether to go on, and search for examples of its own."""
         if not any(importer.has_example for importer in document.importers or []) and not document.importer_traces.runs():
             return True
         shown = document.analysis

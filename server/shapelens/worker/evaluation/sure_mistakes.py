@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import dis
 import linecache
+import os
 import re
 from functools import lru_cache
+from traceback import walk_tb
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Iterator, Optional
 
@@ -17,7 +19,7 @@ from ...regular_files import read_regular
 from ..loading.code_objects import codes_in
 from ..loading.definitions import KEPT, bound_names, global_assignments
 from ..loading.importer import parse
-from ..sandbox.exceptions import message_of, raised_at
+from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..unknown.stand_ins import is_absent
 
 # What sets attributes, or answers for them, by names that are computed.
@@ -39,7 +41,7 @@ def is_sure(error: BaseException) -> bool:
     if not isinstance(error, AttributeError) or not isinstance(name, str) or is_absent(owner):
         return False
     if isinstance(owner, ModuleType):
-        return owner.__name__ in _COMPLETE
+        return owner.__name__ in _COMPLETE or _is_lacked_by_neighbour(owner, name, error)
     is_guess = isinstance(owner, (torch.nn.Identity, torch.nn.PReLU))  # most often: in the place of a module that a constructor is given
     return isinstance(owner, torch.nn.Module) and not is_guess and _is_set_nowhere(type(owner), name)
 
@@ -50,16 +52,37 @@ def _is_bound_nowhere(error: BaseException) -> bool:
     if place is None or KEPT not in place.tb_frame.f_globals or _runs_others(place.tb_frame.f_code.co_filename):
         return False
     tree = _tree(place.tb_frame)
-    if tree is None or not isinstance(name, str):
-        return False
+    return tree is not None and isinstance(name, str) and _binds_not(tree, name)
+
+
+def _binds_not(tree: ast.Module, name: str) -> bool:
+    """Whether nothing in a file binds a name at module level, be it one that is computed."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             return False
-        if isinstance(node, ast.Name) and node.id in ("globals", "exec", "builtins", "__builtins__"):
+        if isinstance(node, ast.Name) and node.id in ("globals", "locals", "vars", "exec", "builtins", "__builtins__"):
             return False
     bound = {each for node in tree.body for each in bound_names(node)}
     bound |= {each for node in tree.body for inner in global_assignments(node) for each in bound_names(inner)}
     return name not in bound
+
+
+def _is_lacked_by_neighbour(module: ModuleType, name: str, error: BaseException) -> bool:
+    """Whether a file of the project lacks a name that another one in its folder asks it for. A module from elsewhere may be another one of
+    that name where the program really runs; so may what is set from outside, or listed as names (`setattr`, `sys.modules`)."""
+    file = getattr(module, "__file__", None)
+    asking = [frame.f_code.co_filename for frame, _ in walk_tb(traceback_of(error)) if KEPT in frame.f_globals][-1:]
+    if not asking or file is None or KEPT not in vars(module) or hasattr(module, "__path__"):
+        return False
+    texts = ["".join(linecache.getlines(each)) for each in (file, *asking)]
+    tree = _parsed(texts[0])
+    if (
+        tree is None
+        or os.path.dirname(file) != os.path.dirname(asking[0])
+        or any(re.search(r"\b(setattr|modules)\b", text) for text in texts)
+    ):
+        return False
+    return _binds_not(tree, name) and "__getattr__" not in texts[0] and not re.search(r"\.%s\s*=(?!=)" % re.escape(name), texts[1])
 
 
 def _runs_others(file: str) -> bool:

@@ -23,7 +23,7 @@ from ..sandbox.clocks import WorkClock
 from ..sandbox.exceptions import traceback_of
 from ..sandbox.limits import TooLong, within
 from ..search.candidates.document_scope import DocumentScope
-from ..search.code.settings_branches import Branch, branches_by_settings
+from ..search.code.settings_branches import SIZE, Branch, branches_by_settings
 from ..search.code.sources import function_node, methods
 from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner, parameters_of
@@ -142,7 +142,8 @@ class _Settings:
                 found = self._as_it_is(trials, branch, "%s(%s)" % (model, arguments))
                 found = found or self._with_optional_tensors(trials, model, arguments)
                 found = found or finder.built_so(self._request.target, self._cls, model, arguments)
-                if found is None or not self._is_called_alike(trials, found, arguments):
+                # Another size that is given may come with other inputs: tokens, where there are features without it.
+                if found is None or not (branch.value is SIZE or self._is_called_alike(trials, found, arguments)):
                     return None
             with within(seconds):
                 self._record(found, branch.lines)

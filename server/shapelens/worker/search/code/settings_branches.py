@@ -1,21 +1,29 @@
 """The branches of a class or function that settings choose between: which value of which setting leads into each, as its text tells.
 
 A setting is an argument of the constructor or an attribute of an object with settings: `mode`, `self.mode`, `configs.mode`, `opt["mode"]`.
-A condition may ask for what a name or an attribute holds: `use_nearest = self.nearest > 0`, `self.gate = Gate() if gated else None`.
+A condition may ask for what a name or an attribute holds: `use_nearest = self.nearest > 0`, `self.gate = Gate() if gated else None`,
+and for a size that is left out: `self.tokens = nn.Embedding(num_tokens, dim) if num_tokens is not None else None`.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+import re
+from typing import AbstractSet, Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from .branches import asks_whether_given
 from .sources import methods
 
 COMPUTES = (ast.Call, ast.BinOp, ast.Subscript)
 SOME_SIZE = 16  # for one that may be any but what the text compares it with
+SOME_COUNT = 1024  # for a size that is left out and has to be a large one: that of a vocabulary, the longest sequence
+SOME_DIM = 1  # for one that may be the number of a dim: `norm_dim`
 DEEPEST = 4  # names that hold what other names hold
+# Parameters that are sizes by their names.
+_SIZE = re.compile(
+    r"(.*_)?(n|num|dims?|axis|d|sizes?|channels?|chans?|ch|features?|feats|hidden|embed|width|units|planes|classes|projection)(_.*)?"
+)
 
 
 class OtherThan(NamedTuple):
@@ -34,11 +42,18 @@ class Layer(NamedTuple):
 LAYER = Layer()
 
 
+class Size(NamedTuple):
+    """Some size, where a setting is None or 0 by default: `Net(edge_dim=None)`."""
+
+
+SIZE = Size()
+
+
 class Branch(NamedTuple):
     """What runs with one value of a setting."""
 
     name: str  # of the setting
-    value: Any  # or OtherThan, or LAYER
+    value: Any  # or OtherThan, LAYER, or SIZE
     lines: FrozenSet[int]  # of its statements that compute something
 
 
@@ -51,8 +66,10 @@ def branches_by_settings(cls: type, file: str) -> List[Branch]:
     own = [node for function, node in methods(cls) if function.__code__.co_filename == file]
     attributes: Dict[str, ast.expr] = {}
     layers: Dict[str, str] = {}
+    sizes: FrozenSet[str] = frozenset()
     for node in own:
         if node.name == "__init__":
+            sizes = _sizes_left_out(node)
             attributes.update({name: value for name, value in _held(node).items() if name.startswith("self.")})
             layers.update(_optional_layers(node, own))
     for node in own:
@@ -62,7 +79,7 @@ def branches_by_settings(cls: type, file: str) -> List[Branch]:
             if asked is not None and asked[1] is holds and ast.unparse(asked[0]) in layers:
                 found.append(Branch(layers[ast.unparse(asked[0])], LAYER, _lines(block)))
                 continue
-            true, false = _values(resolve.visit(copy.deepcopy(test)))
+            true, false = _values(resolve.visit(copy.deepcopy(test)), sizes)
             found += [Branch(name, value, _lines(block)) for name, value in (true if holds else false)]
     return [branch for branch in found if branch.lines]
 
@@ -100,12 +117,14 @@ def _blocks(node: ast.AST) -> Iterator[Tuple[ast.expr, List[ast.stmt], bool]]:
 
 
 def values_into(branch: Branch, branches: List[Branch]) -> List[Any]:
-    """The values of its setting that lead into a branch, as far as the text names them; some size where it may be any other number."""
+    """The values of its setting that lead into a branch, as far as the text names them; some sizes where it may be any other number."""
+    if branch.value is SIZE:
+        return [SOME_SIZE, SOME_DIM if branch.name.endswith(("dim", "axis")) else SOME_COUNT]
     if not isinstance(branch.value, OtherThan):
         return [branch.value]
     named: List[Any] = []
     for each in branches:
-        if each.name == branch.name and each.value is not LAYER:
+        if each.name == branch.name and each.value is not LAYER and each.value is not SIZE:
             named += each.value.values if isinstance(each.value, OtherThan) else (each.value,)
     values = [value for value in dict.fromkeys(named) if value not in branch.value.values]
     is_size = all(type(value) is int and value != SOME_SIZE for value in branch.value.values)
@@ -119,20 +138,55 @@ def _held(function: Any) -> Dict[str, ast.expr]:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             for target, value in _pairs(node.targets[0], node.value):
                 values.setdefault(ast.unparse(target), []).append(value)
+    for name, value in _only_under_a_condition(function).items():
+        rest = [each for each in values[name] if not _is_none(each)]
+        values[name] = [value] if len(rest) == 1 else values[name]
     return {name: held[0] for name, held in values.items() if len(held) == 1 and _says_setting(held[0]) and ast.unparse(held[0]) != name}
+
+
+def _only_under_a_condition(function: Any) -> Dict[str, ast.expr]:
+    """What attributes hold that `if condition:` assigns, as `value if condition else None`: else they are None, or are not there."""
+    found: Dict[str, ast.expr] = {}
+    for node in ast.walk(function):
+        for each in node.body if isinstance(node, ast.If) else ():
+            target = each.targets[0] if isinstance(each, ast.Assign) and not _is_none(each.value) else None
+            if isinstance(node, ast.If) and isinstance(each, ast.Assign) and isinstance(target, ast.Attribute):
+                found[ast.unparse(target)] = ast.IfExp(node.test, each.value, ast.Constant(None))
+    return found
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _sizes_left_out(initialiser: ast.FunctionDef) -> FrozenSet[str]:
+    """The parameters that are sizes by their annotations or names, and None or 0 by default."""
+    return frozenset(
+        parameter.arg
+        for parameter, default in _with_defaults(initialiser)
+        if isinstance(default, ast.Constant) and (default.value is None or (type(default.value) is int and default.value == 0))
+        if (
+            re.search(r"\bint\b", ast.unparse(parameter.annotation)) if parameter.annotation is not None else _SIZE.fullmatch(parameter.arg)
+        )
+    )
+
+
+def _with_defaults(function: ast.FunctionDef) -> Iterator[Tuple[ast.arg, Optional[ast.expr]]]:
+    """The parameters of a function that have a default, each with it."""
+    arguments = function.args
+    yield from zip(reversed(arguments.args), reversed(arguments.defaults))
+    yield from zip(arguments.kwonlyargs, arguments.kw_defaults)
 
 
 def _optional_layers(initialiser: ast.FunctionDef, methods: List[ast.FunctionDef]) -> Dict[str, str]:
     """`self.downsample` → "downsample": the attributes that are called, and hold a parameter that is None by default, or a copy of it."""
-    arguments = initialiser.args
-    pairs = [*zip(reversed(arguments.args), reversed(arguments.defaults)), *zip(arguments.kwonlyargs, arguments.kw_defaults)]
-    optional = {parameter.arg for parameter, default in pairs if isinstance(default, ast.Constant) and default.value is None}
+    optional = {parameter.arg for parameter, default in _with_defaults(initialiser) if default is not None and _is_none(default)}
     called = {ast.unparse(node.func) for method in methods for node in ast.walk(method) if isinstance(node, ast.Call)}
     held: Dict[str, List[ast.expr]] = {}
     for node in ast.walk(initialiser):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+        if value is None or _is_none(value):
             continue
         copied = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
         for target in targets:
@@ -160,9 +214,9 @@ def _says_setting(value: ast.expr) -> bool:
 
 def _condition_of(value: ast.IfExp) -> Optional[ast.expr]:
     """The condition under which `x if condition else None` is something; None where both sides are."""
-    if isinstance(value.orelse, ast.Constant) and value.orelse.value is None:
+    if _is_none(value.orelse):
         return value.test
-    if isinstance(value.body, ast.Constant) and value.body.value is None:
+    if _is_none(value.body):
         return ast.UnaryOp(ast.Not(), value.test)
     return None
 
@@ -201,13 +255,16 @@ def _name(node: ast.AST) -> Optional[str]:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _values(test: ast.expr) -> Tuple[_Values, _Values]:
-    """The values with which a condition is true, and those with which it is false, as far as one setting alone makes it so."""
+def _values(test: ast.expr, sizes: AbstractSet[str] = frozenset()) -> Tuple[_Values, _Values]:
+    """The values with which a condition is true, and those with which it is false, as far as one setting alone makes it so.
+
+    sizes: settings that are sizes, and may be left out.
+    """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        true, false = _values(test.operand)
+        true, false = _values(test.operand, sizes)
         return false, true
     if isinstance(test, ast.BoolOp):
-        parts = [_values(part) for part in test.values]
+        parts = [_values(part, sizes) for part in test.values]
         one = [value for true, false in parts for value in (true if isinstance(test.op, ast.Or) else false)]
         every = [value for true, false in parts for value in (false if isinstance(test.op, ast.Or) else true)]
         if len({name for name, _ in every}) == 1 and all(isinstance(value, OtherThan) for _, value in every):
@@ -217,16 +274,23 @@ def _values(test: ast.expr) -> Tuple[_Values, _Values]:
         return (one, every) if isinstance(test.op, ast.Or) else (every, one)
     if isinstance(test, ast.IfExp):
         condition = _condition_of(test)
-        return ([], []) if condition is None else _values(condition)
+        return ([], []) if condition is None else _values(condition, sizes)
     asked = asks_whether_given(test)
     if asked is not None:
         value, is_given = asked
-        true, false = _values(value) if isinstance(value, ast.IfExp) else ([], [])
+        true, false = _values(value, sizes) if isinstance(value, ast.IfExp) else _of_size(_name(value), sizes)
         return (true, false) if is_given else (false, true)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compared(test.left, test.ops[0], test.comparators[0])
     name = _name(test) if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)) else None
-    return ([], []) if name is None else ([(name, True)], [(name, False)])
+    if name is None or name in sizes:
+        return _of_size(name, sizes)
+    return [(name, True)], [(name, False)]
+
+
+def _of_size(name: Optional[str], sizes: AbstractSet[str]) -> Tuple[_Values, _Values]:
+    """The value with which a size is given that may be left out, and none with which it is not: that is so by default."""
+    return ([(name, SIZE)], []) if name is not None and name in sizes else ([], [])
 
 
 def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Tuple[_Values, _Values]:
