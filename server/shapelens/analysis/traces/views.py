@@ -14,7 +14,7 @@ from shapelens.source.statements import Placed
 _FUNCTION = re.compile(r"(?:@.*\n)*(?:async[ \t]+)?def[ \t]+(\w+)")
 # What a function has in it that computes with tensors.
 _OF_TENSORS = re.compile(
-    r"\b(?:torch|F|nn|np|einops)\.\w|\[[^\]\n]*, *None|\[None"
+    r"\b(?:torch|F|nn|np|einops)\.\w|\b(?:rearrange|einsum)\(|\w @ \w|\[[^\]\n]*, *None|\[None"
     r"|\.(?:shape|size|view|reshape|permute|transpose|flatten|squeeze|unsqueeze|mean|sum|softmax|argmax|detach|backward|to|cuda)\b"
 )
 

@@ -19,61 +19,33 @@ import torch
 
 from ...protocol import Value
 from ..evaluation.dtype_names import BY_NAME
-from ..search.candidates.name_priors import BOOLEAN, prior_of
 from ..search.code.data_flow import Follower
 from ..search.code.sources import Index, dotted, function_node, index_of, is_torch, methods
 from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
-from ..search.inputs.forms import FIRST, Form
+from ..search.inputs.forms import Form
 from ..search.inputs.input_search import GivenParts
 from ..search.inputs.name_priors import (
     MEASURED,
     is_measured,
     is_played,
-    number_for,
     read_forms,
     tensors_by_name,
     tensors_of_agents,
     words_of,
 )
+from .argument_names import EVALUATED, LOADER, LOSS, MODEL, STEERS, SURELY_INT, lists_of_samples, numbers_by_name
 from .batch_parts import BatchPart, batch_parts, parts_given, parts_of_target
 from .class_examples import ClassExample, targets_of
 
 UNKNOWN = Form("unknown")
 MOST_FORMS = 8
 
-_STEERS = re.compile(
-    r"(.*_)?(optim|optimi[sz]ers?|opt|scheduler|lr_sched\w*|schedule|scaler|grad_scaler|writer|logger|log|pbar|bar|progress|tokeni[sz]er|vocab|vocabulary|word2id?x|word2index|stoi|itos|word_to_idx|word_to_ix|lang|input_lang|output_lang"
-    r"|args|opts|hparams|params|cfg|config|conf|settings|callbacks?|accelerator|fabric|trainer|engine|evaluator|wandb|run|path|paths|dir|folder|file|filename"
-    r"|filepath|fname|name|title|save_\w+|output_dir|ckpt|checkpoint|meter|metrics?|early_stopp\w+|timer|history|print_\w+|env|ax|fig|plot"
-    r"|amp|use_amp|fp16|signum|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target))?"
-)
-_LOADER = re.compile(
-    r"(.*_)?(loaders?|dataloaders?|data_loaders?|iterator|iter|dl|batches|dataset|data_iter|generator|ds|set)"
-    r"|.*loaders?_(local|train|val|valid|test|eval|src|tgt|source|target|[a-z0-9])"
-)
-_LOSS = re.compile(r"(.*_)?(criterion|criterions|loss|loss_fn|loss_func|loss_function|objective|criteria|lossfn)(_\w+)?")
-_MODEL = re.compile(
-    r"(.*_)?(model|net|network|module|encoder|decoder|generator|discriminator|critic|backbone|classifier|student|teacher|policy|actor|agent|vae"
-    r"|autoencoder|unet|transformer|gpt|diffusion|ema|learner|nn|net_?g|net_?d|ddp_model|lm)"
-)
-_EVALUATED = re.compile(r"eval_(pred\w*|preds|output)")
 _LOSSES = ("torch.nn.CrossEntropyLoss()", "torch.nn.MSELoss()", "torch.nn.BCEWithLogitsLoss()", "torch.nn.BCELoss()", "torch.nn.NLLLoss()")
 _AROUND_LOADERS = {"enumerate", "tqdm", "iter", "zip", "trange", "track", "list", "islice", "cycle", "log_every", "prepare"}
-_FLOAT = re.compile(
-    r"(.*_)?(eps|epsilon|alpha|beta\d?|gamma|lambda\w*|lam|lamda|lambd|temperature|temp|tau|margin|smoothing|lr|learning_rate|momentum|prob|p|rate"
-    r"|threshold|thresh|thr|decay|ratio|factor|coeff?|coefficient|scale|sigma|std|delta|guidance_scale|cfg_scale|eta|clip|max_norm|dropout)"
-)
-_INT = re.compile(
-    r"(num|n|max|min)_\w+|(.*_)?(size|len|length|num|n|k|idx|id|dim|axis|epochs?|steps?|iters?|iterations?|count|height|width|level|depth|layers|heads"
-    r"|classes|seed|rank|every|interval|freq|start|end|h|w|c|b|bs|bsz|hidden|channels|features|dims|position|pos|offset|stride|padding|ks|radius|index"
-    r"|time|bins|batch_idx|padding_idx|ignore_index|block_size)"
-)
-_SURELY_INT = re.compile(r"(max|min|num|n)_\w+|.*_(size|idx|id|step|epoch)")
 _A_TEXT = "a few words of text"
 _TENSORS_OF = ("from_numpy", "FloatTensor", "LongTensor", "Tensor", "tensor", "as_tensor")
 _DISCOUNTS = ("gamma", "tau", "discount", "lambda", "lam")
-_AXES = ("dim", "axis", "ignore_index")
 _MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|recall|f1|psnr|entropy|kl|bce|mse|mae|criterion|elbo")
 
 
@@ -146,18 +118,18 @@ class FunctionArguments:
             return [Form("0.5"), UNKNOWN]
         samples = self._samples(name)
         if samples is not None:
-            return list(_lists_of(samples))
-        if _EVALUATED.fullmatch(words) or annotation.rpartition(".")[2] == "EvalPrediction":
+            return list(lists_of_samples(samples))
+        if EVALUATED.fullmatch(words) or annotation.rpartition(".")[2] == "EvalPrediction":
             return [*self._evaluated(name), UNKNOWN]
-        if batch is not None and (_LOADER.fullmatch(words) or "Loader" in annotation) and not tensors_by_name(name):
+        if batch is not None and (LOADER.fullmatch(words) or "Loader" in annotation) and not tensors_by_name(name):
             return [*self._loaders(batch), UNKNOWN]
-        if _LOSS.fullmatch(words) and uses.kinds.get("called"):
+        if LOSS.fullmatch(words) and uses.kinds.get("called"):
             return [*map(Form, _LOSSES), UNKNOWN]
         if self._is_model(parameter, uses):
             return [*[Form(example.model) for example in self._fitting(name)], UNKNOWN]
-        if _STEERS.fullmatch(words) or _LOADER.fullmatch(words) or uses.kinds.get("called"):
+        if STEERS.fullmatch(words) or LOADER.fullmatch(words) or uses.kinds.get("called"):
             return [UNKNOWN]
-        if _MODEL.fullmatch(words) and (uses.kinds.get("called") or any(not _is_of_tensors(part) for part in uses.parts)):
+        if MODEL.fullmatch(words) and (uses.kinds.get("called") or any(not _is_of_tensors(part) for part in uses.parts)):
             return [UNKNOWN]
         if self._is_only_written(name):
             return [Form("1"), UNKNOWN]
@@ -165,9 +137,9 @@ class FunctionArguments:
             return [Form(json.dumps(next((choice for choice in uses.choices if isinstance(choice, str)), _A_TEXT))), UNKNOWN]
         if (annotation and _is_no_tensor(annotation)) or (not annotation and _has_no_tensors(uses)):
             return [UNKNOWN]
-        if not annotation and not uses.kinds.get("tensor") and (_SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
+        if not annotation and not uses.kinds.get("tensor") and (SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
             is_unused = not any(uses.kinds.values()) and not uses.parts and self._is_only_handed_on(name)
-            return _numbers(name) or ([UNKNOWN] if is_unused else [])
+            return numbers_by_name(name) or ([UNKNOWN] if is_unused else [])
         is_open = (not annotation or annotation.rpartition(".")[2] == "Tensor") and name not in self._said
         tensors = self._forms_of_leaf(BatchPart(name), name) if is_open else []
         if tensors and (uses.is_array or (forms.forms_by_name(name) and self._is_made_tensor(name))):
@@ -284,7 +256,7 @@ class FunctionArguments:
             return annotation.rpartition(".")[2] in {"Module", *[example.target for example in self._examples]}
         asked = set(uses.parts) & MODULE_METHODS
         called = uses.kinds.get("called") or uses.kinds.get("module")
-        return bool(asked) or (bool(called) and _MODEL.fullmatch(words_of(parameter.name)) is not None)
+        return bool(asked) or (bool(called) and MODEL.fullmatch(words_of(parameter.name)) is not None)
 
     def _fitting(self, name: str) -> List[ClassExample]:
         """The classes that a model of that name may be of: those first that are called like it."""
@@ -350,7 +322,7 @@ class FunctionArguments:
 
     def _models(self) -> List[str]:
         """The parameters that are called as a model is."""
-        found = [each.name for each in self.parameters() if _MODEL.fullmatch(words_of(each.name))]
+        found = [each.name for each in self.parameters() if MODEL.fullmatch(words_of(each.name))]
         return [name for name in found if self._uses(name).kinds.get("called")]
 
     def _loaders(self, batch: BatchPart) -> Iterator[Form]:
@@ -391,50 +363,6 @@ def _without_batch(found: List[Form]) -> List[Form]:
     batch = "B:⟨#B⟩, "
     rows = [replace(form, template=form.template.replace(batch, ""), rank=form.rank - 1) for form in found if batch in form.template]
     return [replace(form, sizes={name: size for name, size in form.sizes.items() if name != "#B"}) for form in rows]
-
-
-def _numbers(name: str) -> List[Form]:
-    """What a parameter is given that is a number by its name."""
-    words = words_of(name)
-    number, prior = number_for(name), prior_of(name)
-    if words in _AXES:
-        return [Form("-1")]
-    if number is not None:
-        return [Form(str(number)), *([Form("(%d, %d)" % (number, number))] if words == "size" else [])]
-    if _FLOAT.fullmatch(words):
-        return [Form(repr(float(prior.value) if prior is not None and prior.kind in ("int", "float") else 0.5))]
-    if _INT.fullmatch(words):
-        return [Form(repr(min(prior.value, 16) if prior is not None and prior.kind in ("int", "image") else 4))]
-    if prior is not None and prior.kind in ("bool", "text") and BOOLEAN.search(name.lower()):
-        return [Form(repr(prior.value))]
-    return []
-
-
-def _lists_of(samples: BatchPart) -> Iterator[Form]:
-    """Lists of two samples of that form, the likelier first."""
-    options = [_of_one(leaf.name) for leaf in samples.leaves()]
-    first = [each[0] for each in options]
-    variants = [first]
-    for place in range(len(options) - 1, -1, -1):
-        variants += [[*first[:place], form, *first[place + 1 :]] for form in options[place][1:4]]
-    for parts in variants[:MOST_FORMS]:
-        text = samples.written(iter(parts))
-        yield Form("[%s, %s]" % (text, text))
-
-
-_LABEL = re.compile(r"(.*_)?(labels?|targets?|y|ys|class\w*|gt|answers?|idx|ids?)")
-
-
-def _of_one(name: str) -> List[str]:
-    """What one sample has under a name: its form in a batch without the batch."""
-    texts = []
-    for dtype, dims in tensors_by_name(name) or [("f32", "B C P P"), ("i64", "B T"), ("f32", "B D"), ("f32", "B T D")]:
-        inner = dims.split()[1:] if dims.startswith("B") else dims.split()
-        sizes = [part.partition("=")[2] or (part if part.isdigit() else str(FIRST.get(part, 64))) for part in inner]
-        texts.append("%s[%s]" % (dtype, ", ".join(sizes) or "()"))
-    if _LABEL.fullmatch(words_of(name)):
-        texts[:0] = ["1"]
-    return list(dict.fromkeys(texts))
 
 
 def _by_name(name: str) -> List[Form]:
