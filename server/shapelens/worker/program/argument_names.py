@@ -17,16 +17,16 @@ STEERS = re.compile(
     r"(.*_)?(optim|optimi[sz]ers?|opt|scheduler|lr_sched\w*|schedule|scaler|grad_scaler|writer|logger|log|pbar|bar|progress|tokeni[sz]er|vocab|vocabulary|word2id?x|word2index|stoi|itos|word_to_idx|word_to_ix|lang|input_lang|output_lang"
     r"|args|opts|hparams|params|cfg|config|conf|settings|callbacks?|accelerator|fabric|trainer|engine|evaluator|wandb|run|path|paths|dir|folder|file|filename"
     r"|filepath|fname|name|title|save_\w+|output_dir|ckpt|checkpoint|meter|metrics?|early_stopp\w+|timer|history|print_\w+|env|ax|fig|plot"
-    r"|amp|use_amp|fp16|signum|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target))?"
+    r"|amp|use_amp|fp16|signum|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target)|_?\d)?"
 )
 LOADER = re.compile(
-    r"(.*_)?(loaders?|dataloaders?|data_loaders?|iterator|iter|dl|batches|dataset|data_iter|generator|ds|set)"
+    r"(.*_)?(loaders?|dataloaders?|data_loaders?|iterator|iter|dl|batches|dataset|data_iter|generator|ds|set)(_?\d)?"
     r"|.*loaders?_(local|train|val|valid|test|eval|src|tgt|source|target|[a-z0-9])"
 )
-LOSS = re.compile(r"(.*_)?(criterion|criterions|loss|loss_fn|loss_func|loss_function|objective|criteria|lossfn)(_\w+)?")
+LOSS = re.compile(r"(.*_)?(criterion|criterions|loss|loss_fn|loss_func|loss_function|objective|criteria|lossfn)(_\w+|\d)?")
 MODEL = re.compile(
     r"(.*_)?(model|net|network|module|encoder|decoder|generator|discriminator|critic|backbone|classifier|student|teacher|policy|actor|agent|vae"
-    r"|autoencoder|unet|transformer|gpt|diffusion|ema|learner|nn|net_?g|net_?d|ddp_model|lm)"
+    r"|autoencoder|unet|transformer|gpt|diffusion|ema|learner|nn|net_?g|net_?d|ddp_model|lm)(_?\d)?"
 )
 EVALUATED = re.compile(r"eval_(pred\w*|preds|output)")
 SURELY_INT = re.compile(r"(max|min|num|n)_\w+|.*_(size|idx|id|step|epoch)")

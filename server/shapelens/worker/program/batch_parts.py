@@ -64,6 +64,26 @@ def parts_of_target(function: Any, target: ast.expr, models: Collection[str]) ->
     return _Reader(None, models, function).of_target(target, index_of(node), 0, "")
 
 
+def target_of_items(generator: Any, target: ast.expr) -> Optional[ast.expr]:
+    """What of a target stands for an item of a loader that a generator function goes through: the second of `epoch, batch` where it yields
+    `epoch, next(loader)`. None where its text does not tell."""
+    node = function_node(generator)
+    if node is None:
+        return None
+    items = {part.target.id for part in ast.walk(node) if isinstance(part, ast.For) and isinstance(part.target, ast.Name)}
+
+    def is_item(value: Optional[ast.expr]) -> bool:
+        is_next = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "next"
+        return is_next or (isinstance(value, ast.Name) and value.id in items)
+
+    given = next((part.value for part in ast.walk(node) if isinstance(part, ast.Yield)), None)
+    if not isinstance(given, ast.Tuple):
+        return target if is_item(given) else None
+    places = [number for number, value in enumerate(given.elts) if is_item(value)]
+    fits = isinstance(target, ast.Tuple) and len(target.elts) == len(given.elts) and len(places) == 1
+    return target.elts[places[0]] if fits and isinstance(target, ast.Tuple) else None
+
+
 def parts_given(part: BatchPart, name: str, forms_of_leaf: Callable[[BatchPart, str], List[Form]]) -> Optional[GivenParts]:
     """The parts of what is called so, with their forms; None for a tensor, and where they have parts themselves.
 

@@ -35,7 +35,7 @@ from ..search.inputs.name_priors import (
     words_of,
 )
 from .argument_names import EVALUATED, LOADER, LOSS, MODEL, STEERS, SURELY_INT, lists_of_samples, numbers_by_name
-from .batch_parts import BatchPart, batch_parts, parts_given, parts_of_target
+from .batch_parts import BatchPart, batch_parts, parts_given, parts_of_target, target_of_items
 from .class_examples import ClassExample, targets_of
 
 UNKNOWN = Form("unknown")
@@ -299,12 +299,23 @@ class FunctionArguments:
                 target = parent.target
                 if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
                     target = target.elts[1]
-                return parts_of_target(function, target, self._models())
+                return self._parts_of_items(function, index, name, load, target)
             if isinstance(parent, ast.Call) and _called(parent) == "next" and isinstance(index.parents.get(parent), ast.Assign):
                 assigned = index.parents[parent]
                 assert isinstance(assigned, ast.Assign)
-                return parts_of_target(function, assigned.targets[0], self._models())
+                return self._parts_of_items(function, index, name, load, assigned.targets[0])
         return None
+
+    def _parts_of_items(self, function: Any, index: Index, name: str, load: ast.expr, target: ast.expr) -> Optional[BatchPart]:
+        """The parts of what is bound to a target, which is an item of a loader, or of a generator that the loader was replaced by."""
+        names = getattr(inspect.unwrap(function), "__globals__", {})
+        for stored in index.stored.get(name, ()):
+            statement = index.parents.get(stored)
+            call = statement.value if isinstance(statement, ast.Assign) and stored.lineno < load.lineno else None
+            if isinstance(call, ast.Call) and inspect.isgeneratorfunction(names.get(_called(call))):
+                found = target_of_items(names[_called(call)], target)
+                return parts_of_target(function, found, self._models()) if found is not None else None
+        return parts_of_target(function, target, self._models())
 
     def _loads(self, name: str) -> Iterator[Tuple[Any, Index, ast.expr]]:
         """The places where a parameter is read, and, where a constructor keeps it as an attribute, those where methods read that."""
