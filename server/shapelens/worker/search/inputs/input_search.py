@@ -35,6 +35,8 @@ from .optional_inputs import LeftOut
 
 SMALL = 8  # height and width of a picture that takes little time
 MOST_ALIKE = 20  # attempts that end alike
+_IS_STATE = re.compile(r"f32\[1, B:")
+_HAS_STEPS_FIRST = re.compile(r"f32\[[ST]:[^,]*, B:")
 
 
 class GivenParts(NamedTuple):
@@ -265,12 +267,13 @@ class InputSearch:
         main = required[0] if required else None
         if main is not None:
             others = {each.name: self.forms_of(each)[0] for each in required[1:]}
+            chosen += [self._arguments(given) for given in self._beside_states(required)]
             chosen += [self._arguments({**others, main.name: form}) for form in self.forms_of(main)[1:3]]
             ranks = {form.rank for form in self.forms_of(main)[:3]}
             for form in self.forms_of(main)[3:]:
-                if form.rank not in ranks and not (
-                    self._is_graph and form.rank > 2
-                ):  # One of each rank: which of them comes furthest tells most.
+                # One of each rank: which of them comes furthest tells most. A single number goes with any other tensor, and tells nothing.
+                is_left_out = (self._is_graph and form.rank > 2) or (form.rank == 0 and others)
+                if form.rank not in ranks and not is_left_out:
                     ranks.add(form.rank)
                     chosen.append(self._arguments({**others, main.name: form}))
             if is_measured(main.name) and len(required) > 1:
@@ -284,6 +287,18 @@ class InputSearch:
             for argument in arguments:
                 sizes.update(self._sizes(argument.form) if argument.form is not None else {})
             yield node_of(plan, arguments, sizes)
+
+    def _beside_states(self, required: List[inspect.Parameter]) -> Iterator[Dict[str, Form]]:
+        """Sequences with their steps first, beside the state of a recurrent layer as it gives it by default: `[1, B, D]`, `[S, B, D]`."""
+        first = {each.name: self.forms_of(each)[0] for each in required}
+        states = {name for name, form in first.items() if _IS_STATE.match(form.template)}
+        found: Dict[str, Form] = {}
+        for each in required if states else ():
+            steps_first = [form for form in self.forms_of(each) if _HAS_STEPS_FIRST.match(form.template)]
+            if each.name not in states and steps_first:
+                found[each.name] = steps_first[0]
+        if found:
+            yield {**first, **found}
 
     def _labels_of(self, form: Form, parameter: inspect.Parameter) -> List[Form]:
         """The forms of a parameter that are labels of what is measured: one for each of its rows, or pixels."""
