@@ -198,10 +198,12 @@ class Batch:
         views: list[protocol.Trace] = []
         if importers and not examples and not choice.examples:
             views = await self._seen_from_importers(file, {file: text}, settings)
+        used = {name for view in views for name in classes_used(view)}
         own = protocol.Trace(file)
         program = PATIENT_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
         if choice.examples or lacking:
-            wanted = protocol.Search([], self._importers(file, settings, module), lacking, PATIENT_SECONDS) if lacking else None
+            later = [name for name in lacking if name.rpartition(".")[2] in used]
+            wanted = protocol.Search([], self._importers(file, settings, module), lacking, PATIENT_SECONDS, later) if lacking else None
             own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
                 analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))

@@ -78,4 +78,6 @@ class Chooser:
         """What a worker needs to look for examples of these classes; None where there are none."""
         if not classes:
             return None
-        return Search(self.known(document, module, classes), [each.path for each in document.importers or []], list(classes))
+        seen = document.importer_traces.classes()
+        later = [name for name in classes if name.rpartition(".")[2] in seen]
+        return Search(self.known(document, module, classes), [each.path for each in document.importers or []], list(classes), later=later)

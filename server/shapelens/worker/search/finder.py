@@ -182,7 +182,7 @@ class Finder:
         return None
 
     def _order(self) -> List[str]:
-        """Classes that no other one constructs first; those further down in the file before those above."""
+        """Classes of which nothing is shown first, of these such that no other one constructs, those further down in the file before."""
         names = [name for name in self._nodes if self._class(name) is not None]
         used: Set[str] = set()
         for node in self.tree.body:
@@ -193,7 +193,7 @@ class Finder:
                 )
         derived = {base.id for name in names for base in self._nodes[name].bases if isinstance(base, ast.Name)}
         names.reverse()
-        names.sort(key=lambda name: (name in used, name in derived))
+        names.sort(key=lambda name: (name in self.search.later, name in used, name in derived))
         return names
 
     # --- one class ---
