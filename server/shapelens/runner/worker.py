@@ -349,7 +349,7 @@ class Worker:
         await _first(process.ready, process.ended, job.cancelled, timeout=LOADING_SECONDS)
         if job.cancelled.is_set():
             return
-        if process.ended.is_set() and not process.ready.is_set() and process.is_killed:
+        if not process.ready.is_set() and self._was_killed(process):
             await self._execute(job)  # Somebody has ended it before it came to the document: another one does the run.
             return
         if not process.ready.is_set():
@@ -374,7 +374,7 @@ class Worker:
                 self._watch(self._until_told(process, job.run.run_id, told))
         elif process.ended.is_set() and (process.is_outgrown or not all(told.is_set() for told in before)):
             await self._execute(job)  # The worker had not come to this run.
-        elif process.ended.is_set() and process.is_killed and not job.was_killed:
+        elif self._was_killed(process) and not job.was_killed:
             job.was_killed = True  # Most often by somebody or something else: another one may do the run.
             await self._execute(job)
         elif process.ended.is_set():
@@ -386,6 +386,10 @@ class Worker:
             await self._execute(job)
         else:
             await self._give_up(process, job, "deadline", f"The run did not end within its deadline of {job.run.deadline:g} s.")
+
+    def _was_killed(self, process: processes.Process) -> bool:
+        """Whether a process has ended by a signal that did not come from here."""
+        return process.ended.is_set() and process.is_killed and not process.problem and not self._stopping
 
     async def _until_told(self, process: processes.Process, run_id: int, told: asyncio.Event) -> None:
         """Wait for the end of a run that was cancelled, and end a process that does not tell it."""
