@@ -17,9 +17,12 @@ _DEFINES = re.compile(r"(?:import|from|class|def|async|@|#|[rRbBuU]?[\"'])")
 _CALLED = re.compile(
     r"^def |^ +def (?:__call__|__getitem__|(?!_|forward\b|on_|configure_|load|save|reset|init)\w+)\(\s*self\b", re.MULTILINE
 )
-# A condition that may choose between branches by a setting, of which one only runs with another (worker/program/other_settings.py).
+# A condition that may choose between branches by a setting, or by whether something is given, of which the example of a class comes to one
+# only (worker/program/other_settings.py).
 _CHOOSES = re.compile(
-    r"^ +(?:el)?if (?:.*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|.*[=!]= ?[\"']|(?:not )?\w+ ?:|\w+ ?[<>=!]=? ?-?\d)", re.MULTILINE
+    r"^ +(?:el)?if (?:.*\bis (?:not )?None\b|(?:not )?exists\("
+    r"|.*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|.*[=!]= ?[\"']|(?:not )?\w+ ?:|\w+ ?[<>=!]=? ?-?\d)",
+    re.MULTILINE,
 )
 _DOES = re.compile(r"^(?!(?:import|from|class|def|async)\b|[rRbBuU]{0,2}[\"']|[@#)\]}\s])", re.MULTILINE)
 _IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|conftest)\.py$")

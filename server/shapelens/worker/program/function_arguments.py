@@ -435,5 +435,6 @@ def form_of(value: Value) -> Optional[Form]:
     if value.kind != "tensor" or value.shape is None:
         return None
     names = iter(("B:2", "T:16", "S:12"))
-    sizes = ["%d" % size if size is not None else next(names, "8") for size in value.shape]
+    named = value.named or ["%s" % size for size in value.shape]
+    sizes = [next(names, "8") if size is None else "%s%d" % ("B:" if name == "B" else "", size) for size, name in zip(value.shape, named)]
     return Form("%s[%s]" % (BY_NAME.get(value.dtype, "f32"), ", ".join(sizes) or "()"), {}, len(sizes), BY_NAME.get(value.dtype, "f32"))

@@ -21,10 +21,9 @@ from ..evaluation.example_runner import ExampleRunner
 from ..rewrite.resilient import CHANCE
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
-from ..search.code.settings_branches import SOMETHING, Branch, branches_of_function, values_into
+from ..search.code.settings_branches import branches_of_function
 from ..search.code.tensor_code import is_of_tensors
 from ..search.evidence import BuildPlan, InputShape
-from ..search.inputs import forms
 from ..search.inputs.forms import Form
 from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
@@ -36,6 +35,7 @@ from ..shims.chance import HIGH, LOW
 from ..trace.recorder import SeenValues
 from .class_examples import ClassExample, NamesAndMore, with_names_once
 from .function_arguments import FunctionArguments, form_of
+from .function_settings import UNKNOWN, values_of, with_setting
 from .program import Program, gradients_assumed
 from .step_search import StepSearch
 
@@ -44,7 +44,6 @@ MOST_CALLS = 10  # of one function that the examples of classes speak for
 MOST_SECONDS = 0.6  # for one function
 MORE_SECONDS = 2.0  # when the time is up, for functions that are called with what nobody knows: that needs no search
 MOST_SETTINGS = 8  # that are tried of one function
-MOST_TENSORS = 3  # of its example's that are tried for a parameter which is None
 LONGEST_RUN = 1.0  # seconds that an example which was found may run
 # What a program is begun with, or what only builds: nothing of it is worth a search.
 _SKIPPED = ("parse_args", "get_args", "get_parser", "setup", "cleanup", "set_seed", "seed_everything")
@@ -53,9 +52,6 @@ _LARGE = re.compile(r"(?<![\w.])\d{4,}\b")
 
 _COUNTS = ("n", "N", "num", "m", "M")
 
-_TENSOR = re.compile(r"\b[a-z]+\d+\[[^\[\]]*\]")
-
-_UNKNOWN = "unknown"
 _OBJECT = "__shapelens_object__"  # whose method is called, while what fits is searched for
 
 Definition = ast.FunctionDef
@@ -97,15 +93,22 @@ class FunctionCalls:
         return self._seconds - self._clock()
 
     def call(self, shown: Set[str]) -> None:
-        """Call the functions that are not `shown`, or in which a statement has failed. What each saw, and nothing else has shown, is
-        added to the trace. Raises what ends a run.
+        """Call the functions that are not `shown`, or in which a statement has failed; then those that were shown, with the settings that
+        lead into branches of which nothing was. What each saw, and nothing else has shown, is added to the trace. Raises what ends a run.
         """
+        callees: List[Callee] = []
         for node in _definitions(self._tree.body):
             if self.left <= -MORE_SECONDS:
                 return
             function = self._function(node.name)
             if function is not None and node.name not in _SKIPPED and not node.name.startswith("test_"):
-                self.call_one(Callee(node.name, node.name, node, function), shown)
+                callee = Callee(node.name, node.name, node, function)
+                if self.is_whole(callee.name, node, shown):
+                    callees.append(callee)
+                self.call_one(callee, shown)
+        for callee in callees:
+            if callee.name in shown and self.left > 0:
+                self._show_branches_of_shown(callee)
 
     def call_one(self, callee: Callee, shown: Set[str]) -> None:
         """Call what is not `shown`, or in which a statement has failed; `shown` gets the functions that this has shown."""
@@ -135,14 +138,29 @@ class FunctionCalls:
             return True
         return name in self._ran and not self._may_hold_tensors(name, node)
 
+    def _show_branches_of_shown(self, callee: Callee) -> None:
+        """Call a function that something else has shown with the settings that lead into branches of which nothing was seen."""
+        arguments = FunctionArguments(callee.function, self._examples, {}, {})
+        branches = branches_of_function(callee.node)
+        unseen = [branch for branch in branches if not branch.lines & self._runner.lines_shown()]
+        if not any(values_of(branch, branches, arguments.parameter(branch.name), callee.node, "", {}) for branch in unseen):
+            return
+        with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
+            expression: Optional[str] = None
+            with contextlib.suppress(TooLong), within(min(self.left, self._most_seconds)):
+                expression, _ = self._found(callee, min(self.left, self._most_seconds))
+            if expression is not None:
+                self._show_other_settings(callee, expression)
+
     def _show_other_settings(self, callee: Callee, expression: str) -> None:
         """Call a function with the settings that lead into branches of which nothing was seen."""
         arguments = FunctionArguments(callee.function, self._examples, {}, {})
         branches = branches_of_function(callee.node)
         tried: Set[str] = set()
+        seen = self._tensors_seen(callee.name)
         for branch in branches:
-            for value in _values_of(branch, branches, arguments.parameter(branch.name), expression):
-                other = _with_setting(expression, callee.node, branch.name, value)
+            for value in values_of(branch, branches, arguments.parameter(branch.name), callee.node, expression, seen):
+                other = with_setting(expression, callee.node, branch.name, value)
                 if len(tried) >= MOST_SETTINGS or self._seconds <= self._clock():
                     return
                 if other is None or other in tried or branch.lines & self._runner.lines_shown():
@@ -150,8 +168,18 @@ class FunctionCalls:
                 tried.add(other)
                 trials = TrialRunner(self._runner, self._runner.names, self._most_seconds)
                 with contextlib.suppress(TooLong, MemoryError), within(self._most_seconds):
-                    if value == _UNKNOWN or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
+                    if value == UNKNOWN or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
                         self._show(callee.name, other)
+
+    def _tensors_seen(self, function: str) -> Dict[str, str]:
+        """The tensors that the names of a function have held, as text, by these names."""
+        found: Dict[str, str] = {}
+        for seen in self._runner.trace.observations:
+            is_own = seen.function == function and seen.span.file == self._runner.run.file and seen.kind in ("parameter", "assign")
+            form = form_of(seen.values[0]) if is_own and seen.values else None
+            if form is not None:
+                found.setdefault(seen.name, form.template)
+        return found
 
     def _show_other_branches(self, callee: Callee, expression: str) -> None:
         """Call it again with the conditions on settings, counts and chance that went one way going the other; last those that leave."""
@@ -288,36 +316,6 @@ class FunctionCalls:
                 layers[number] = replace(layer, span=None)
 
 
-def _values_of(branch: Branch, branches: List[Branch], parameter: Optional[inspect.Parameter], expression: str) -> List[str]:
-    """The texts of the values of a parameter that lead into a branch: something for one that is None, else what it is compared with."""
-    if parameter is None:
-        return []
-    if parameter.default is parameter.empty:
-        return ["None"] if branch.value is None and "Optional" in str(parameter.annotation) else []
-    default = parameter.default
-    if branch.value == SOMETHING:
-        plain = [form.template for form in forms.scalars(parameter)]
-        tensors = _TENSOR.findall(expression) if not plain else []
-        return [*plain, *list(dict.fromkeys(tensors))[:MOST_TENSORS], _UNKNOWN] if default is None else []
-    return [
-        repr(value) for value in values_into(branch, branches) if value != default and (default is None or type(value) is type(default))
-    ][:2]
-
-
-def _with_setting(expression: str, node: Definition, name: str, value: str) -> Optional[str]:
-    """A call with another value for a parameter, in its place or by its name; None where the call gives one already by its name."""
-    call = ast.parse(expression, mode="eval").body
-    names = [each.arg for each in node.args.posonlyargs + node.args.args]
-    if not isinstance(call, ast.Call) or any(each.arg in (name, None) for each in call.keywords):
-        return None
-    if name in names[: len(call.args)]:
-        call.args[names.index(name)] = ast.Name(value, ast.Load())
-        return ast.unparse(call)
-    first = re.search(r"B:\d+", expression)
-    value = value.replace(first[0], "B") if first is not None else value
-    return "%s%s%s=%s)" % (expression[:-1], ", " if call.args or call.keywords else "", name, value)
-
-
 def of_unknown(text: str, node: Definition) -> str:
     """The call of a function with arguments of which nothing is known. node: without `self`."""
     required = len(node.args.posonlyargs + node.args.args) - len(node.args.defaults)
@@ -336,8 +334,15 @@ def _given(trace: Trace, file: str) -> Dict[str, Dict[str, Optional[Form]]]:
     for seen in trace.observations:
         if seen.kind == "parameter" and seen.span.file == file and seen.values:
             forms = found.setdefault(seen.function, {})
-            forms[seen.name] = forms.get(seen.name) or form_of(seen.values[0])
+            form = form_of(seen.values[0])
+            if forms.get(seen.name) is None or (form is not None and _is_batch(form) and not _is_batch(forms[seen.name])):
+                forms[seen.name] = form
     return found
+
+
+def _is_batch(form: Optional[Form]) -> bool:
+    """Whether a form names the dim of a batch."""
+    return form is not None and "B:" in form.template
 
 
 def functions_shown(runner: ExampleRunner, sites: Set[int]) -> Set[str]:

@@ -14,6 +14,7 @@ import re
 import traceback
 from dataclasses import replace
 from functools import partial
+from inspect import isfunction
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
 
 from ...protocol import ExampleRequest, ExampleRun, Mismatch, Search
@@ -29,10 +30,13 @@ from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
 from .class_examples import NamesAndMore, class_of, taken_apart
+from .optional_inputs import call_once_more as call_with_input
+from .optional_inputs import optional_inputs, values_for
 from .setting_texts import SettingTexts, call_once_more
 from .steps import StepCalls, steps_of
 
 MOST = 8  # other settings of one class
+MOST_INPUTS = 24  # that are tried for all branches of one class and its parts which ask whether something is given
 MOST_TENSORS = 8  # that are tried for parameters which the example of the class leaves out
 MOST_SECONDS = 1.2  # for one of them
 _ONCE_MORE = "__shapelens_once_more__"
@@ -78,7 +82,8 @@ class _Settings:
         if trial.error is not None or trials.seen is None:
             return
         self._seen |= self._lines_of(trials.seen) | self._runner.lines_shown()
-        for owner in [self._cls, *sorted(trial.classes - {self._cls}, key=lambda cls: cls.__name__)]:
+        owners = [self._cls, *sorted(trial.classes - {self._cls}, key=lambda cls: cls.__name__)]
+        for owner in owners:
             branches = branches_by_settings(owner, self._runner.run.file)
             for branch in branches:
                 if branch.lines & self._seen:
@@ -93,6 +98,7 @@ class _Settings:
                         self._call_steps(found, branch)
                 for setting in self._texts.settings_of_part(owner, branch, branches):
                     self._attempt("%s: %r" % (owner.__name__, setting), branch, partial(self._show_part, owner, setting))
+        self._show_optional_inputs(owners, trials.seen)
 
     def _attempt(self, key: str, branch: Branch, show: Callable[[], Optional[str]]) -> Optional[str]:
         """Try what may lead into a branch of which nothing was seen, once, as long as there is time; the expression that ran."""
@@ -102,10 +108,39 @@ class _Settings:
             self._tried[key] = show()
         return self._tried.get(key)
 
+    def _show_optional_inputs(self, owners: List[type], seen: Iterable[int]) -> None:
+        """Evaluate the example once more for each branch that asks whether something is given, with what may be given.
+
+        seen: the sites that the example reached.
+        """
+        runner, file = self._runner, self._runner.run.file
+        sites = runner.recorder.sites
+        reached = {sites[number].function for number in seen if runner.recorder.file_of(number) == file}
+        functions = [function for name in sorted(reached) if (function := self._function(name)) is not None]
+        tried = 0
+        for optional in optional_inputs(owners, functions, file):
+            for value in values_for(optional, runner.recorder, file, runner.run.text):
+                if optional.branch.lines & self._seen or tried >= MOST_INPUTS or self._left() <= 0:
+                    break
+                tried += 1
+                self._evaluate_once_more(partial(call_with_input, optional, value, runner.recorder, file))
+
+    def _function(self, name: str) -> Any:
+        """A function of the document, by its name; None for what is none."""
+        try:
+            found = self._runner.names[name]
+        except KeyError:
+            return None
+        return found if isfunction(found) else None
+
     def _show_part(self, owner: type, setting: Dict[str, Any]) -> None:
         """Evaluate the example once more, with a second call of the first part of this class: with another value of a setting."""
+        self._evaluate_once_more(partial(call_once_more, owner, setting))
+
+    def _evaluate_once_more(self, once_more: Callable[[Callable[[], Any]], Any]) -> None:
+        """Evaluate the example as a function that is given it does, and add what that saw to the trace, if nothing fails there."""
         runner, names = self._runner, self._runner.names
-        runner.names = NamesAndMore(names, {_ONCE_MORE: partial(call_once_more, owner, setting)})
+        runner.names = NamesAndMore(names, {_ONCE_MORE: once_more})
         try:
             with contextlib.suppress(TooLong, MemoryError), within(min(self._most_seconds, max(self._left(), 0.01))):
                 self._record("%s(lambda: %s)" % (_ONCE_MORE, self._request.expression))

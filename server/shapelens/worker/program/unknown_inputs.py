@@ -170,4 +170,6 @@ def _as_called(result: Any, missing: AbstractSet[str]) -> Any:
 def _is_unknown(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return any(is_absent(each) for each in value[:8])
+    if type(value) is dict:
+        return any(map(_is_unknown, list(value.values())[:8]))
     return is_absent(value) or (isinstance(value, torch.Tensor) and is_vague(value))

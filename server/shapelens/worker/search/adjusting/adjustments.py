@@ -15,6 +15,8 @@ from ..candidates.build_plans import parameter_of, unset_sizes, uses_of
 from ..candidates.configs import READS_BOTH_WAYS
 from ..candidates.document_scope import DocumentScope
 from ..candidates.parameter_values import layer_with
+from ..code.settings_branches import branches_by_settings, values_into
+from ..code.sources import methods
 from ..code.uses import Uses
 from ..evidence import BuildPlan, sizes_in, with_sizes
 from .expression_edit import Draft, EditableArgument, called, prefixes_in
@@ -71,6 +73,7 @@ class _Adjusting(FailedConstruction):
             self._missing_argument,
             self._missing_part,
             self._missing_in_layer,
+            self._made_by_setting,
             self._missing_key,
             self._none,
             self._unset,
@@ -206,6 +209,21 @@ class _Adjusting(FailedConstruction):
                 yield argument, layer_with((argument.text or "")[:-2], {name: self.value(name)[0]})
             elif isinstance(there, UNCHANGING) and isinstance(name, str) and is_made:
                 yield EditableArgument(self.draft, value.func.args[2], name), self.value(name)[0]  # type: ignore[union-attr]
+
+    def _made_by_setting(self) -> Iterator[Proposal]:
+        """A layer that a model lacks, as its constructor only makes it with another value of a setting: `if use_lstm: self.lstm = …`"""
+        there, name = getattr(self.error, "obj", None), getattr(self.error, "name", None)  # Python 3.10
+        if not isinstance(there, torch.nn.Module) or not isinstance(name, str):
+            return
+        cls: Any = type(there)
+        for function, node in methods(cls):
+            branches = branches_by_settings(cls, function.__code__.co_filename)
+            for assigned in ast.walk(node):
+                if isinstance(assigned, ast.Attribute) and isinstance(assigned.ctx, ast.Store) and assigned.attr == name:
+                    for branch in branches:
+                        if assigned.lineno in branch.lines:
+                            for value in values_into(branch, branches)[:2]:
+                                yield from ((argument, self.written(argument, value)) for argument in self.draft.named(branch.name))
 
     def _missing_in_class(self) -> Iterator[Proposal]:
         """A config class that does not have all that the code asks for: an object that has, with what the class has where it has it."""

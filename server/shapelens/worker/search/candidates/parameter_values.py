@@ -27,6 +27,7 @@ OF_MODULES = {"forward", "parameters", "named_parameters", "children", "modules"
 BLOCKS = {"blocks", "layers", "module", "cell", "unit", "attention", "attn", "mlp", "stem"}
 MODULES = {"backbone", "encoder", "decoder", "model", "net", "network", "extractor", "trunk", "teacher", "student"}  # by their names
 FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
+POWER_OF_TWO = 64  # the size of a picture, most often
 Build = Callable[[type, str, int], Optional[str]]
 
 
@@ -125,10 +126,10 @@ class ParameterValues:
             return "module"
         if used == "called" and uses.kinds.get("module"):
             return "module"
-        if used == "tensor" and set(uses.parts) == {"device"} and looks_like_config(name):
+        if used == "tensor" and uses.parts and set(uses.parts) <= {"device", "dtype"} and looks_like_config(name):
             return "object"
-        if used in ("", "object", "text") and name.rpartition("_")[2] == "device":
-            return "device"
+        if used in ("", "object", "text") and name.rpartition("_")[2] in ("device", "dtype"):
+            return name.rpartition("_")[2]
         of_name = self._of_name(name, uses, prior) if used in ("", "number", "bool") else ""
         return of_name or used or (prior.kind if prior is not None else "")
 
@@ -184,6 +185,8 @@ class ParameterValues:
         if prior is not None and prior.kind == "bool" and kind in ("", "bool"):
             return [repr(prior.value)]
         value = prior.value if prior is not None and prior.kind in ("int", "image") else None
+        if uses.is_power_of_two and (value is None or value & (value - 1)):
+            value = POWER_OF_TWO
         if numbers and value not in numbers and (value is None or len(numbers) > 1):
             value = 2 if 2 in numbers else numbers[0]  # Of ranks, that of pictures.
         if value is None:

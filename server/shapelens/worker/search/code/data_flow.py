@@ -218,7 +218,7 @@ class _Function:
         elif (method and name in TENSOR_METHODS) or name in ("shape", "dtype", "device", "size", "ndim"):
             uses.add("tensor")
             uses.rank = max(uses.rank, self._dims_read(node, around))
-            if name == "device":  # Of settings too.
+            if name in ("device", "dtype"):  # Of settings too.
                 uses.part(name)
             if method and name in SAME_SHAPE and around is not None:
                 self._made_tensor(around, uses)
@@ -396,6 +396,7 @@ class _Function:
             uses.add("int", 2)
         elif name in NUMBERS_OF or name in ("max", "min") or name in ("int", "float", "bool"):
             uses.add("number")
+            uses.is_power_of_two = uses.is_power_of_two or name == "log2"
         elif name in ("str", "print", "repr", "format", "id", "type", "issubclass", "callable", "super"):
             pass
         else:

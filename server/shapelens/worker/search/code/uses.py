@@ -46,6 +46,7 @@ class Uses:
     guarded: Set[str] = field(default_factory=set)  # types that the code asks whether it is of
     types: List[type] = field(default_factory=list)  # those of them that are known
     rank: int = 0  # of a tensor: how many dims the code reads or needs; 0 where that is not known
+    is_power_of_two: bool = False  # its logarithm is taken
     is_array: bool = False  # numpy's, as `torch.from_numpy` wants
 
     def add(self, kind: str, weight: int = 1) -> None:

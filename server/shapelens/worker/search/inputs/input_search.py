@@ -286,6 +286,7 @@ class InputSearch:
             sizes: Sizes = {}
             for argument in arguments:
                 sizes.update(self._sizes(argument.form) if argument.form is not None else {})
+                sizes.update(_as_wide(argument, arguments[0]))
             yield node_of(plan, arguments, sizes)
 
     def _beside_states(self, required: List[inspect.Parameter]) -> Iterator[Dict[str, Form]]:
@@ -389,6 +390,17 @@ def _kept_in(module: torch.nn.Module) -> Mapping[str, Any]:
     config = known.get("config", known.get("cfg"))
     known.update(vars(config) if hasattr(config, "__dict__") else config if isinstance(config, dict) else {})
     return known
+
+
+def _as_wide(argument: ArgumentChoice, first: ArgumentChoice) -> Sizes:
+    """The width of an argument of the same form as the first one, which is most often the same: `forward(x_enc, x_dec)`."""
+    if argument.form is None or first.form is None or argument.path == first.path:
+        return {}
+    own = first.form.template.replace("⟨%s." % first.path, "⟨%s." % argument.path)
+    if own != argument.form.template:
+        return {}
+    width, of_first = argument.path + ".D", first.path + ".D"
+    return {width: first.form.sizes[of_first]} if width in argument.form.sizes and of_first in first.form.sizes else {}
 
 
 def with_one_batch(shapes: Mapping[str, InputShape]) -> Dict[str, InputShape]:

@@ -133,10 +133,18 @@ def words_of(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_")
 
 
+# A noun that others follow in a name: `labels_photo`, `img_lq`.
+_LEADS = re.compile(r"im(g|age)s?|pictures?|photos?|\w{3,}s")
+
+
 def tensors_by_name(parameter: str) -> List[Words]:
     """The forms that a parameter's name speaks for, the likelier first."""
     words = words_of(parameter)
-    for name in (words, re.sub(r"_?\d+\Z", "", words), words.rpartition("_")[2]):
+    first, last = words.partition("_")[0], words.rpartition("_")[2]
+    parts = [last]
+    if _LEADS.fullmatch(first):  # A word says more than a letter, and the plural is what there is several of.
+        parts.insert(0 if len(last) == 1 or (first[-1] == "s" != last[-1]) else 1, first)
+    for name in (words, re.sub(r"_?\d+\Z", "", words), *parts):
         for pattern, forms in _ROWS:
             if pattern.match(name):
                 return forms

@@ -14,11 +14,13 @@ from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
 from ..trials.trial import RefusedInput, Trial
 from .choices import ArgumentChoice, ChoiceNode, Sizes, node_of
-from .forms import Form
+from .forms import Form, tensor_form
 from .name_priors import number_for
 
 SOME_KEY = "x"  # of a dict of which no key is known yet
 MOST_FORMS = 14  # of one parameter
+_INVALID_VIEW = re.compile(r"shape '\[(-?\d+(?:, -?\d+)+)\]' is invalid for input of size")
+_VIEWED = r"\b%s\.(?:view|reshape)\((?:\w+\.size\(0\)|\w+\.shape\[0\]|-1), *(.*)\)"  # with a dim for the batch; what follows it
 _EXTENT = {"P", "H", "W", "V"}  # roles of dims of pictures and volumes
 
 
@@ -49,7 +51,9 @@ class Neighbours:
         if node.trial is None:
             return
         wanted = demands(node.trial)
-        for wave in (self._spoken_of(node), self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
+        yield from self._spoken_of(node)
+        yield from self._as_viewed(node)
+        for wave in (self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
             yield from wave
         yield from self._by_plan(node)
         yield from self._by_forms(node)
@@ -63,6 +67,21 @@ class Neighbours:
         for argument in node.arguments:
             if argument.form is None and any(argument.name == name or argument.name.endswith("_" + name) for name in named):
                 yield self._with(node, argument, self._options(argument)[0])
+
+    def _as_viewed(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
+        """An input that is made to have a shape as one that has it: `x.view(x.size(0), self.channels, self.size, self.size)`."""
+        found = node.trial.found if node.trial is not None else None
+        match = _INVALID_VIEW.search(found.message) if found is not None and found.code == "view" else None
+        if match is None:
+            return
+        sizes = [int(size) for size in match[1].split(",")]
+        roles = ["C", "P", "P"] if len(sizes) == 4 and sizes[2] == sizes[3] else ["U%d" % place for place in range(1, len(sizes))]
+        dims = ["B", *("%s=%d" % each for each in zip(roles, sizes[1:]))]
+        for argument in self._tensors(node):
+            viewed = re.search(_VIEWED % re.escape(argument.name), _line(node.trial)) if not argument.container else None
+            if viewed is not None and not re.search(r"\b%s\b" % re.escape(argument.name), viewed[1]) and min(sizes[1:], default=0) > 0:
+                dtype = argument.form.dtype if argument.form is not None else "f32"
+                yield self._with(node, argument, tensor_form(argument.path, dtype, *dims))
 
     def _by_plan(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         error = node.trial.error if node.trial is not None else None

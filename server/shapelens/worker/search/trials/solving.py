@@ -155,8 +155,10 @@ _SPATIAL = {"P", "H", "W", "L", "V", "T", "S", "F"}
 
 
 def _same(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]:
-    """A size that is the one that arrived."""
+    """A size that is the one that arrived; widths together first, as sequences are mostly as wide as each other."""
     same = [name for name in names if free[name] == demand.got]
+    if len(same) > 1 and set(map(_role, same)) == {"D"}:
+        yield dict.fromkeys(same, demand.need)
     for name in same:
         yield {name: demand.need}
     if len(same) > 1:
