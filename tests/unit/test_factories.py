@@ -1,4 +1,4 @@
-"""Functions that return a model and need no argument."""
+"""Functions that return a model and need nothing but sizes."""
 
 import ast
 from textwrap import dedent
@@ -18,8 +18,11 @@ class ResNet(nn.Module):
 """
 
 
+SIZES = {"src_vocab": 1000, "num_classes": 10}
+
+
 def found(text: str) -> list[tuple[str, str]]:
-    return [(one.target, one.constructor) for one in factories(ast.parse(MODEL + dedent(text)), CLASSES)]
+    return [(one.target, one.constructor) for one in factories(ast.parse(MODEL + dedent(text)), CLASSES, SIZES.get)]
 
 
 def test_the_smaller_ones_come_first():
@@ -57,6 +60,16 @@ def test_a_class_that_is_handed_to_a_builder():
 
 def test_a_module_of_which_no_more_is_said():
     assert ("", "make()") in found("def make() -> nn.Module:\n    return REGISTRY['net']()")
+
+
+def test_sizes_are_given_by_their_names_after_those_that_need_none():
+    text = """
+    def make(src_vocab, num_classes, width=8): return ResNet(Block, [2], num_classes)
+    def needs(num_classes, settings): return ResNet(Block, [2], num_classes)
+    def net(): return ResNet(Block, [2])
+    """
+    made = "make(num_classes=⟨num_classes⟩, src_vocab=⟨src_vocab⟩)"
+    assert found(text) == [("ResNet", "ResNet.small()"), ("ResNet", "net()"), ("ResNet", made)]
 
 
 def test_no_factories():

@@ -87,10 +87,12 @@ class Evaluation:
     def ending_at_first_mismatch(self, refuse: Refuse) -> Iterator[None]:
         """What is evaluated meanwhile does not go past a mismatch: it ends with the exception that `refuse` makes of the first one."""
         before, self._refuse = self._refuse, refuse
+        self.meta.refuses_odd_masks = True  # Nobody gave it: another one fits.
         try:
             yield
         finally:
             self._refuse = self.calls.refuse = before
+            self.meta.refuses_odd_masks = before is not None
 
     def attempt(self, evaluate: Callable[[], Any]) -> Optional[BaseException]:
         """Evaluate something; the exception that user code ended it with, if any. Raises what ends more than that (see above), and

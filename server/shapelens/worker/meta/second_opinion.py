@@ -18,6 +18,7 @@ from . import op_cache
 Tensor = torch.Tensor
 META = torch.device("meta")
 MOST_ELEMENTS = 1 << 24  # of all arguments together
+MOST_OF_ATTENTION = 1 << 22  # the same, of an attention, whose work grows faster than its arguments
 MOST_OPINIONS = 2000  # that are kept: a block that is wrong is often repeated
 
 _opinions: Dict[Any, "Opinion"] = {}
@@ -85,7 +86,8 @@ def ask(
             wanted = cast
             args, kwargs = _moved((args, kwargs), lambda tensor: tensor.to(wanted(tensor.dtype)))
         tensors = list(tensors_in((args, kwargs), 64))
-        if sum(tensor.numel() for tensor in tensors) > MOST_ELEMENTS:
+        is_attention = getattr(func, "__name__", "") in ("multi_head_attention_forward", "scaled_dot_product_attention")
+        if sum(tensor.numel() for tensor in tensors) > (MOST_OF_ATTENTION if is_attention else MOST_ELEMENTS):
             return None
         look = op_cache.signature_of(args, kwargs) if all(tensor.is_meta for tensor in tensors) else None
         opinion = _opinions.get((func, look)) if look is not None else None

@@ -37,11 +37,12 @@ class OptionalInput(NamedTuple):
 
 
 def optional_inputs(classes: Iterable[type], functions: Iterable[Any], file: str) -> Iterator[OptionalInput]:
-    """Of the methods of these classes that stand in a file, and of these functions of it."""
-    found = [(cls, function, node) for cls in classes for function, node in methods(cls) if function.__name__ in vars(cls)]
-    found += [(function.__globals__, function, node) for function in functions if (node := function_node(function)) is not None]
-    for holder, function, node in found:
-        if getattr(getattr(function, "__code__", None), "co_filename", "") != file or not isinstance(node, ast.FunctionDef):
+    """Of the methods of these classes that stand in a file, and of these functions of it; decorated ones are left alone."""
+    found = [(cls, vars(cls), function, node) for cls in classes for function, node in methods(cls)]
+    found += [(function.__globals__, function.__globals__, function, function_node(function)) for function in functions]
+    for holder, names, function, node in found:
+        is_plain = names.get(getattr(function, "__name__", "")) is function and isinstance(node, ast.FunctionDef)
+        if not is_plain or function.__code__.co_filename != file:
             continue
         parameters = inspect.signature(function).parameters
         for branch in branches_of_function(node):
@@ -74,7 +75,7 @@ def values_for(optional: OptionalInput, recorder: Recorder, file: str, text: str
     return found[:MOST_VALUES]
 
 
-def call_once_more(optional: OptionalInput, value: Value, recorder: Recorder, file: str, example: Callable[[], Any]) -> Any:
+def call_with_input(optional: OptionalInput, value: Value, recorder: Recorder, file: str, example: Callable[[], Any]) -> Any:
     """What an example gives, in which the first call of the function that leaves the parameter out is followed by one with a value for it.
 
     Raises ValueError where there is no value, and where a tensor has another rank for it: a mask of too many dims makes more of the scores.

@@ -30,12 +30,11 @@ from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
 from .class_examples import NamesAndMore, class_of, taken_apart
-from .optional_inputs import call_once_more as call_with_input
-from .optional_inputs import optional_inputs, values_for
-from .setting_texts import SettingTexts, call_once_more
+from .optional_inputs import call_with_input, optional_inputs, values_for
+from .setting_texts import SettingTexts, build_with, call_once_more
 from .steps import StepCalls, steps_of
 
-MOST = 8  # other settings of one class
+MOST = 12  # other settings of one class and its parts
 MOST_INPUTS = 24  # that are tried for all branches of one class and its parts which ask whether something is given
 MOST_TENSORS = 8  # that are tried for parameters which the example of the class leaves out
 MOST_SECONDS = 1.2  # for one of them
@@ -87,6 +86,9 @@ class _Settings:
             branches = branches_by_settings(owner, self._runner.run.file)
             for branch in branches:
                 if branch.lines & self._seen:
+                    # What led into one branch of a setting leads into the others with that value, and to what stands in them.
+                    same = [inside for other, inside in self._led_there if (other.name, other.value) == (branch.name, branch.value)]
+                    self._led_there += [(branch, inside) for inside in same[:1]]
                     continue
                 around = next((inside for outer, inside in reversed(self._led_there) if branch.lines < outer.lines), call)
                 for expression in self._texts.expressions(around, owner, branch, branches):
@@ -98,6 +100,8 @@ class _Settings:
                         self._call_steps(found, branch)
                 for setting in self._texts.settings_of_part(owner, branch, branches):
                     self._attempt("%s: %r" % (owner.__name__, setting), branch, partial(self._show_part, owner, setting))
+                for setting in self._texts.settings_that_build_part(owner, branch, branches):
+                    self._attempt("%s(%r)" % (owner.__name__, setting), branch, partial(self._show_built_part, owner, setting))
         self._show_optional_inputs(owners, trials.seen)
 
     def _attempt(self, key: str, branch: Branch, show: Callable[[], Optional[str]]) -> Optional[str]:
@@ -136,6 +140,10 @@ class _Settings:
     def _show_part(self, owner: type, setting: Dict[str, Any]) -> None:
         """Evaluate the example once more, with a second call of the first part of this class: with another value of a setting."""
         self._evaluate_once_more(partial(call_once_more, owner, setting))
+
+    def _show_built_part(self, owner: type, setting: Dict[str, Any]) -> None:
+        """Evaluate the example once more, with the parts of this class built with another value of a setting."""
+        self._evaluate_once_more(partial(build_with, owner, setting))
 
     def _evaluate_once_more(self, once_more: Callable[[Callable[[], Any]], Any]) -> None:
         """Evaluate the example as a function that is given it does, and add what that saw to the trace, if nothing fails there."""

@@ -58,6 +58,14 @@ class SettingTexts:
         default = ast.Constant(setting.default)
         return [{setting.name: value} for value in values_into(branch, branches) if _may_be(default, value)][:MOST_VALUES]
 
+    def settings_that_build_part(self, owner: type, branch: Branch, branches: List[Branch]) -> List[Dict[str, Any]]:
+        """What leads into a branch of a part where the part's constructor takes the setting, and what builds it leaves that out."""
+        parameter = next((each for each in parameters_of(owner) if each.name == branch.name), None)
+        if owner is self._cls or parameter is None or not isinstance(parameter.default, (bool, int, str)) or branch.value is LAYER:
+            return []
+        default = ast.Constant(parameter.default)
+        return [{parameter.name: value} for value in values_into(branch, branches) if _may_be(default, value)][:MOST_VALUES]
+
     def _argument(self, draft: Draft, owner: type, name: str) -> Optional[EditableArgument]:
         """Where a setting of `owner` is said in the text that builds the model, or could be."""
         calls, whole, parameters = draft.calls(owner.__name__), draft.calls(self._cls.__name__), _parameters(owner)
@@ -105,6 +113,26 @@ def call_once_more(cls: type, settings: Dict[str, Any], example: Callable[[], An
             cls.forward = forward  # type: ignore[attr-defined]
         else:
             del cls.forward  # type: ignore[attr-defined]
+
+
+def build_with(cls: type, settings: Dict[str, Any], example: Callable[[], Any]) -> Any:
+    """What an example gives in which the objects of this class are built with these settings, where they are built without them."""
+    init: Any = cls.__init__  # type: ignore[misc]
+    is_own, signature = "__init__" in vars(cls), inspect.signature(init)
+
+    @functools.wraps(init)
+    def other(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = signature.bind(self, *args, **kwargs).arguments
+        init(self, *args, **{**kwargs, **{name: value for name, value in settings.items() if name not in given}})
+
+    cls.__init__ = other  # type: ignore[misc]
+    try:
+        return example()
+    finally:
+        if is_own:
+            cls.__init__ = init  # type: ignore[misc]
+        else:
+            del cls.__init__  # type: ignore[misc]
 
 
 def _argument_of(draft: Draft, call: ast.Call, parameters: List[str], name: str) -> EditableArgument:

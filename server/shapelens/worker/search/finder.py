@@ -20,6 +20,7 @@ from ..sandbox.originals import time
 from .adjusting.adjustments import adjusted, with_few_layers
 from .candidates.abstract_classes import is_abstract
 from .candidates.build_plans import build_plans
+from .candidates.name_priors import prior_of
 from .events import AlternativesFound, Attempted, ClassBegun, EditSuspected, Event, ExampleFound, ExampleKept, FoundExample
 from .evidence import BuildPlan, Candidate, InputShape, with_sizes
 from .inputs.choices import ChoiceNode, node_of
@@ -390,7 +391,7 @@ class Finder:
                 self._evidence += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
             self._evidence += documented_usages(self.tree, classes)
             self._evidence += instantiated(self._file, Current.settings.folders, classes, ("torch", package_of(self.names)))
-            self._evidence += factories(self.tree, classes)
+            self._evidence += factories(self.tree, classes, _size_by_name)
             self._evidence = [_in_file(candidate, self._file) for candidate in self._evidence]
         return [candidate for candidate in self._evidence if candidate.target == name]
 
@@ -452,6 +453,12 @@ class Finder:
             if forward is not None:
                 return input_shapes(forward, self._lines, node, self.tree)
         return {}
+
+
+def _size_by_name(name: str) -> Optional[int]:
+    """The size that a parameter's name speaks for; None where it speaks for none."""
+    prior = prior_of(name, True)
+    return prior.value if prior is not None and prior.kind in ("int", "image") and type(prior.value) is int else None
 
 
 def _of_known(known: Known) -> FoundExample:

@@ -35,6 +35,8 @@ from .optional_inputs import LeftOut
 
 SMALL = 8  # height and width of a picture that takes little time
 MOST_ALIKE = 20  # attempts that end alike
+_ATTENDS = re.compile(r"(?i)atten|attn|heads?\b|multi_?head|transformer")
+_IS_OF_ROWS = re.compile(r"f32\[B:⟨#B⟩, ⟨[^⟩]*⟩\]")
 _IS_STATE = re.compile(r"f32\[1, B:")
 _HAS_STEPS_FIRST = re.compile(r"f32\[[ST]:[^,]*, B:")
 
@@ -87,6 +89,7 @@ class InputSearch:
         self._parameters = _called_with(model)
         self._model, self._is_module = model, isinstance(model, torch.nn.Module)  # or else a function
         self._layer = forms.first_layer(model) if self._is_module else None
+        self._attends = self._is_module and any(_ATTENDS.search(type(each).__name__) for each in module_tree.modules(model))
         self._built_for = sizes_kept_by_model(model, plan.sizes)
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
@@ -216,6 +219,9 @@ class InputSearch:
         likely = layer + named if first and not _speaks_for_itself(named) else named + layer
         if named and isinstance(self._layer, torch.nn.Embedding) and named[0].dtype != "i64" and self._has_other_indices(name):
             likely = named + layer  # In `forward(self, z, labels)` the table that comes first is that of the labels.
+        is_masked = any("mask" in each.name for each in self._parameters) and self._attends
+        if first and likely and is_masked and _IS_OF_ROWS.match(likely[0].template):
+            likely.sort(key=lambda form: "#T" not in form.sizes)  # What a mask goes with has steps.
         # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
         if said is None or said.dims is None:
             found = likely + of_text + rest

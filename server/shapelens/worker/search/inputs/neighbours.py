@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from typing import Callable, Iterator, List, Optional, Sequence
 
+from ...meta.mode import ODD_MASK
 from ...sandbox.exceptions import message_of
 from ..evidence import BuildPlan
 from ..trials.demands import Demand, demands
@@ -19,6 +20,7 @@ from .name_priors import number_for
 
 SOME_KEY = "x"  # of a dict of which no key is known yet
 MOST_FORMS = 14  # of one parameter
+_MASKS = re.compile(r"masked_fill_?\(|\bwhere\(|[+*&|] *\w*mask|mask\w* *[+*&|]")
 _INVALID_VIEW = re.compile(r"shape '\[(-?\d+(?:, -?\d+)+)\]' is invalid for input of size")
 _VIEWED = r"\b%s\.(?:view|reshape)\((?:\w+\.size\(0\)|\w+\.shape\[0\]|-1), *(.*)\)"  # with a dim for the batch; what follows it
 _EXTENT = {"P", "H", "W", "V"}  # roles of dims of pictures and volumes
@@ -51,12 +53,32 @@ class Neighbours:
         if node.trial is None:
             return
         wanted = demands(node.trial)
+        yield from self._other_masks(node)
         yield from self._spoken_of(node)
         yield from self._as_viewed(node)
         for wave in (self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
             yield from wave
         yield from self._by_plan(node)
         yield from self._by_forms(node)
+
+    def _other_masks(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
+        """Other forms of the masks, where it failed at one: of all of them, then of those that were handed on to where it failed."""
+        found = node.trial.found if node.trial is not None else None
+        masks = [
+            argument for argument in node.arguments if "mask" in argument.name and argument.form is not None and not argument.container
+        ]
+        if found is None or not masks or not _MASKS.search(_line(node.trial)) or (found.code != "broadcast" and found.message != ODD_MASK):
+            return
+        options = {mask.path: [form for form in self._options(mask) if form.dtype == "bool"] for mask in masks}
+        is_first = all(mask.form == self._options(mask)[0] for mask in masks)
+        for form in options[masks[0].path] if len(masks) > 1 and is_first else ():
+            given = {mask.path: each for mask in masks for each in options[mask.path] if _dims(mask, each) == _dims(masks[0], form)}
+            arguments = tuple([each._replace(form=given.get(each.path, each.form)) for each in node.arguments])
+            yield node_of(node.plan, arguments, node.sizes)
+        lines = [linecache.getline(span.file, span.line) for span in found.trail]
+        masks.sort(key=lambda mask: -sum(mask.is_in(line) for line in lines))
+        for argument in masks:
+            yield from (self._with(node, argument, form) for form in options[argument.path] if form != argument.form)
 
     def _spoken_of(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """An argument that was left out, where what the author raises names it, or what it is called inside: `decoder_input_ids`."""

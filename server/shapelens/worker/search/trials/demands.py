@@ -110,6 +110,9 @@ def _of_message(message: str, name: str) -> Iterator[Demand]:
     if match:
         yield Demand("equal", int(match[2]), int(match[1]))
         return
+    match = re.search(r"\bto be (\d+),? but got (\d+)", message)
+    if match:
+        yield Demand("equal", int(match[2]), int(match[1]))
     match = re.search(r"[Ee]xpected hidden\S* size \(([\d, ]+)\), got \[([\d, ]+)\]", message)
     if match:
         needed, given = (_INT.findall(text) for text in (match[1], match[2]))

@@ -29,7 +29,8 @@ def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, gue
     given: Set[Tuple[Tuple[str, int], ...]] = set()
     for change in _changes(trial, wanted, free, guessed, reaches):
         key = tuple(sorted(change.items()))
-        if key not in given and all(0 < size <= LARGEST for size in change.values()):
+        is_step = any(size == 1 < free[name] for name, size in change.items() if _role(name).lstrip("@") in ("T", "S"))  # Of a sequence.
+        if key not in given and not is_step and all(0 < size <= LARGEST for size in change.values()):
             given.add(key)
             yield change
 

@@ -1,10 +1,10 @@
-"""Functions that return a model and can be called as they stand: `resnet18()`."""
+"""Functions that return a model and can be called as they stand, `resnet18()`, or with nothing but sizes: `make_model(1000, 1000)`."""
 
 from __future__ import annotations
 
 import ast
 import re
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..evidence import Candidate
 from .scripts.module_names import FUNCTIONS, Function, ModuleNames, dotted, required, statements
@@ -22,22 +22,28 @@ LARGE = {"large", "l", "101", "b4", "161", "169", "19"}
 HUGE = {"huge", "giant", "gigantic", "xl", "xxl", "h", "g", "152", "200", "201", "b7", "enormous"}
 
 
-def factories(tree: ast.Module, classes: Sequence[str]) -> List[Candidate]:
-    """Functions, class methods and static methods that need no argument and return a model; those of small models first.
+def factories(tree: ast.Module, classes: Sequence[str], size_of: Callable[[str], Optional[int]]) -> List[Candidate]:
+    """Functions, class methods and static methods that need nothing but sizes and return a model; those that need none first, and of small
+    models.
 
     Each is a constructor alone. Its target is "" where the text does not say which of `classes` it returns.
+
+    size_of: the size that a parameter's name speaks for; None where it speaks for none.
     """
     names = ModuleNames(tree)
     script = Script(names, classes, names)
-    found: Dict[str, List[Tuple[Tuple[int, int], Candidate]]] = {}
+    found: Dict[str, List[Tuple[Tuple[bool, int, int], Candidate]]] = {}
     for text, function, is_bound in _callables(names, classes):
-        if NO_FACTORIES.match(function.name) or required(function, is_bound):
+        needed = {name: size_of(name) for name in required(function, is_bound)}
+        sizes = {name: size for name, size in needed.items() if size is not None}
+        if NO_FACTORIES.match(function.name) or len(sizes) < len(needed):
             continue
         target = _target(script, function, classes)
         if target is not None:
-            call = "%s(%s)" % (text, _without_weights(function))
-            candidate = Candidate(target, call, None, "factory", "%s()" % text)
-            found.setdefault(target, []).append((_size(function), candidate))
+            given = ["%s=⟨%s⟩" % (name, name) for name in sorted(sizes)]
+            call = "%s(%s)" % (text, ", ".join([*given, *_without_weights(function)]))
+            candidate = Candidate(target, call, None, "factory", "%s()" % text, sizes)
+            found.setdefault(target, []).append(((bool(sizes), *_size(function)), candidate))
     return [candidate for ranked in found.values() for _, candidate in sorted(ranked, key=lambda one: one[0])[:MOST]]
 
 
@@ -87,7 +93,7 @@ def _handed_over(names: ModuleNames, function: Function, classes: Set[str], dept
     return ""
 
 
-def _without_weights(function: Function) -> str:
+def _without_weights(function: Function) -> List[str]:
     """Arguments that keep a factory from asking for weights that would have to be fetched."""
     arguments = function.args
     positional = arguments.posonlyargs + arguments.args
@@ -99,7 +105,7 @@ def _without_weights(function: Function) -> str:
         if parameter.arg.startswith(WEIGHTS) and not falsy:
             is_flag = isinstance(default, ast.Constant) and default.value is True
             written.append("%s=%s" % (parameter.arg, "False" if is_flag else "None"))
-    return ", ".join(written)
+    return written
 
 
 def _size(function: Function) -> Tuple[int, int]:
