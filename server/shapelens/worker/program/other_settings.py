@@ -123,6 +123,8 @@ class _Settings:
         functions = [function for name in sorted(reached) if (function := self._function(name)) is not None]
         tried = 0
         for optional in optional_inputs(owners, functions, file):
+            if optional.branch.lines & self._seen or tried >= MOST_INPUTS or self._left() <= 0:
+                continue  # What it may be given need not be thought of.
             for value in values_for(optional, runner.recorder, file, runner.run.text):
                 if optional.branch.lines & self._seen or tried >= MOST_INPUTS or self._left() <= 0:
                     break
