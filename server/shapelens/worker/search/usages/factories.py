@@ -42,7 +42,8 @@ def factories(tree: ast.Module, classes: Sequence[str], size_of: Callable[[str],
         if target is not None:
             given = ["%s=⟨%s⟩" % (name, name) for name in sorted(sizes)]
             call = "%s(%s)" % (text, ", ".join([*given, *_without_weights(function)]))
-            candidate = Candidate(target, call, None, "factory", "%s()" % text, sizes)
+            # With sizes that are guessed it is inferred: an edit may ask for others.
+            candidate = Candidate(target, call, None, *(("inferred", "") if sizes else ("factory", "%s()" % text)), sizes)
             found.setdefault(target, []).append(((bool(sizes), *_size(function)), candidate))
     return [candidate for ranked in found.values() for _, candidate in sorted(ranked, key=lambda one: one[0])[:MOST]]
 
