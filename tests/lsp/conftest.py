@@ -30,6 +30,21 @@ async def _utf8_editor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     assert await editor.stop() == 0
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def _watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
+    editor = Editor(tmp_path_factory.mktemp("workspace"))
+    await editor.start("--interpreter", TORCH_PYTHON, "--log-level", "debug")
+    yield editor
+    assert await editor.stop() == 0
+
+
+@pytest.fixture
+def watched(_watched: Editor) -> Iterator[Editor]:
+    """A client with the server's log of its runs, without open documents."""
+    yield _watched
+    _watched.close_all()
+
+
 @pytest.fixture
 def editor(_utf16_editor: Editor) -> Iterator[Editor]:
     """A client like VS Code, without open documents."""

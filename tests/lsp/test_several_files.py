@@ -95,6 +95,32 @@ async def test_a_file_that_is_not_open_lends_its_example(editor: Editor) -> None
     await editor.until(lambda: bool(editor.published[blocks].diagnostics))
 
 
+async def test_a_mistake_that_shows_in_a_closed_file_is_said_where_the_open_one_leads_there(editor: Editor) -> None:
+    on_disk(editor, "several/inner8.py", BLOCKS.replace("Block", "Inner"))
+    on_disk(editor, "several/model8.py", MODEL.format(module="part8"))
+    part = editor.open(
+        "several/part8.py",
+        """\
+from torch import nn
+from inner8 import Inner
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.up = nn.Linear(size, 32)
+        self.inner = Inner(32)
+    def forward(self, x):
+        x = self.up(x)
+        return self.inner(x)
+""",
+    )
+    assert (await editor.hints_when(part))[9] == "→ [B, 12]"
+    assert not await editor.diagnostics(part)
+    editor.replace(part, "nn.Linear(size, 32)", "nn.Linear(size, 33)")
+    await editor.until(lambda: bool(editor.published[part].diagnostics))
+    (found,) = await editor.diagnostics(part)
+    assert editor.text_of(part, found.range) == "self.inner(x)" and "fc gets 33 features" in found.message
+
+
 async def test_what_a_closed_file_showed_comes_from_disk(editor: Editor) -> None:
     blocks = editor.open("several/blocks6.py", BLOCKS)
     model = editor.open("several/model6.py", MODEL.format(module="blocks6"))

@@ -6,12 +6,9 @@ The server logs each run that it asks for, with the classes whose examples are i
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import pytest_asyncio
 
-from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 TWO = """\
@@ -56,21 +53,6 @@ class Second(nn.Module):
 """
 FOUND = TWO.replace("# shapelens: ", "# ")
 BOTH = "First, Second"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def _watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
-    editor = Editor(tmp_path_factory.mktemp("workspace"))
-    await editor.start("--interpreter", TORCH_PYTHON, "--log-level", "debug")
-    yield editor
-    assert await editor.stop() == 0
-
-
-@pytest.fixture
-def watched(_watched: Editor) -> Iterator[Editor]:
-    """A client with the server's log of its runs, without open documents."""
-    yield _watched
-    _watched.close_all()
 
 
 def runs_of(editor: Editor, uri: str) -> dict[int, str]:

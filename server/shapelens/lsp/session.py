@@ -57,8 +57,8 @@ class Session:
         self._cached_runs = CachedRuns(store)
         self._pipeline = Pipeline(self.documents, self.workspace, client, self._cached_runs)
         self._schedule = Schedule(
-            self._pipeline.run,
-            self._pipeline.runner.cancel,
+            self._pipeline.take_turn,
+            self._pipeline.runner.end_turn,
             self._pipeline.background_fixes,
             self._pipeline.model_views,
             self._pipeline.memory_notes,
@@ -170,7 +170,7 @@ class Session:
 
         outdated: more than its text has changed.
         """
-        alone = changed.analysis is None or not changed.analysis.runs_by_itself
+        alone = changed.analysis is not None and not changed.analysis.runs_by_itself
         for document in self.documents.values():
             if document is not changed and depends_on(document, changed.path):
                 if outdated:

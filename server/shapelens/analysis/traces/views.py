@@ -20,12 +20,12 @@ _OF_TENSORS = re.compile(
 
 
 def seen_from(trace: Trace, file: str) -> Trace:
-    """A run of another file as this file sees it: what the run saw in it, and the mismatches whose place is here. The examples stay the
+    """A run of another file as this file sees it: what the run saw in it, and the mismatches that its code led to. The examples stay the
     other file's, and say so; those that may be wrong are left out."""
     trace = _trusted(trace)
     observations = [seen for seen in trace.observations if seen.span.file == file]
     examples = [replace(example, file=trace.file) for example in trace.examples]
-    mismatches = [mismatch for mismatch in trace.mismatches if _lies_in(trace, mismatch, file)]
+    mismatches = [mismatch for mismatch in trace.mismatches if _leads_through(trace, mismatch, file)]
     wanted = {span.file for mismatch in mismatches for span in mismatch.trail} - {file}
     # What is said of a mismatch may need the values of the files that it was called through.
     observations += [seen for seen in trace.observations if seen.span.file in wanted]
@@ -144,7 +144,8 @@ def _trusted(trace: Trace) -> Trace:
     return without_examples(trace, {number for number, run in enumerate(trace.examples) if run.doubtful})
 
 
-def _lies_in(trace: Trace, mismatch: Mismatch, file: str) -> bool:
-    innermost = mismatch.span or (mismatch.trail[-1] if mismatch.trail else None)
+def _leads_through(trace: Trace, mismatch: Mismatch, file: str) -> bool:
+    """Whether a call in this file led to a mismatch, which may lie in a file that it imports, or a layer was built here for it."""
     constructed = trace.layers[mismatch.layer].span if mismatch.layer is not None else None
-    return any(span is not None and span.file == file for span in (innermost, constructed if mismatch.argument else None))
+    spans = [mismatch.span, *mismatch.trail, constructed if mismatch.argument else None]
+    return any(span is not None and span.file == file for span in spans)

@@ -40,7 +40,8 @@ class Document:
       `cancel_run`; it is followed as a program: `end_program`, `fail_program`;
     - a text of which nothing has to run follows its edit: `follow_edit`;
     - something is shown: `show`, `add_fixes`, `note_published`;
-    - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`.
+    - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`,
+      `forget_consulted`.
 
     The text is always the newest. `analysis` stays behind until the next run has ended, and its positions are mapped.
     """
@@ -336,6 +337,10 @@ class Document:
         known = key in self._consulted
         self._consulted.add(key)
         return not known
+
+    def forget_consulted(self, importer: Document | str, state: object) -> None:
+        """The run of a file that imports this one was ended before it was over."""
+        self._consulted.discard((importer, state))
 
     @property
     def evidence_around(self) -> object:

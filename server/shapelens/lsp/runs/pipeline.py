@@ -52,6 +52,11 @@ class Pipeline:
         self._short_of_time: set[str] = set()  # documents whose last search was, or what followed them as programs, by path
         self._patience: dict[str, bool] = {}  # by path, where more time was tried: whether a document's runs have it
 
+    async def take_turn(self, document: Document) -> None:
+        """Bring what the editor shows of a document up to date. Returns when that is done, or the turn was ended (`Runner.end_turn`)."""
+        self.runner.begin_turn()
+        await self.run(document)
+
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that
         is done, or the run has been cancelled."""
@@ -141,10 +146,10 @@ class Pipeline:
         self._patience[path], shown = True, len(document.hints())
         document.importer_traces.mark_program_outdated()
         await self.run(document, whole=True)
-        self._short_of_time.discard(path)
-        if self.presenter.is_current(document, analysis):
+        if self._is_done(document, analysis):
+            self._short_of_time.discard(path)
             self._patience[path] = len(document.hints()) > shown
-        else:  # An edit has ended it.
+        else:  # An edit has ended it, or another document's turn.
             del self._patience[path]
 
     def _importing_programs(self, document: Document, names: set[str]) -> Iterator[Document]:
@@ -157,9 +162,10 @@ class Pipeline:
                 yield importer
 
     def _is_done(self, document: Document, analysis: Analysis) -> bool:
-        """Whether an analysis is of the newest text, which nothing is run for."""
+        """Whether an analysis is of the newest text, which nothing is run for, and no other document waits for its turn."""
         return (
-            self._documents.get(document.uri) is document
+            not self.runner.turn_has_ended
+            and self._documents.get(document.uri) is document
             and not self.runner.is_running(document)
             and self.presenter.is_current(document, analysis)
         )
@@ -223,6 +229,8 @@ class Pipeline:
             await self._run_closed_importers(document)
         else:
             await self._search_closed_importers(document)
+        if self.runner.turn_has_ended:
+            document.leave_unfinished()
 
     async def _run_own(self, document: Document, analysis: Analysis, search: Search | None) -> OwnRun:
         results = OwnRun(self.presenter, document, analysis, self._chooser.others(document), search)
@@ -240,9 +248,13 @@ class Pipeline:
             other = next((each for each in self._documents.values() if same_path(each.path, importer.path)), None)
             if other is None or not importer.has_example or document.importer_traces.of({other.path}):
                 continue
-            if not document.consult(other, other.version):
+            version = other.version
+            if not document.consult(other, version):
                 continue
             await self.run(other)
+            if self.runner.turn_has_ended:
+                document.forget_consulted(other, version)
+                return
 
     async def _show_by_importers(self, document: Document, analysis: Analysis) -> bool:
         """Show a document without examples as files that import it use it; whether to go on, and search for examples of its own."""
@@ -287,6 +299,8 @@ class Pipeline:
             if importer is not None and search is not None and document.consult(each.path, each.state):
                 results = await self._run_closed_importer(document, importer, self._chooser.choose_given(importer), search)
                 searched += 1
+                if results is not None and results.cancelled:
+                    document.forget_consulted(each.path, each.state)
                 if results is None or results.cancelled:
                     return
 

@@ -29,7 +29,11 @@ KEEP_AFTER = 0.005  # seconds after which a run has been sent: then there is tim
 
 
 class Runner:
-    """Sends runs to workers, and knows which run is under way for which document. Waiting for a run ends early where `cancel` is called."""
+    """Sends runs to workers, and knows which run is under way for which document.
+
+    One document has its turn at a time. Where `end_turn` is called, waiting for its run ends early, and nothing more is sent until the next
+    turn begins.
+    """
 
     def __init__(
         self,
@@ -49,15 +53,20 @@ class Runner:
         self._fix_search = background_fixes
         self._run_ids = run_ids
         self._under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
+        self.turn_has_ended = False  # before all was done
 
     def is_running(self, document: Document) -> bool:
         """Whether a run is under way for a document."""
         return document in self._under_way
 
-    def cancel(self, document: Document) -> None:
-        """Stop the run of a document if one is under way."""
-        if document in self._under_way:
-            worker, run_id = self._under_way[document]
+    def begin_turn(self) -> None:
+        """From now on runs are sent for another document."""
+        self.turn_has_ended = False
+
+    def end_turn(self) -> None:
+        """Stop what is under way, and send nothing more of what would follow it."""
+        self.turn_has_ended = True
+        for worker, run_id in self._under_way.values():
             # After the messages that are there already: the worker will fork another process, which takes processors from the server.
             asyncio.get_running_loop().call_soon(worker.cancel, run_id)
 
@@ -126,6 +135,9 @@ class Runner:
 
     async def _send(self, document: Document, results: RunResults, repeatable: RepeatableRun, on_behalf_of: Document) -> None:
         run, worker = repeatable.run, repeatable.worker
+        if self.turn_has_ended:
+            results.finish(protocol.Finished(run.run_id, "cancelled"))
+            return
         wanted = [*(request.target for request in run.examples), *(run.search.classes if run.search is not None else ())]
         if run.program:
             logger.debug("program %d: %s", run.run_id, document.path)

@@ -31,19 +31,19 @@ def seconds_to_wait(to_findings: float, between_edits: float) -> float:
 
 
 class Schedule:
-    """`run` is awaited for one document after the other; `cancel` makes it return early. Models are shown as a whole, and
-    fixes are tried, while there is nothing to run."""
+    """`take_turn` is awaited for one document after the other; `end_turn` makes it return early. Models are shown as a whole, and fixes are
+    tried, while there is nothing to run."""
 
     def __init__(
         self,
-        run: Callable[[Document], Awaitable[None]],
-        cancel: Callable[[Document], None],
+        take_turn: Callable[[Document], Awaitable[None]],
+        end_turn: Callable[[], None],
         background_fixes: BackgroundFixes,
         model_views: ModelViews,
         memory_notes: MemoryNotes,
     ) -> None:
-        self._run = run
-        self._cancel = cancel
+        self._take_turn = take_turn
+        self._end_turn = end_turn
         self._fix_search = background_fixes
         self._model_views = model_views
         self._memory_notes = memory_notes
@@ -75,7 +75,7 @@ class Schedule:
             self._queue.remove(document)
         self._fix_search.forget(document)
         if self._running is document:
-            self._cancel(document)
+            self._end_turn()
         self._tell_over()
 
     async def over(self, document: Document) -> None:
@@ -95,7 +95,7 @@ class Schedule:
         self._model_views.interrupt()
         if urgent and self._running is not None and self._running is not document:
             interrupted = self._running
-            self._cancel(interrupted)
+            self._end_turn()
             if interrupted not in self._queue and interrupted not in self._timers:
                 self._queue.insert(len(self._queue) - 1, interrupted)
         self._go_on()
@@ -134,7 +134,7 @@ class Schedule:
                 continue
             document = self._running = self._queue.pop()
             try:
-                await self._run(document)
+                await self._take_turn(document)
             except Exception:
                 logger.exception("the run of %s failed", document.uri)
             finally:
