@@ -15,7 +15,7 @@ from ..search.code.settings_branches import SOMETHING, Branch, values_into
 from ..search.inputs import forms
 
 MOST_TENSORS = 3  # of its example's that are tried for a parameter which is None
-UNKNOWN = "unknown"
+UNKNOWN_TEXT = "unknown"
 _LAYER = "torch.nn.Identity()"
 _TENSOR = re.compile(r"\b[a-z]+\d*\[[^\[\]]*\]")
 _MASK = re.compile(r"(?i)mask")
@@ -43,9 +43,9 @@ def values_of(
         if parameter.default is not None:
             return []
         if numbers:
-            return [*numbers, UNKNOWN]
+            return [*numbers, UNKNOWN_TEXT]
         layers = [_LAYER] if calls_with_one_argument(parameter.name, node) else []
-        return [*layers, *_tensors_for(branch, parameter.name, node, expression, seen), UNKNOWN]
+        return [*layers, *_tensors_for(branch, parameter.name, node, expression, seen), UNKNOWN_TEXT]
     if is_required:
         return ["None"] if branch.value is None and is_optional else []
     default = parameter.default

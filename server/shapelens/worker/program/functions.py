@@ -35,7 +35,7 @@ from ..shims.chance import HIGH, LOW
 from ..trace.recorder import SeenValues
 from .class_examples import ClassExample, NamesAndMore, with_names_once
 from .function_arguments import FunctionArguments, form_of
-from .function_settings import UNKNOWN, values_of, with_setting
+from .function_settings import UNKNOWN_TEXT, values_of, with_setting
 from .program import Program, gradients_assumed
 from .step_search import StepSearch
 
@@ -168,7 +168,7 @@ class FunctionCalls:
                 tried.add(other)
                 trials = TrialRunner(self._runner, self._runner.names, self._most_seconds)
                 with contextlib.suppress(TooLong, MemoryError), within(self._most_seconds):
-                    if value == UNKNOWN or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
+                    if value == UNKNOWN_TEXT or (trials.whole(other).error is None and not self._runner.evaluation.remarks.found):
                         self._show(callee.name, other)
 
     def _tensors_seen(self, function: str) -> Dict[str, str]:

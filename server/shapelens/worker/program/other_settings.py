@@ -30,7 +30,7 @@ from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
 from .class_examples import NamesAndMore, class_of, taken_apart
-from .optional_inputs import call_with_input, optional_inputs, values_for
+from .omitted_inputs import call_with_input, omitted_inputs, values_for
 from .setting_texts import SettingTexts, build_with, call_once_more
 from .steps import StepCalls, steps_of
 
@@ -102,7 +102,7 @@ class _Settings:
                     self._attempt("%s: %r" % (owner.__name__, setting), branch, partial(self._show_part, owner, setting))
                 for setting in self._texts.settings_that_build_part(owner, branch, branches):
                     self._attempt("%s(%r)" % (owner.__name__, setting), branch, partial(self._show_built_part, owner, setting))
-        self._show_optional_inputs(owners, trials.seen)
+        self._show_omitted_inputs(owners, trials.seen)
 
     def _attempt(self, key: str, branch: Branch, show: Callable[[], Optional[str]]) -> Optional[str]:
         """Try what may lead into a branch of which nothing was seen, once, as long as there is time; the expression that ran."""
@@ -112,7 +112,7 @@ class _Settings:
             self._tried[key] = show()
         return self._tried.get(key)
 
-    def _show_optional_inputs(self, owners: List[type], seen: Iterable[int]) -> None:
+    def _show_omitted_inputs(self, owners: List[type], seen: Iterable[int]) -> None:
         """Evaluate the example once more for each branch that asks whether something is given, with what may be given.
 
         seen: the sites that the example reached.
@@ -122,14 +122,14 @@ class _Settings:
         reached = {sites[number].function for number in seen if runner.recorder.file_of(number) == file}
         functions = [function for name in sorted(reached) if (function := self._function(name)) is not None]
         tried = 0
-        for optional in optional_inputs(owners, functions, file):
-            if optional.branch.lines & self._seen or tried >= MOST_INPUTS or self._left() <= 0:
+        for omitted in omitted_inputs(owners, functions, file):
+            if omitted.branch.lines & self._seen or tried >= MOST_INPUTS or self._left() <= 0:
                 continue  # What it may be given need not be thought of.
-            for value in values_for(optional, runner.recorder, file, runner.run.text):
-                if optional.branch.lines & self._seen or tried >= MOST_INPUTS or self._left() <= 0:
+            for value in values_for(omitted, runner.recorder, file, runner.run.text):
+                if omitted.branch.lines & self._seen or tried >= MOST_INPUTS or self._left() <= 0:
                     break
                 tried += 1
-                self._evaluate_once_more(partial(call_with_input, optional, value, runner.recorder, file))
+                self._evaluate_once_more(partial(call_with_input, omitted, value, runner.recorder, file))
 
     def _function(self, name: str) -> Any:
         """A function of the document, by its name; None for what is none."""

@@ -26,7 +26,7 @@ Given = Dict[str, Any]  # the arguments of a call, by the names of the parameter
 Value = Callable[[Given], Any]  # what a parameter may be given beside these; None for nothing
 
 
-class OptionalInput(NamedTuple):
+class OmittedInput(NamedTuple):
     """A parameter that is None by default, and a branch that asks whether it is given."""
 
     holder: Any  # the class that has the method, or the namespace that has the function
@@ -36,7 +36,7 @@ class OptionalInput(NamedTuple):
     branch: Branch
 
 
-def optional_inputs(classes: Iterable[type], functions: Iterable[Any], file: str) -> Iterator[OptionalInput]:
+def omitted_inputs(classes: Iterable[type], functions: Iterable[Any], file: str) -> Iterator[OmittedInput]:
     """Of the methods of these classes that stand in a file, and of these functions of it; decorated ones are left alone."""
     found = [(cls, vars(cls), function, node) for cls in classes for function, node in methods(cls)]
     found += [(function.__globals__, function.__globals__, function, function_node(function)) for function in functions]
@@ -48,16 +48,16 @@ def optional_inputs(classes: Iterable[type], functions: Iterable[Any], file: str
         for branch in branches_of_function(node):
             parameter = parameters.get(branch.name)
             if branch.value == SOMETHING and parameter is not None and parameter.default in (None, parameter.empty):
-                yield OptionalInput(holder, function, node, parameter, branch)
+                yield OmittedInput(holder, function, node, parameter, branch)
 
 
-def values_for(optional: OptionalInput, recorder: Recorder, file: str, text: str) -> List[Value]:
+def values_for(omitted: OmittedInput, recorder: Recorder, file: str, text: str) -> List[Value]:
     """What the parameter may be given, the likelier first."""
-    name, node = optional.parameter.name, optional.node
-    numbers = [number for form in forms.scalars(optional.parameter) for number in _literal(form.template)]
+    name, node = omitted.parameter.name, omitted.node
+    numbers = [number for form in forms.scalars(omitted.parameter) for number in _literal(form.template)]
     if numbers:
         return [functools.partial(_itself, number) for number in numbers]
-    if optional.parameter.default is not None:
+    if omitted.parameter.default is not None:
         return []
     if calls_with_one_argument(name, node):
         return [functools.partial(_itself, torch.nn.Identity())]
@@ -66,8 +66,8 @@ def values_for(optional: OptionalInput, recorder: Recorder, file: str, text: str
     rank, dtype = len(dims) if dims else 0, torch.bool if is_mask(name) else None
     like = functools.partial(_like, rank=rank, dtype=dtype)
     found: List[Value] = [
-        functools.partial(like, functools.partial(_held, recorder, file, optional, other))
-        for other in dict.fromkeys(names_beside(optional.branch, name, node))
+        functools.partial(like, functools.partial(_held, recorder, file, omitted, other))
+        for other in dict.fromkeys(names_beside(omitted.branch, name, node))
     ]
     found += [functools.partial(like, functools.partial(_tensor, place)) for place in (0, 1)]
     if is_mask(name):
@@ -75,12 +75,12 @@ def values_for(optional: OptionalInput, recorder: Recorder, file: str, text: str
     return found[:MOST_VALUES]
 
 
-def call_with_input(optional: OptionalInput, value: Value, recorder: Recorder, file: str, example: Callable[[], Any]) -> Any:
+def call_with_input(omitted: OmittedInput, value: Value, recorder: Recorder, file: str, example: Callable[[], Any]) -> Any:
     """What an example gives, in which the first call of the function that leaves the parameter out is followed by one with a value for it.
 
     Raises ValueError where there is no value, and where a tensor has another rank for it: a mask of too many dims makes more of the scores.
     """
-    holder, function, name = optional.holder, optional.function, optional.function.__name__
+    holder, function, name = omitted.holder, omitted.function, omitted.function.__name__
     signature, is_called = inspect.signature(function), False
 
     @functools.wraps(function)
@@ -88,16 +88,16 @@ def call_with_input(optional: OptionalInput, value: Value, recorder: Recorder, f
         nonlocal is_called
         result = function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
-        if not is_called and bound.arguments.get(optional.parameter.name) is None:
+        if not is_called and bound.arguments.get(omitted.parameter.name) is None:
             is_called = True
             made = value(dict(bound.arguments))
             if made is None:
-                raise ValueError(optional.parameter.name)
-            bound.arguments[optional.parameter.name] = made
+                raise ValueError(omitted.parameter.name)
+            bound.arguments[omitted.parameter.name] = made
             other = function(*bound.args, **bound.kwargs)
             is_alike = not (isinstance(result, torch.Tensor) and isinstance(other, torch.Tensor)) or result.dim() == other.dim()
-            if not is_alike or not _keeps_ranks(recorder, file, optional):
-                raise ValueError(optional.parameter.name)
+            if not is_alike or not _keeps_ranks(recorder, file, omitted):
+                raise ValueError(omitted.parameter.name)
         return result
 
     _put(holder, name, twice)
@@ -107,13 +107,13 @@ def call_with_input(optional: OptionalInput, value: Value, recorder: Recorder, f
         _put(holder, name, function)
 
 
-def _keeps_ranks(recorder: Recorder, file: str, optional: OptionalInput) -> bool:
+def _keeps_ranks(recorder: Recorder, file: str, omitted: OmittedInput) -> bool:
     """Whether the tensors that the branch assigns to names have the ranks that those names held before it."""
     for number, seen in recorder.seen.items():
         site, key = recorder.sites[number], seen.sequence[-1]
-        is_assigned = site.function == optional.function.__qualname__ and site.kind == "assign" and site.place[0] in optional.branch.lines
-        if is_assigned and key[0] == "tensor" and site.name != optional.parameter.name and recorder.file_of(number) == file:
-            before = _held(recorder, file, optional, site.name, {})
+        is_assigned = site.function == omitted.function.__qualname__ and site.kind == "assign" and site.place[0] in omitted.branch.lines
+        if is_assigned and key[0] == "tensor" and site.name != omitted.parameter.name and recorder.file_of(number) == file:
+            before = _held(recorder, file, omitted, site.name, {})
             if before is not None and len(before[0]) != len(key[1]):
                 return False
     return True
@@ -150,9 +150,9 @@ def _like(
     return torch.ones(found[0], dtype=dtype or found[1])
 
 
-def _held(recorder: Recorder, file: str, optional: OptionalInput, name: str, given: Given) -> Optional[Tuple[Tuple[int, ...], torch.dtype]]:
+def _held(recorder: Recorder, file: str, omitted: OmittedInput, name: str, given: Given) -> Optional[Tuple[Tuple[int, ...], torch.dtype]]:
     """The shape and dtype of what a name has held last before the branch."""
-    function, before = optional.function.__qualname__, min(optional.branch.lines)
+    function, before = omitted.function.__qualname__, min(omitted.branch.lines)
     found: List[Tuple[int, Any]] = []
     for number, seen in recorder.seen.items():
         site, key = recorder.sites[number], seen.sequence[-1]
