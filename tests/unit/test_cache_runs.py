@@ -96,6 +96,15 @@ def test_what_makes_no_difference_does_not_make_it_another_run(place: Path) -> N
     assert found(place, replace(run, search=same, observe=[str(place / "project" / "elsewhere.py")])) is not None
 
 
+def test_a_program_is_another_run_than_its_examples_and_with_other_examples_of_classes(place: Path) -> None:
+    run = replace(run_of(place), text="class Net: ...\ndef show(net): ...", examples=[], search=None)
+    program = replace(run, program=3.0)
+    cache(place).keep(program, str(place / "env" / "python"), kept(program))
+    assert found(place, run) is None
+    assert found(place, replace(program, program=30.0, known=[ExampleRequest("show", "show(unknown)")])) is not None
+    assert found(place, replace(program, known=[ExampleRequest("Net", "Net()(f32[2])")])) is None
+
+
 def test_a_module_that_was_missing_appears(place: Path) -> None:
     run = run_of(place)
     cache(place).keep(run, str(place / "env" / "python"), kept(run, Note("missing-import", "No module named 'blocks'", None)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from shapelens.cache.inputs import ReadState, ResultInputs, digest, version
 from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
 from shapelens.protocol import PATIENT_SECONDS, Finished, Hello, Run, Search, Trace, Traced
+
+_FUNCTION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
 @dataclass
@@ -120,4 +123,13 @@ def _key(run: Run, environment: str) -> str:
     search = run.search.classes if run.search is not None else None
     examples = [[example.target, example.expression] for example in run.examples]
     limits = [run.deadline, run.memory_limit, run.named, *run.allow]
-    return digest("run", version(), environment, run.file, run.text, run.root, examples, run.overlays, limits, search)
+    program = _as_program(run) if run.program else None
+    return digest("run", version(), environment, run.file, run.text, run.root, examples, run.overlays, limits, search, program)
+
+
+def _as_program(run: Run) -> list[list[str]]:
+    """What a program's result depends on besides its text: the examples of classes, whose methods are called so. Those of functions only
+    save a search that would end alike.
+    """
+    functions = set(_FUNCTION.findall(run.text))
+    return sorted([each.target, each.expression] for each in run.known if each.target not in functions)
