@@ -79,6 +79,8 @@ class Pipeline:
             await self._finish_what_was_left(document)
         else:
             await self._run_all(document, chosen)
+            if self.runner.turn_has_ended:
+                document.leave_unfinished()
         await self._follow_program(document, chosen.analysis)
         await self._follow_importers(document, chosen.analysis)
         await self._take_more_time(document, chosen.analysis)
@@ -229,8 +231,6 @@ class Pipeline:
             await self._run_closed_importers(document)
         else:
             await self._search_closed_importers(document)
-        if self.runner.turn_has_ended:
-            document.leave_unfinished()
 
     async def _run_own(self, document: Document, analysis: Analysis, search: Search | None) -> OwnRun:
         results = OwnRun(self.presenter, document, analysis, self._chooser.others(document), search)
