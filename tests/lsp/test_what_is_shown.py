@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from lsprotocol import types
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 HEADS = """\
@@ -213,8 +216,7 @@ async def test_a_program_that_was_cut_short_between_its_stages_is_followed_to_it
     await editor.hints_when(uri, lambda hints: 9 in hints)
 
 
-async def test_the_progress_of_a_program_goes_on_from_that_of_its_classes(editor: Editor) -> None:
-    text = """\
+SLOW_TWICE = """\
 import threading
 
 import torch
@@ -235,8 +237,21 @@ class Slow(nn.Module):
 
 result = slowly(torch.zeros(3, 5))
 """
-    uri = editor.open("shown/slow_twice.py", text)
+
+
+async def test_the_progress_of_a_program_goes_on_from_that_of_its_classes(editor: Editor) -> None:
+    uri = editor.open("shown/slow_twice.py", SLOW_TWICE)
     assert "→ [3, 5]" in (await editor.hints_when(uri, lambda hints: "[3, 5]" in str(hints))).values()
     await editor.until(lambda: [value.get("kind") for value in editor.progress][-1:] == ["end"])
     running = next(number for number, value in enumerate(editor.progress) if value.get("message") == "Running slow_twice.py")
     assert [value.get("kind") for value in editor.progress[running + 1 :]] == ["end"]
+
+
+async def test_the_extension_is_told_of_a_document_as_of_one_thing(tmp_path: Path) -> None:
+    editor = Editor(tmp_path)
+    await editor.start(initialization_options={"interpreter": TORCH_PYTHON, "settings": {}})
+    uri = editor.open("slow_twice.py", SLOW_TWICE)
+    await editor.hints_when(uri, lambda hints: "[3, 5]" in str(hints))
+    await editor.until(lambda: editor.statuses[-1].state == "idle")
+    assert [status.state for status in editor.statuses] == ["starting", "running", "idle"], "it is idle between two runs"
+    await editor.stop()

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import textwrap
 from pathlib import Path
 
 import pytest
 
 import fixtures
+from network_watch import NetworkWatch
 from shapelens.batch import Analysed, Batch
 
-# Writes down each question to a network, before anything else in the worker can hide it.
-WATCH = """
-import os, sys
-
-number = os.open({log!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-
-
-def watch(event, args):
-    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.bind"):
-        os.write(number, (event + "\\n").encode())
-
-
-sys.addaudithook(watch)
-"""
 HEAD = """
 import torch
 from torch import nn
@@ -59,10 +45,7 @@ def _hints(said: Analysed) -> list[str]:
 
 
 async def test_no_question_goes_to_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched, log = tmp_path / "watched", tmp_path / "asked.txt"
-    watched.mkdir()
-    watched.joinpath("sitecustomize.py").write_text(WATCH.format(log=str(log)))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(watched), os.environ.get("PYTHONPATH", "")]))
+    watch = NetworkWatch(tmp_path, monkeypatch)
     text = textwrap.dedent("""
         import open_clip
         import segmentation_models_pytorch as smp
@@ -90,8 +73,7 @@ async def test_no_question_goes_to_a_network(tmp_path: Path, monkeypatch: pytest
                 return features
     """)
     said = await _said(tmp_path, text, monkeypatch)
-    assert log.exists(), "the worker was not watched"
-    assert log.read_text() == ""
+    assert watch.questions() == []
     assert "→ [B, 512]" in _hints(said)
     assert not [finding for finding in said.findings if finding.severity == "error"]
 

@@ -56,8 +56,9 @@ class Session:
         self._store = store
         self._cached_runs = CachedRuns(store)
         self._pipeline = Pipeline(self.documents, self.workspace, client, self._cached_runs)
+        self._is_taking_turn = False
         self._schedule = Schedule(
-            self._pipeline.take_turn,
+            self._take_turn,
             self._pipeline.runner.end_turn,
             self._pipeline.background_fixes,
             self._pipeline.model_views,
@@ -386,9 +387,23 @@ class Session:
             self._client.status("no-torch" if state.name == "no-torch" else "error", state.message, state.action)
             if state.has_given_up:
                 self._client.ask(f"ShapeLens: {state.message}", [TRY_AGAIN], self._answered_to_failure)
-        elif state.name != "running":
-            self._client.progress(None)
-            self._client.status("idle", "", worker.interpreter)
+        elif state.name == "stopped" or (state.name == "ready" and not self._is_taking_turn):
+            self._tell_idle(worker)
+
+    def _tell_idle(self, worker: Worker) -> None:
+        self._client.progress(None)
+        self._client.status("idle", "", worker.interpreter)
+
+    async def _take_turn(self, document: Document) -> None:
+        """Bring a document up to date. A worker that has nothing to do between two runs of one turn is not told of: the turn is not over."""
+        self._is_taking_turn = True
+        try:
+            await self._pipeline.take_turn(document)
+        finally:
+            self._is_taking_turn = False
+            worker = self.workspace.worker(document)
+            if worker.state.name == "ready":
+                self._tell_idle(worker)
 
     def _answered_to_failure(self, answer: str | None) -> None:
         if answer == TRY_AGAIN:
