@@ -193,8 +193,9 @@ def _is_known(value: Value) -> bool:
 
 
 def _may_be(real: LayerCall, inferred: LayerCall) -> bool:
-    """Whether tensors that a layer was called with have the sizes of those that were inferred, where these are no named dims."""
-    tensors = [(a.shape, b) for a, b in zip(real.inputs, inferred.inputs, strict=False) if a.shape is not None and b.shape is not None]
+    """Whether the tensors of a layer's call have the sizes of those that were inferred, where these are no named dims."""
+    pairs = [*zip(real.inputs, inferred.inputs, strict=False), (real.output, inferred.output)]
+    tensors = [(a.shape, b) for a, b in pairs if a.shape is not None and b.shape is not None]
     return all(
         len(shape) == len(other.shape or ())
         and all(size == wanted or not name.isdigit() for size, wanted, name in zip(shape, other.shape or (), _names(other), strict=True))

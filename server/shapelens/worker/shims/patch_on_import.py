@@ -18,6 +18,7 @@ from .data_sets import files, hugging_face, large_arrays, pictures, vision
 from .data_sets.environments import gym
 from .pretrained.libraries import IN_LIBRARY
 from .training import engines as engines
+from .training import hydra as hydra
 from .training import lightning, metrics, plots, trackers
 
 # By name of the module: what takes the place of what in it.
