@@ -115,7 +115,8 @@ def mismatch_of(
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
     code, message = code_of(error, failure), one_line(error) or type(error).__name__
     cause = cause_of(error)
-    if cause is not None and (code in ("exception", "shape") or STAND_IN_TYPE in message):
+    of_stand_in = STAND_IN_TYPE in message or (failure is not None and failure.is_given_absent)
+    if cause is not None and (code in ("exception", "shape") or of_stand_in):
         code, message = cause  # No mistake of this code: something that it got from a missing module or file is not what it should be.
     found = Mismatch(code, message, type(error).__name__, trail[-1] if trail else None, trail, example)
     layer = _layer_in(error)

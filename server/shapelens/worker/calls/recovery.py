@@ -117,7 +117,8 @@ class Recovery:
             trail = upper + self.frames.trail_of(traceback_of(error))
             found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
             self.calls.ended_modules += [error] if found.code == "exception" else []
-            if not (found.code == "exception" and self.meta.vague and isinstance(error, FOLLOWS)) and not self._follows(args, kwargs):
+            is_of_python = found.code == "exception" or str(error) in ("tuple index out of range", "list index out of range")
+            if not (is_of_python and self.meta.vague and isinstance(error, FOLLOWS)) and not self._follows(args, kwargs):
                 self._report(found)
             key = seen.sequence[-1][1] if seen is not None and seen.sequence else None
             shapes: Optional[List[expected_shapes.Shape]] = None

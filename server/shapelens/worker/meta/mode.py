@@ -88,14 +88,15 @@ class NotRecovered(Exception):
 
 
 class FailedTorchCall:
-    """The torch function that raised last, and what it was given."""
+    """The torch function that raised last, the tensors that it was given, and whether it was given a stand-in as well."""
 
-    __slots__ = ("arguments", "error", "operation")
+    __slots__ = ("arguments", "error", "is_given_absent", "operation")
 
-    def __init__(self, operation: str, arguments: List[Tensor], error: BaseException) -> None:
+    def __init__(self, operation: str, arguments: List[Tensor], error: BaseException, is_given_absent: bool = False) -> None:
         self.operation = operation
         self.arguments = arguments
         self.error = error
+        self.is_given_absent = is_given_absent
 
 
 ODD_MASK = "the mask has more dims than what it masks"
@@ -183,7 +184,8 @@ class MetaMode(TorchFunctionMode):
             error = opinion.error
         if not self.inside_layer:
             if self.failure is None or self.failure.error is not error:
-                self.failure = FailedTorchCall(getattr(func, "__name__", ""), list(provenance.tensors_in(list(tried))), error)
+                tensors = list(provenance.tensors_in(list(tried)))
+                self.failure = FailedTorchCall(getattr(func, "__name__", ""), tensors, error, holds_absent(as_given))
             if self.recover is not None:
                 try:
                     result = self.recover(func, as_given if holds_absent(as_given) else given[0], given[1], error)

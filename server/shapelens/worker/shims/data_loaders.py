@@ -68,7 +68,7 @@ def _large_batch(loader: Any, index: List[Any], most: int) -> Any:
 
 def _in_order(sampler_: Any) -> Iterator[int]:
     """RandomSampler, WeightedRandomSampler: some order, with replacement where more are asked for than there are."""
-    population = getattr(sampler_, "data_source", None) or getattr(sampler_, "weights", None)
+    population = getattr(sampler_, "data_source", getattr(sampler_, "weights", None))  # The data may be one tensor.
     size = len(population) if population is not None else int(sampler_.num_samples)
     return (number % max(size, 1) for number in range(int(sampler_.num_samples)))
 
