@@ -27,5 +27,7 @@ fi
 # The registry's torchvision is built for CUDA. Beside a CPU torch its compiled operators cannot be loaded, so they are declared.
 cp tools/declare_torchvision_operators.py "$site/"
 sed -i.original '0,/^from \. import extension/s//import declare_torchvision_operators  # noqa\nfrom . import extension/' "$site/torchvision/__init__.py"
-"$folder/bin/python" -c 'import torchvision' >>"$log" 2>&1 || fail "torchvision cannot be imported (see $log)"
+# So is torchaudio, which does without its own.
+rm -f "$site"/torchaudio/lib/*.so
+"$folder/bin/python" -c 'import torchaudio, torchvision' >>"$log" 2>&1 || fail "torchaudio or torchvision cannot be imported (see $log)"
 printf '%s\n' "$key" >"$stamp"

@@ -10,6 +10,7 @@ import pytest
 
 from shapelens.worker.rewrite.resilient import (
     BRANCH,
+    COUNTS,
     ENTERED,
     ERRORS,
     FAILED,
@@ -54,6 +55,7 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         KEYWORDS: lambda mapping: mapping,
         SPREAD: lambda value: 1 / 0 if value == "unknown" else value,
         LISTED: lambda mark, made: made,
+        COUNTS: lambda function, value, **kwargs: function(value, **kwargs),
         VALUE: lambda number, value: value,
         SCALAR: lambda number, value: value,
         NAMES: lambda number, *values: True,

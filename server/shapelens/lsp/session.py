@@ -395,7 +395,7 @@ class Session:
         self._client.status("idle", "", worker.interpreter)
 
     async def _take_turn(self, document: Document) -> None:
-        """Bring a document up to date. A worker that has nothing to do between two runs of one turn is not told of: the turn is not over."""
+        """Bring a document up to date. That a worker has nothing to do between two runs of a turn is not told: the turn is not over."""
         self._is_taking_turn = True
         try:
             await self._pipeline.take_turn(document)

@@ -218,6 +218,8 @@ class Definitions:
             unknown_sizes.state.lasting = unknown_sizes.state.lasting or unknown_sizes.state.met  # A name may hold such a size from now on.
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
+                if len(stand_ins.called) > used:
+                    self._leave_open(node)
             elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
             elif isinstance(node, ast.For) and len(stand_ins.called) > used:
@@ -296,6 +298,13 @@ class Definitions:
         for name in bound_names(node):
             if self._names.get(name) is None:
                 self._names[name] = absent(name, code)
+
+    def _leave_open(self, node: ast.stmt) -> None:
+        """Bind the names that a statement has made nothing for, with no items: it may have gone through what is not known."""
+        for name in bound_names(node):
+            made = self._names.get(name)
+            if type(made) in (list, tuple, dict, set) and not made:
+                self._names[name] = absent(name, "missing-file")
 
     def _stand_in(self, node: Any) -> None:
         """Bind the names of an import that failed, so that what does not need them goes on."""

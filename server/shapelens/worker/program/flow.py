@@ -13,10 +13,13 @@ import sys
 from types import FrameType
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
+import torch
+
 from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..meta.training_loops import Loop
 from ..rewrite.resilient import (
     BRANCH,
+    COUNTS,
     ENTERED,
     ERRORS,
     FAILED,
@@ -31,8 +34,8 @@ from ..rewrite.resilient import (
     STEPS,
     Pattern,
 )
-from ..unknown import unknown_sizes
-from ..unknown.stand_ins import absent, is_absent
+from ..unknown import data_arrays, unknown_sizes
+from ..unknown.stand_ins import NoItems, absent, is_absent
 
 UNKNOWN_KEYWORD = "what_is_not_known"
 MOST_TURNS_ASIDE = 3  # of a loop, as a branch may hold branches
@@ -41,6 +44,7 @@ Branch = Tuple[int, int, bool]  # its first and last lines, and whether it leave
 Branches = Tuple[Optional[Branch], Optional[Branch]]  # of an `if`: the one where its condition holds, and the other one
 _PLAIN = (bool, int, float, str, type(None))
 ENDS_STATEMENT = (Exception, SystemExit)
+_ITERATORS: Tuple[Any, ...] = (map, filter, zip, enumerate, reversed, type(iter([])), type(iter(())))
 
 
 class Flow:
@@ -71,7 +75,7 @@ class Flow:
         """The functions by the names that resilient code has for them."""
         names = {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
         more = {BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
-        more.update({KEYWORDS: keywords, SPREAD: spread, NEXT: self.next_item, ENTERED: self.entered})
+        more.update({KEYWORDS: keywords, SPREAD: spread, NEXT: self.next_item, ENTERED: self.entered, COUNTS: counted})
         return {**names, **more}
 
     def failed(self, error: BaseException, line: int) -> Any:
@@ -80,7 +84,7 @@ class Flow:
         is_last = isinstance(error, IndexError) and frame.f_code.co_name == "__getitem__"  # It ends a loop over what has no `__iter__`.
         if is_last or is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
             raise error
-        if not (self._is_aside or (isinstance(error, KeyError) and error.args and unknown_sizes.is_missing_key(error.args[0]))):
+        if not (self._is_aside or _lacks_item(error)):
             self._on_failure(error, frame, line)
         return absent("what failed", "definition")
 
@@ -106,6 +110,7 @@ class Flow:
         count = 0
         loop = Loop(frame)
         ended_early = unknown_sizes.state.ended_early
+        is_open = is_of_unknown_number(iterable) or unknown_sizes.is_of_unknown_length(iterable)
         try:
             items = iter(iterable)
             for item in items:
@@ -121,7 +126,7 @@ class Flow:
             if not self._is_aside:
                 self._on_failure(error, frame, lines[0])
             iterable = iterable if count else absent("an item", "definition")
-        if unknown_sizes.state.ended_early != ended_early or unknown_sizes.is_of_unknown_length(iterable):
+        if is_open or unknown_sizes.state.ended_early != ended_early:
             unknown_sizes.cut_short(loop.gathered())
         if count == 0 and _is_unknown(iterable):
             yield _fitted(absent("an item", "definition"), pattern)
@@ -146,10 +151,8 @@ class Flow:
 
     def items(self, iterable: Any, pattern: Pattern) -> Any:
         """The items that a comprehension takes; a stand-in of the form that its targets have where nothing is known of the items."""
-        if not is_absent(iterable):
-            return iterable
-        self._unknown_items += 1
-        return (_fitted(absent("an item", "definition"), pattern),)
+        self._unknown_items += is_of_unknown_number(iterable)
+        return (_fitted(absent("an item", "definition"), pattern),) if is_absent(iterable) else iterable
 
     def listed(self, mark: int, made: List[Any]) -> List[Any]:
         """The list that a comprehension has made: of unknown length where it went through something unknown since `mark`."""
@@ -220,6 +223,33 @@ class Flow:
         return False
 
 
+def counted(function: Any, value: Any, **kwargs: Any) -> Any:
+    """What `len`, `list`, `tuple` or `sorted` makes of a value: of an unknown number of items an unknown number, or that many."""
+    is_open = is_of_unknown_number(value)
+    made = function(value, **kwargs)
+    if not is_open:
+        return made
+    if function is len:
+        return made if unknown_sizes.is_unknown(made) else unknown_sizes.size()
+    if function in (list, tuple, sorted):
+        made = made or type(made)([absent("an item", "definition")])
+        unknown_sizes.cut_short([made])
+    return made
+
+
+def is_of_unknown_number(items: Any, depth: int = 3) -> bool:
+    """Whether nobody knows how many items there are: of a stand-in, of data of unknown size, of what a loop that was cut short has
+    gathered, and of what goes through one of these (`enumerate`, `map`)."""
+    if isinstance(items, _ITERATORS):
+        return depth > 0 and any(is_of_unknown_number(part, depth - 1) for part in items.__reduce__()[1])
+    if is_absent(items) or isinstance(items, NoItems) or unknown_sizes.is_partial(items):
+        return True
+    if isinstance(items, torch.Tensor):
+        with torch._C.DisableTorchFunction():
+            return items.dim() > 0 and unknown_sizes.is_unknown(items.shape[0])
+    return data_arrays.is_data(items) and items.ndim > 0 and unknown_sizes.is_unknown(data_arrays.shape_of(items)[0])
+
+
 def spread(value: Any) -> Any:
     """What is put into a tuple or list by `*value`. Raises TypeError where nothing is known of it: it would seem to be empty."""
     if is_absent(value):
@@ -243,6 +273,13 @@ class _Entered:
 
     def __exit__(self, *failure: Any) -> Any:
         return self._leave(self._context, *failure) if self._leave is not None else None
+
+
+def _lacks_item(error: BaseException) -> bool:
+    """Whether code asked for an item that is not there only because the loop that would have gathered it was cut short."""
+    if isinstance(error, KeyError):
+        return bool(error.args) and unknown_sizes.is_missing_key(error.args[0])
+    return isinstance(error, IndexError) and bool(unknown_sizes.state.partial) and str(error) == "list index out of range"
 
 
 def _is_within(branches: Branches, lines: Tuple[int, int]) -> bool:

@@ -35,6 +35,7 @@ MARK = "__shapelens_mark__"  # () -> how many comprehensions went through someth
 KEYWORDS = "__shapelens_keywords__"  # (mapping) -> what `**mapping` gives a call
 SPREAD = "__shapelens_spread__"  # (value) -> what `*value` puts into a tuple or list
 LISTED = "__shapelens_listed__"  # (mark, list) -> the list, of unknown length if it was made of something unknown
+COUNTS = "__shapelens_counts__"  # (function, *arguments) -> what `len`, `list` and their like make of them
 BRANCH = "__shapelens_branch__"  # (the lines of its two branches, value) -> which of them is taken
 NEXT = "__shapelens_next__"  # (iterator) -> its next item, for the `iterator.next()` that loaders of older torch had
 ENTERED = "__shapelens_entered__"  # (context, line) -> a context that has been entered, or that stands in for one which cannot be
@@ -46,6 +47,8 @@ _CONTEXT = "__shapelens_context__"
 _VALUED = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 # Methods of classes that are no modules whose statements can fail alone. Others are called by Python, which waits for what they raise.
 _OF_STATEMENTS = ("__init__", "__call__", "__getitem__")
+# Builtins that say how many items there are, or list them.
+_COUNTING = ("len", "list", "tuple", "sorted")
 # What draws a number by chance.
 CHANCE = re.compile(r"(random|rand|rng|(np|numpy)\.random)\.(random|rand|uniform|random_sample|randint|randrange)")
 # What does nothing that can fail, or ends a block on purpose.
@@ -140,7 +143,8 @@ class ResilientRewriter(Rewriter):
     visit_List: Any = visit_Tuple
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A call whose `**mapping` may be unknown, or that asks an iterator for its next item by a method that it may lack."""
+        """A call whose `**mapping` may be unknown, that counts what may be unknown, or that asks an iterator for its next item by a method
+        that it may lack."""
         if not self._fragile:
             asked = node.func
             if isinstance(asked, ast.Attribute) and asked.attr == "next" and not node.args and not node.keywords:
@@ -148,7 +152,11 @@ class ResilientRewriter(Rewriter):
             for keyword in node.keywords:
                 if keyword.arg is None:
                     keyword.value = ast.copy_location(ast.Call(ast.Name(KEYWORDS, ast.Load()), [keyword.value], []), keyword.value)
-        return super().visit_Call(node)
+        is_counting = not self._fragile and isinstance(node.func, ast.Name) and node.func.id in _COUNTING and len(node.args) == 1
+        found = super().visit_Call(node)
+        if is_counting:
+            node.func, node.args = ast.copy_location(ast.Name(COUNTS, ast.Load()), node.func), [node.func, *node.args]
+        return found
 
     def _compound(self, node: Any) -> Any:
         if not (isinstance(node, ast.Try) and node.handlers):

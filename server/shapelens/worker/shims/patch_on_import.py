@@ -14,7 +14,7 @@ from ..sandbox.monkeypatches import REPLACED
 from ..unknown import settings_objects as settings_objects
 from . import box_operators, checkpoints, command_line, compilers, distributed, flex_attention, processes
 from .compilers import Replacement
-from .data_sets import files, hugging_face, large_arrays, pictures, vision
+from .data_sets import files, hugging_face, large_arrays, pictures, recordings, vision
 from .data_sets.environments import gym
 from .pretrained.libraries import IN_LIBRARY
 from .training import engines as engines
@@ -60,6 +60,8 @@ IN_MODULE: Dict[str, Callable[[ModuleType], List[Replacement]]] = {
     "torchvision.ops": box_operators.replacements,
     "torchvision.utils": pictures.grids,
     "torchvision.datasets": vision.torchvision,
+    "torchaudio": recordings.loading,
+    "torchaudio.datasets": recordings.torchaudio,
     **lightning.IN_MODULE,
     **plots.IN_MODULE,
     **IN_LIBRARY,

@@ -36,6 +36,16 @@ class _NoArray:
         raise TypeError("the elements of an array are not known")
 
 
+class NoItems:
+    """Goes through a stand-in: there are no items, and nobody knows how many there would be."""
+
+    def __iter__(self) -> "NoItems":
+        return self
+
+    def __next__(self) -> Any:
+        raise StopIteration
+
+
 class _StandInMetaclass(type):
     __array__ = _NoArray()  # Numpy does not call a method of a class.
 
@@ -79,7 +89,7 @@ class _StandInMetaclass(type):
 
     def __iter__(cls) -> Any:
         called.append(cls)
-        return iter(())
+        return NoItems()
 
     def __len__(cls) -> int:
         called.append(cls)

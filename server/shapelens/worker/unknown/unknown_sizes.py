@@ -29,6 +29,9 @@ OWN_SIZES = "_shapelens_unsure"  # an attribute of classes whose models have siz
 SHARES = (10, 100)  # that data is split into, in percent: a number of samples for training, say
 ROUNDED = 4  # that such a share is off at most
 NEAR = 4096  # that padding and kernels add to it or take away
+# Samples from one frame of a spectrogram to the next; how many frames they make of an unknown number of samples.
+HOPS = (64, 80, 100, 110, 128, 160, 200, 220, 240, 256, 275, 300, 320, 400, 441, 480, 512, 600, 800, 1024)
+FRAMES = frozenset(SIZE // hop + 1 for hop in HOPS)  # The prime is just above a power of two: these are none.
 
 
 class UnknownsOfExample:
@@ -41,7 +44,7 @@ class UnknownsOfExample:
         self.other_path = False
         self.cut = False  # whether a loop over an unknown number of things ended early: what it gathered is of unknown length
         self.ended_early = 0  # how many iterators have ended before their last item, as all of their items are alike
-        self.partial: Dict[int, Any] = {}  # by id: lists and dicts of which a loop that was cut short has gathered only a part
+        self.partial: Dict[int, Any] = {}  # by id: what is only a part of what a loop would have gathered, or gone through
         self.turns: Dict[Tuple[int, int], int] = {}  # of `while` loops since then, by line and frame
         self.in_library = False  # whether a library's module runs on sizes that nobody knows
         self.silent = 0  # mismatches of which nothing was said for that reason
@@ -91,6 +94,8 @@ def is_unknown(number: Any) -> bool:
     if state.met and isinstance(number, int) and (COUNT <= number <= COUNT + A_FEW_MORE or number == LETTERS):
         return True
     if state.text and isinstance(number, int) and number in OF_TEXT:
+        return True
+    if state.met and isinstance(number, int) and number in FRAMES:
         return True
     if not state.met or not isinstance(number, int) or number < SIZE // LARGEST_DIVISOR - NEAR:
         return False
@@ -148,8 +153,9 @@ def turns(steps: Any) -> Any:
     """The range of a `for`; a few turns of it where their number is unknown."""
     if not (state.met and isinstance(steps, range) and is_unknown(len(steps))):
         return steps
-    state.cut = True
-    return steps[: few()]
+    short = steps[: few()]
+    cut_short([short])
+    return short
 
 
 def turn(line: int) -> bool:
@@ -166,13 +172,13 @@ def turn(line: int) -> bool:
 
 
 def cut_short(containers: Iterable[Any]) -> None:
-    """A loop ended before its last turn: these lists and dicts hold a part of what it would have gathered."""
+    """A loop ended before its last turn: these hold a part of what it would have gathered, or gone through."""
     state.met = state.cut = True
     state.partial.update((id(gathered), gathered) for gathered in containers)
 
 
 def is_partial(gathered: Any) -> bool:
-    """Whether a list holds only a part of what a loop would have gathered, so that its length is unknown."""
+    """Whether something holds only a part of what a loop would have gathered, or gone through, so that its length is unknown."""
     return id(gathered) in state.partial
 
 

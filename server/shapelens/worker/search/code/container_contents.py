@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List, NamedTuple, Optional, Set
+from typing import Any, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 from torch import nn
@@ -51,14 +51,31 @@ def _owner(model: Any) -> Optional[type]:
 
 
 def _unpacked_at_once(function: Any, name: str) -> Optional[int]:
-    """How many parts a parameter has that nothing is done with but `x, lengths = x`, before the name stands for one of them; else None."""
-    loads = sorted(index_of(function).loads.get(name, ()), key=lambda node: (node.lineno, node.col_offset))
-    first = index_of(function).parents.get(loads[0]) if loads else None
-    if first in function.body and isinstance(first, ast.Assign) and isinstance(first.targets[0], ast.Tuple):
-        targets = first.targets[0].elts
-        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            return None if any(isinstance(target, ast.Starred) for target in targets) else len(targets)
-    return None
+    """How many parts a parameter has that is only unpacked, `x, lengths = x`, before its name stands for something else; else None."""
+    index = index_of(function)
+    loads = sorted(index.loads.get(name, ()), key=_position)
+    first = index.parents.get(loads[0]) if loads else None
+    if not (first in function.body and isinstance(first, ast.Assign) and isinstance(first.targets[0], ast.Tuple)):
+        return None
+    targets = first.targets[0].elts
+    if any(isinstance(target, ast.Starred) for target in targets):
+        return None
+    if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+        return len(targets)
+    # `a, b = x`, then `x = f(a, b)` before anything reads the name again.
+    again = next((statement for statement in function.body if _binds(statement, name)), None)
+    return len(targets) if again is not None and all(_position(load) > _position(again) for load in loads[1:]) else None
+
+
+def _position(node: Any) -> Tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _binds(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement of its own assigns to a name, of what it does not read itself."""
+    if not (isinstance(statement, ast.Assign) and any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)):
+        return False
+    return not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(statement.value))
 
 
 def _only_first(model: Any, function: Any, name: str) -> Optional[int]:

@@ -354,13 +354,14 @@ class InputSearch:
     def _contained(self, argument: ArgumentChoice, container: Container) -> List[ArgumentChoice]:
         """The parts that the text of `forward` reads, each in its likeliest form."""
         found = []
+        is_pair = container.opening == "(" and len(container.keys) == 2  # of pictures to compare
         for number, key in enumerate(container.keys):
             part = argument._replace(container=container.opening, key=key, form=None)
             layer = forms.first_layer(container.layers[number]) if number < len(container.layers) else None
             of_layer = forms.distinct_forms(forms.forms_of_layer(layer, key), part.path) if layer is not None else []
             form = (of_layer or self.options(part))[0]
             picture = "%s.P" % part.path
-            if picture in form.sizes:  # Feature maps, each half as large as the one before.
+            if picture in form.sizes and not is_pair:  # Feature maps, each half as large as the one before.
                 form = replace(form, sizes={**form.sizes, picture: max(form.sizes[picture] >> number, 4)})
             found.append(part._replace(form=form))
         return found

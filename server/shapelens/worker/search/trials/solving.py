@@ -38,7 +38,7 @@ def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, gue
 def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
     inputs = [name for name in free if name not in guessed and name != "#B"]
     equal = [demand for demand in wanted if demand.kind == "equal"]
-    squares = _squares(free, inputs)
+    squares = _squares(free, inputs) + _alike(free, inputs)
     yield from _all_equal(equal, free, inputs)
     if any(demand.kind == "multiple" for demand in wanted):  # Rows of a batch, where they are known, before any multiple of them.
         sides = squares + [(name,) for name in inputs if _role(name) == "P"]
@@ -59,7 +59,7 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
         yield from _with_inputs(demand, free, guessed, inputs)
     for demand in equal[:2]:
         yield from _solved(trial, demand, free, [(name,) for name in inputs], reaches)
-        yield from _solved(trial, demand, free, _groups(free, guessed), reaches)
+        yield from _solved(trial, demand, free, [*_alike(free, inputs), *_groups(free, guessed)], reaches)
     for demand in equal[:4]:
         yield from _in_proportion(demand, free, inputs)
         if free.get("#B") == demand.got and demand.need <= LARGEST_BATCH:  # A larger one is features that were taken for a batch.
@@ -202,6 +202,15 @@ def _squares(free: Sizes, names: List[str]) -> List[Group]:
     by_size: Dict[int, List[str]] = {}
     for name in names:
         if _role(name) in _PLANE and free[name] >= 8:
+            by_size.setdefault(free[name], []).append(name)
+    return [tuple(group) for group in by_size.values() if len(group) > 1]
+
+
+def _alike(free: Sizes, names: List[str]) -> List[Group]:
+    """The sides of several pictures that are as large as each other: those of a pair, which is compared."""
+    by_size: Dict[int, List[str]] = {}
+    for name in names:
+        if _role(name) == "P" and free[name] >= 8:
             by_size.setdefault(free[name], []).append(name)
     return [tuple(group) for group in by_size.values() if len(group) > 1]
 

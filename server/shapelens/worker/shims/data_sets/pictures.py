@@ -191,6 +191,8 @@ def numpy(module: Any) -> List[Replacement]:
             if (kind is list or kind is tuple) and any(map(is_absent, value[: data_arrays.MOST_LOOKED_AT])):
                 return absent("an array of what is not known", "missing-file")
             made = original(value, *args, **kwargs)
+            if kind is list and unknown_sizes.is_partial(value) and made.dtype.kind in "biuf":
+                return data_arrays.data_array((unknown_sizes.size(lasting=True), *made.shape[1:]), made.dtype)
             if data_arrays.is_data(value) or kind.__module__.startswith("PIL.") or is_of_unknown_size(value):
                 made = made.view(data_arrays.array_class())
                 if getattr(value, "__dict__", {}).get(CHANNELS) and made.ndim == 3:
