@@ -154,8 +154,8 @@ class Flow:
         self._unknown_items += is_of_unknown_number(iterable)
         return (_fitted(absent("an item", "definition"), pattern),) if is_absent(iterable) else iterable
 
-    def listed(self, mark: int, made: List[Any]) -> List[Any]:
-        """The list that a comprehension has made: of unknown length where it went through something unknown since `mark`."""
+    def listed(self, mark: int, made: Any) -> Any:
+        """What a comprehension has made: of unknown length where it went through something unknown since `mark`."""
         if self._unknown_items != mark:
             unknown_sizes.cut_short([made])
         return made
@@ -224,15 +224,16 @@ class Flow:
 
 
 def counted(function: Any, value: Any, **kwargs: Any) -> Any:
-    """What `len`, `list`, `tuple` or `sorted` makes of a value: of an unknown number of items an unknown number, or that many."""
+    """What `len`, `list` and their like make of a value: of an unknown number of items an unknown number, or that many."""
     is_open = is_of_unknown_number(value)
     made = function(value, **kwargs)
     if not is_open:
         return made
     if function is len:
         return made if unknown_sizes.is_unknown(made) else unknown_sizes.size()
-    if function in (list, tuple, sorted):
-        made = made or type(made)([absent("an item", "definition")])
+    if function in (list, tuple, sorted, set, dict):
+        if not made and function is not dict:
+            made = type(made)([absent("an item", "definition")])
         unknown_sizes.cut_short([made])
     return made
 

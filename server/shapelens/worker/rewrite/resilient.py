@@ -34,7 +34,7 @@ ITEMS = "__shapelens_items__"  # (iterable, pattern) -> the items that a compreh
 MARK = "__shapelens_mark__"  # () -> how many comprehensions went through something unknown until now
 KEYWORDS = "__shapelens_keywords__"  # (mapping) -> what `**mapping` gives a call
 SPREAD = "__shapelens_spread__"  # (value) -> what `*value` puts into a tuple or list
-LISTED = "__shapelens_listed__"  # (mark, list) -> the list, of unknown length if it was made of something unknown
+LISTED = "__shapelens_listed__"  # (mark, what a comprehension made) -> that, of unknown length if it was made of something unknown
 COUNTS = "__shapelens_counts__"  # (function, *arguments) -> what `len`, `list` and their like make of them
 BRANCH = "__shapelens_branch__"  # (the lines of its two branches, value) -> which of them is taken
 NEXT = "__shapelens_next__"  # (iterator) -> its next item, for the `iterator.next()` that loaders of older torch had
@@ -48,7 +48,7 @@ _VALUED = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 # Methods of classes that are no modules whose statements can fail alone. Others are called by Python, which waits for what they raise.
 _OF_STATEMENTS = ("__init__", "__call__", "__getitem__")
 # Builtins that say how many items there are, or list them.
-_COUNTING = ("len", "list", "tuple", "sorted")
+_COUNTING = ("len", "list", "tuple", "sorted", "set", "dict")
 # What draws a number by chance.
 CHANCE = re.compile(r"(random|rand|rng|(np|numpy)\.random)\.(random|rand|uniform|random_sample|randint|randrange)")
 # What does nothing that can fail, or ends a block on purpose.
@@ -176,7 +176,7 @@ class ResilientRewriter(Rewriter):
             return node
         for generator, pattern in zip(node.generators, patterns):
             generator.iter = ast.Call(ast.Name(ITEMS, ast.Load()), [generator.iter, _constant(pattern)], [])
-        if isinstance(node, ast.ListComp):
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp)):
             mark = ast.Call(ast.Name(MARK, ast.Load()), [], [])
             return ast.copy_location(ast.Call(ast.Name(LISTED, ast.Load()), [mark, node], []), node)
         return node
