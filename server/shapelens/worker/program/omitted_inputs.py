@@ -20,6 +20,7 @@ from ..search.inputs import forms
 from ..search.text.annotations import input_shapes
 from ..trace.recorder import Recorder
 from .function_settings import calls_with_one_argument, is_mask, names_beside
+from .once_more import in_place_of
 
 MOST_VALUES = 7  # that are tried for one branch
 Given = Dict[str, Any]  # the arguments of a call, by the names of the parameters
@@ -100,11 +101,8 @@ def call_with_input(omitted: OmittedInput, value: Value, recorder: Recorder, fil
                 raise ValueError(omitted.parameter.name)
         return result
 
-    _put(holder, name, twice)
-    try:
+    with in_place_of(holder, name, twice):
         return example()
-    finally:
-        _put(holder, name, function)
 
 
 def _keeps_ranks(recorder: Recorder, file: str, omitted: OmittedInput) -> bool:
@@ -117,13 +115,6 @@ def _keeps_ranks(recorder: Recorder, file: str, omitted: OmittedInput) -> bool:
             if before is not None and len(before[0]) != len(key[1]):
                 return False
     return True
-
-
-def _put(holder: Any, name: str, function: Any) -> None:
-    if isinstance(holder, dict):
-        holder[name] = function
-    else:
-        setattr(holder, name, function)
 
 
 # --- values ---

@@ -31,7 +31,8 @@ from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
 from .class_examples import NamesAndMore, class_of, taken_apart
 from .omitted_inputs import call_with_input, omitted_inputs, values_for
-from .setting_texts import SettingTexts, build_with, call_once_more
+from .once_more import build_with, call_once_more
+from .setting_texts import SettingTexts
 from .steps import StepCalls, steps_of
 
 MOST = 12  # other settings of one class and its parts

@@ -1,13 +1,12 @@
 """The example of a class with another value of one setting, as text: of none of these texts is known whether it runs.
 
 A setting is an argument of the constructor, of what the constructor is given, or of `forward`. The `forward` of a part may take one that no
-text of the example speaks of: the part is called with it by hand (`call_once_more`).
+text of the example speaks of: the part is called with it by hand (`once_more.py`).
 """
 
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 from typing import Any, Callable, Dict, List, Optional
 
@@ -90,49 +89,6 @@ class SettingTexts:
             if isinstance(part, ast.Dict) and None in part.keys:  # Beside the settings that an object has.
                 return EditableArgument(draft, part, name)
         return None
-
-
-def call_once_more(cls: type, settings: Dict[str, Any], example: Callable[[], Any]) -> Any:
-    """What an example gives, whose first call of a module of this class is preceded by one with other settings."""
-    forward: Any = cls.forward  # type: ignore[attr-defined]
-    is_own, called = "forward" in vars(cls), False
-
-    @functools.wraps(forward)
-    def twice(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal called
-        if not called:
-            called = True
-            forward(self, *args, **{**kwargs, **settings})
-        return forward(self, *args, **kwargs)
-
-    cls.forward = twice  # type: ignore[attr-defined]
-    try:
-        return example()
-    finally:
-        if is_own:
-            cls.forward = forward  # type: ignore[attr-defined]
-        else:
-            del cls.forward  # type: ignore[attr-defined]
-
-
-def build_with(cls: type, settings: Dict[str, Any], example: Callable[[], Any]) -> Any:
-    """What an example gives in which the objects of this class are built with these settings, where they are built without them."""
-    init: Any = cls.__init__  # type: ignore[misc]
-    is_own, signature = "__init__" in vars(cls), inspect.signature(init)
-
-    @functools.wraps(init)
-    def other(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = signature.bind(self, *args, **kwargs).arguments
-        init(self, *args, **{**kwargs, **{name: value for name, value in settings.items() if name not in given}})
-
-    cls.__init__ = other  # type: ignore[misc]
-    try:
-        return example()
-    finally:
-        if is_own:
-            cls.__init__ = init  # type: ignore[misc]
-        else:
-            del cls.__init__  # type: ignore[misc]
 
 
 def _argument_of(draft: Draft, call: ast.Call, parameters: List[str], name: str) -> EditableArgument:
