@@ -209,12 +209,6 @@ class StepRecorder(TorchFunctionMode):
             torch.nn.Module.__call__ = original  # type: ignore[method-assign]
 
 
-def layer_index(module: Any) -> Optional[int]:
-    """The index of a module in the watch of its evaluation."""
-    found = module.__dict__.get(LAYER)
-    return found if isinstance(found, int) else None
-
-
 def _name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__name__", "") or "operation"
     if name == "__get__":  # `x.T`
