@@ -21,7 +21,7 @@ from ..trace.frames import Frames
 from ..trace.layer_inputs import is_torch_layer
 from ..trace.module_memory import parts_of
 from ..trace.provenance import tensors_in
-from ..trace.value_summary import LAYER, Key, key_of, value_of
+from ..trace.value_summary import Key, key_of, value_of
 
 STEP = "_shapelens_step"  # in a tensor's __dict__: the recorder of the evaluation, and the number of the step that gave it
 MOST_STEPS = 20_000
