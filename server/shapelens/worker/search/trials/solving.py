@@ -16,6 +16,7 @@ LARGEST = 1 << 22
 LARGEST_BATCH = 16
 # Sizes that are common for pictures, signals and sequences, for what no equation tells.
 LADDER = (224, 128, 256, 96, 32, 28, 299, 512, 48, 112, 16, 160, 192, 227, 384, 331, 320, 84, 40, 1024, 8, 2048, 16000)
+OF_CLASSIFIERS = (224, 299)  # sides of the pictures that they were trained on: ImageNet's, and those of Inception
 MOST_GROWTH = 8  # of a size that is large already
 
 
@@ -52,7 +53,7 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
     for group in squares:
         yield from (dict.fromkeys(group, size) for size in LADDER[:3] if size != free[group[0]])
     if any(demand.kind == "larger" for demand in wanted):
-        yield from ({name: LADDER[0]} for name in inputs if _role(name) == "P" and free[name] < LADDER[0])
+        yield from ({name: side} for side in OF_CLASSIFIERS for name in inputs if _role(name) == "P" and free[name] < side)
         for name in sorted(inputs, key=lambda name: _role(name) not in _SPATIAL):
             yield from ({name: free[name] * factor} for factor in (2, 4, 8) if free[name] >= 8)
     for demand in equal[:2]:
