@@ -112,6 +112,8 @@ class FunctionArguments:
         annotation = _text(parameter.annotation)
         if words in ("device", "dev"):
             return [Form('"cpu"')]
+        if not annotation and type(parameter.default) in (bool, int, float, str):
+            return [Form(repr(parameter.default))]
         if self._node is not None and self._node.name == "__getitem__":
             return [Form("0")]
         if self._is_played and words in _DISCOUNTS and not annotation:
