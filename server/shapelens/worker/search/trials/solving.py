@@ -200,18 +200,18 @@ def _multiples(demand: Demand, free: Sizes, names: List[str]) -> Iterator[Sizes]
 
 def _squares(free: Sizes, names: List[str]) -> List[Group]:
     """Height and width, where they are free each for itself: most networks take squares only, or fit them best."""
-    by_size: Dict[int, List[str]] = {}
-    for name in names:
-        if _role(name) in _PLANE and free[name] >= 8:
-            by_size.setdefault(free[name], []).append(name)
-    return [tuple(group) for group in by_size.values() if len(group) > 1]
+    return _as_large(free, names, _PLANE)
 
 
 def _alike(free: Sizes, names: List[str]) -> List[Group]:
     """The sides of several pictures that are as large as each other: those of a pair, which is compared."""
+    return _as_large(free, names, {"P"})
+
+
+def _as_large(free: Sizes, names: List[str], roles: Set[str]) -> List[Group]:
     by_size: Dict[int, List[str]] = {}
     for name in names:
-        if _role(name) == "P" and free[name] >= 8:
+        if _role(name) in roles and free[name] >= 8:
             by_size.setdefault(free[name], []).append(name)
     return [tuple(group) for group in by_size.values() if len(group) > 1]
 

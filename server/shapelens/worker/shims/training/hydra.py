@@ -12,7 +12,8 @@ import importlib
 import os
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
-from ...unknown.settings_objects import SettingsObject, read_yaml, resolved
+from ...unknown.omegaconf_settings import resolved
+from ...unknown.settings_objects import SettingsObject, read_yaml
 from ...unknown.stand_ins import BEHAVIOURS, absent
 
 _OWN = "_self_"
