@@ -15,6 +15,31 @@ from command_line.commands import HEAD, NOTEBOOK, RECIPE, WRONG, Shown, run, val
 from real_tensors import Place, replay
 from shapelens.report.model_document import schema as model_schema
 
+OWN_OPERATOR = """
+import torch
+from torch import nn
+
+
+@torch.library.custom_op("shapes_of::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@doubled.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+# shapelens: Net()(f32[B:2, 3])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 5)
+
+    def forward(self, x):
+        return doubled(self.fc(x))
+"""
+
 ATTENTION = """
 import torch
 from torch import nn
@@ -164,6 +189,15 @@ def test_summary_prints_the_tree_with_memory_and_marks_what_fails() -> None:
     assert "✗ fc1 gets 400 features" in wrong.stdout
     assert re.search(r"fc3 \(Linear\) +\[B, 10\]", wrong.stdout)
     assert "Training step  not known" in wrong.stdout
+
+
+def test_what_is_not_counted_is_said_in_each_form(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text(OWN_OPERATOR)
+    said = "the operations of shapes_of.doubled"
+    assert re.search(f"Not counted +{said}\n", run("summary", str(file)).stdout)
+    assert f"- Not counted: {said}\n" in run("show", f"{file}::Net", "--format", "markdown").stdout
+    assert json.loads(run("show", f"{file}::Net", "--format", "model").stdout)["memory"]["uncounted"] == [said]
 
 
 def test_summary_says_why_a_training_step_is_not_known(tmp_path: Path) -> None:

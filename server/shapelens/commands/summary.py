@@ -56,8 +56,6 @@ def _print(found: ProfiledClass, console: Console, depth: int | None) -> None:
     width = max((len(label) for label, _ in pairs), default=0)
     for label, text in pairs:
         console.print(f"{label:<{width}}  {text}", markup=False)
-    if view.profile.uncounted:
-        console.print(f"not counted: {', '.join(view.profile.uncounted)}", markup=False)
 
 
 def _bytes(text: str) -> int:

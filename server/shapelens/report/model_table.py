@@ -77,6 +77,8 @@ def totals(view: ModelView) -> list[tuple[str, str]]:
         found.append(("Inference", f"{memory_text(view.inference.peak)} at its peak"))
     if view.training is not None:
         found += _of_training(view, view.training)
+    if view.profile.uncounted:
+        found.append(("Not counted", ", ".join(view.profile.uncounted)))
     return found
 
 

@@ -13,6 +13,19 @@ const GPT = `import torch
 from torch import nn
 
 
+@torch.library.custom_op("page::scaled", mutates_args=())
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x * 0.5
+
+
+@scaled.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+scaled.register_autograd(lambda ctx, grad: grad * 0.5)
+
+
 class Block(nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -38,7 +51,7 @@ class GPT(nn.Module):
         x = self.tokens(tokens)
         for block in self.blocks:
             x = block(x)
-        return self.head(x)
+        return self.head(scaled(x))
 `;
 
 let browser;
@@ -88,6 +101,12 @@ test("the page shows the model, asks for nothing else, and runs nothing of the s
   assert.equal(await page.evaluate(() => performance.getEntriesByType("resource").length), 0);
   assert.deepEqual(requests, [pathToFileURL(join(folder, "gpt.html")).href]);
   assert.notEqual(await page.title(), "run");
+});
+
+test("what takes operations and memory is summed up, with what is not counted", async () => {
+  const totals = await page.locator("header .totals").textContent();
+  assert.match(totals, /[MG]FLOPs forward, [\d.]+ [MG]FLOPs backward/);
+  assert.match(totals, /not counted: the operations of page\.scaled/);
 });
 
 test("the search leaves what it finds, and a heading sorts", async () => {

@@ -364,8 +364,10 @@
     function summary() {
         const { model } = state;
         const sum = (key) => model.tree.reduce((total, row) => total + row[key], 0);
-        const parts = [model.complete || sum('parameters') ? `${count(sum('parameters'))} parameters` : '', sum('flops') ? `${prefixed(sum('flops'))}FLOPs forward` : ''];
-        const { training, inference } = model.memory;
+        const [forward, backward] = [sum('flops'), sum('backward_flops')];
+        const parts = [model.complete || sum('parameters') ? `${count(sum('parameters'))} parameters` : '',
+            forward ? `${prefixed(forward)}FLOPs forward${backward ? `, ${prefixed(backward)}FLOPs backward` : ''}` : ''];
+        const { training, inference, uncounted } = model.memory;
         const list = element('p', { class: 'totals' }, parts.filter(Boolean).join(' · '));
         if (training && !training.error) {
             list.append(element('br'), `training step ${bytes(training.peak)} at its peak, in ${training.peak_phase} `);
@@ -386,6 +388,7 @@
         for (const [name, size] of Object.entries(state.largest)) list.append(element('span', {}, size ? ` · largest ${name} that fits ${state.limit} GB: ${count(size)}` : ` · no ${name} fits ${state.limit} GB`));
         if (!model.complete) list.append(element('br'), element('span', { class: 'quiet' }, 'memory is being counted…'));
         if (inference && !inference.error && !model.example.error) list.append(element('span', { class: 'quiet' }, ` · inference ${bytes(inference.peak)}`));
+        if (uncounted.length) list.append(element('br'), element('span', { class: 'quiet' }, `not counted: ${uncounted.join(', ')}`));
         if (state.pinned) {
             const changes = [`${signed(sum('parameters') - state.pinned.tree.reduce((total, row) => total + row.parameters, 0), count)} parameters`];
             const before = state.pinned.memory.training;

@@ -50,6 +50,10 @@ HARMLESS = {
     "flags.DEFINE_boolean", "flags.DEFINE_enum", "flags.DEFINE_list", "flags.DEFINE_spaceseplist",
 }  # fmt: skip
 
+# Calls that declare operators of the user's own, and their methods (`torch.library.CustomOpDef`, `torch.library.Library`).
+LIBRARIES = {"Library", "torch.library.Library"}
+OF_OPERATORS = {"define", "impl", "register_autograd", "register_autocast", "register_fake", "register_kernel", "register_vmap"}
+
 
 # Methods that, called as a statement of their own, do work rather than build up the value of the name that they belong to.
 WORKS = {
@@ -411,12 +415,22 @@ def is_plain(node: ast.AST) -> bool:
         part = todo.pop()
         if isinstance(part, ast.Lambda):
             continue
-        if isinstance(part, ast.Call) and ast.unparse(part.func) not in HARMLESS:
+        if isinstance(part, ast.Call) and not _declares_operators(part.func) and ast.unparse(part.func) not in HARMLESS:
             return False
         if isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom)):
             return False
         todo.extend(ast.iter_child_nodes(part))
     return True
+
+
+def _declares_operators(function: ast.expr) -> bool:
+    return (isinstance(function, ast.Attribute) and function.attr in OF_OPERATORS) or ast.unparse(function) in LIBRARIES
+
+
+def is_operator_declaration(node: ast.stmt) -> bool:
+    """Whether a statement at module level declares operators, which torch takes once: `library.define("twice(Tensor x) -> Tensor")`."""
+    call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
+    return isinstance(call, ast.Call) and _declares_operators(call.func) and is_definition(node)
 
 
 def is_main_block(node: ast.stmt) -> bool:

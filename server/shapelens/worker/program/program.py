@@ -12,7 +12,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List
 import torch
 
 from ...notebooks import UNKNOWN
-from ..loading.definitions import KEPT, Definitions, bound_names, future_flags
+from ..loading.definitions import KEPT, Definitions, bound_names, future_flags, is_operator_declaration
 from ..loading.importer import parse
 from ..meta import op_cache
 from ..meta.backward_hooks import hooks
@@ -49,7 +49,7 @@ class Program:
         self.flow = Flow(self._missing, self._failed)  # that the functions of the program call
         self._text = text
         self._loaded = loaded
-        self._statements = _compiled(file, text, recorder)
+        self._statements, self._declared = _compiled(file, text, recorder)
         self._redefined = _defined_again(text)
 
     def follow(self, seconds: float, aside: Callable[[], ContextManager[None]]) -> bool:
@@ -146,6 +146,7 @@ class Program:
         loaded = self._loaded.__dict__
         names.update({name: loaded[name] for name in ("__package__", "__spec__", "__path__", "__doc__") if name in loaded})
         names.update({name: value for name, value in loaded.items() if name.startswith("__shapelens_")})
+        names.update({name: loaded[name] for name in self._declared if name in loaded})
         names["__file__"] = self.file
         names["__builtins__"] = _ProgramBuiltins(loaded)
         if UNKNOWN in self._text:
@@ -200,9 +201,15 @@ class ProgramStatement(NamedTuple):
     place: NodePlace
 
 
-def _compiled(file: str, text: str, recorder: Recorder) -> List[ProgramStatement]:
-    """The statements, with those of a `__main__` block one by one. Raises SyntaxError."""
+def _compiled(file: str, text: str, recorder: Recorder) -> Tuple[List[ProgramStatement], Set[str]]:
+    """The statements, with those of a `__main__` block one by one, and the names that those bind which are not executed once more.
+
+    Raises SyntaxError.
+    """
     tree = parse(text, file)
+    declarations = list(filter(is_operator_declaration, tree.body))
+    declared = {name for node in declarations for name in bound_names(node)}
+    tree.body = [node for node in tree.body if node not in declarations]
     flags = future_flags(tree)
     tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
     tree.body = [part for node in tree.body for part in _parts(node)]
@@ -211,10 +218,10 @@ def _compiled(file: str, text: str, recorder: Recorder) -> List[ProgramStatement
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
-        return [ProgramStatement(_code_of(node, file, flags), _own_names(node), place_of(node)) for node in tree.body]
+        return [ProgramStatement(_code_of(node, file, flags), _own_names(node), place_of(node)) for node in tree.body], declared
     except RecursionError:
         del recorder.sites[first:]
-        return []
+        return [], declared
 
 
 def _code_of(node: ast.stmt, file: str, flags: int) -> CodeType:
