@@ -1,4 +1,5 @@
 // The model as a whole, in the secondary side bar or else beside the editor: it shows the class at the cursor, and follows cursor and edits.
+import { readFileSync } from 'node:fs';
 import * as path from 'node:path';
 import * as vscode from 'vscode';
 import type { Server } from './server.ts';
@@ -98,7 +99,8 @@ export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable 
         home.onDidDispose(() => (this.home = this.home === home ? undefined : this.home));
         webview.options = { enableScripts: true, localResourceRoots: [this.folder] };
         webview.onDidReceiveMessage((said: Said) => void this.hear(said));
-        const [script, style] = ['view.js', 'view.css'].map((name) => webview.asWebviewUri(vscode.Uri.joinPath(this.folder, name)).toString());
+        const address = (name: string) => webview.asWebviewUri(vscode.Uri.joinPath(this.folder, name)).toString();
+        const scripts = JSON.parse(readFileSync(vscode.Uri.joinPath(this.folder, 'scripts.json').fsPath, 'utf8')) as string[];
         const source = webview.cspSource;
         webview.html = `<!DOCTYPE html>
 <html lang="en" data-host="vscode">
@@ -106,11 +108,11 @@ export class ModelView implements vscode.WebviewViewProvider, vscode.Disposable 
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ${source}; script-src ${source}; img-src data:">
 <title>Model</title>
-<link rel="stylesheet" href="${style}">
+<link rel="stylesheet" href="${address('view.css')}">
 </head>
 <body>
 <div id="root"></div>
-<script src="${script}"></script>
+${scripts.map((name) => `<script src="${address(name)}"></script>`).join('\n')}
 </body>
 </html>`;
     }

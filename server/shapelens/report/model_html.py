@@ -33,10 +33,15 @@ def html(view: ModelView) -> str:
     """The page. Paths of this machine stay out of it: places name files alone."""
     # `</script>` and the like in a string would end the element.
     model = json.dumps(_portable(model_document(view)), ensure_ascii=False).replace("<", "\\u003c")
-    style, script = (resources.files(__package__).joinpath("view", name).read_text(encoding="utf-8") for name in ("view.css", "view.js"))
+    style = _part("view.css")
+    script = "\n".join(map(_part, json.loads(_part("scripts.json"))))
     return _PAGE.format(
         title=escape(view.class_name), style=style, script=script, model=model, style_hash=_hash(style), script_hash=_hash(script)
     )
+
+
+def _part(name: str) -> str:
+    return resources.files(__package__).joinpath("view", name).read_text(encoding="utf-8")
 
 
 def _portable(value: object) -> object:
