@@ -71,7 +71,8 @@ def main(path: Path, expression: str) -> None:
         model(*args, **kwargs)
     gc.collect()
     state = _bytes(tensor for kept in optimizer.state.values() for tensor in kept.values())
-    there = _bytes([*model.parameters(), *model.buffers(), *tree_leaves((args, kwargs))]) + state
+    attributes = [value for module in model.modules() for value in vars(module).values()]  # Tensors that are no buffers are there, too.
+    there = _bytes([*model.parameters(), *model.buffers(), *attributes, *tree_leaves((args, kwargs))]) + state
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         with record_function("phase forward"):
             result = model(*args, **kwargs)

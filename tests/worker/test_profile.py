@@ -164,6 +164,55 @@ async def test_operations_in_place_that_change_a_shape_are_done_each_time(tmp_pa
     assert profile.training.error == ""
 
 
+async def test_a_constant_with_known_values_is_counted_once(tmp_path: Path) -> None:
+    """A mask is computed with as it is: what its values are copied to for the run is no storage of the program's."""
+    text = """
+        import torch
+        from torch import nn
+
+        # shapelens: Masked()(f32[B:2, 256])
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.randn(256, 256))
+                self.register_buffer("mask", torch.ones(256, 256).tril())
+
+            def forward(self, x):
+                return x @ (self.weight * self.mask)
+    """
+    _, profile = await _profiled(tmp_path, textwrap.dedent(text), "Masked", memory_only=True)
+    assert profile.training is not None
+    found = training_memory(profile.training, "SGD", "cuda")
+    assert (found.parameters, found.buffers) == (256 * 1024, 256 * 1024)
+    assert found.activations == 2 * 1024  # The result: `x` needs no gradient, for which the masked weight would be kept.
+
+
+@pytest.mark.skipif(not hasattr(torch.nn.functional, "grouped_mm"), reason="this torch has no grouped_mm")
+async def test_experts_have_gradients(tmp_path: Path) -> None:
+    text = """
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        # shapelens: Experts()(f32[T:16, 32], i64[T])
+        class Experts(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Parameter(torch.randn(4, 32, 64))
+                self.down = nn.Parameter(torch.randn(4, 64, 32))
+
+            def forward(self, x, chosen):
+                ends = torch.nn.functional.one_hot(chosen, 4).sum(0).cumsum(0).to(torch.int32)
+                hidden = F.gelu(F.grouped_mm(x[chosen.argsort()], self.up, offs=ends))
+                return F.grouped_mm(hidden, self.down, offs=ends)
+    """
+    _, profile = await _profiled(tmp_path, textwrap.dedent(text), "Experts")
+    assert profile.training is not None
+    assert profile.training.error == ""
+    assert profile.training.trained_storages == [4 * 32 * 64 * 4] * 2
+    assert sum(row.flops for row in tree(profile)) == 2 * 2 * 16 * 32 * 64
+
+
 async def test_checkpoints_keep_less(tmp_path: Path) -> None:
     """What is inside of a checkpoint is not kept, but computed again."""
     text = RESIDUAL.replace("x = block(x)", "x = checkpoint(block, x)").replace(

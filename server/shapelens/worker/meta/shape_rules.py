@@ -71,14 +71,23 @@ def _istft(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 def _grouped_mm(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """Products of groups of rows, as mixtures of experts use them: the meta kernel takes bfloat16 only, eager on the CPU all floats."""
+    """Products of groups of rows, as mixtures of experts use them: the meta kernel takes bfloat16 only, eager on the CPU all floats.
+
+    All rows are multiplied with the first group's matrix: that has the size, the operations and the gradients of the real product.
+    """
     args, kwargs = together(func, args, kwargs)
     first, second = args[:2]
     offsets = args[2] if len(args) > 2 else kwargs.get("offs")
     with _plainly():
-        groups = () if offsets is None or first.dim() + second.dim() != 4 else (offsets.shape[0],)
-        batch = tuple(first.shape[:1]) if first.dim() == 3 and second.dim() == 3 else groups
-        return made((*batch, first.shape[-2], second.shape[-1]), first.dtype, torch.is_grad_enabled())
+        if unknown_sizes.any_unknown((first.shape[-1], second.shape[-2])):
+            groups = () if offsets is None or first.dim() + second.dim() != 4 else (offsets.shape[0],)
+            batch = tuple(first.shape[:1]) if first.dim() == 3 and second.dim() == 3 else groups
+            return made((*batch, first.shape[-2], second.shape[-1]), first.dtype, torch.is_grad_enabled())
+        repeats = offsets.shape[0] if first.dim() == second.dim() == 2 and offsets is not None else 0
+        if first.dim() != second.dim():
+            first, second = (first[0], second) if first.dim() == 3 else (first, second[0])
+    product = torch.matmul(first, second)
+    return product.repeat(repeats, 1, 1) if repeats else product
 
 
 PADDED = "_shapelens_padded"  # an attribute of batch sizes: (longest, batch), where one of those is unknown

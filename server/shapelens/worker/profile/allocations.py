@@ -60,6 +60,7 @@ class AllocationRecorder(TorchDispatchMode):
         self._known: Dict[int, Any] = {}  # storages that live, and those that are counted elsewhere
         self._living: Dict[int, Allocation] = {}  # by storage
         self._held: List[Any] = []  # storages that live until the step is over
+        self._twins: Dict[int, Any] = {}  # by a storage on the meta device: that of the constant which it is a copy of
 
     def restart(self) -> None:
         """Forget all that was recorded."""
@@ -67,6 +68,7 @@ class AllocationRecorder(TorchDispatchMode):
         self._known.clear()
         self._living.clear()
         self._held.clear()
+        self._twins.clear()
 
     def exclude(self, tensor: Any) -> bool:
         """Have the storage of this tensor counted elsewhere; whether it was not known yet."""
@@ -108,6 +110,8 @@ class AllocationRecorder(TorchDispatchMode):
                 result = kernels.call(func, args, kwargs)
             if not self.on:
                 return result
+            if func is _COPY and args[0].device == _CPU and result.is_meta:
+                self._add_twin(result, args[0])
             step = self._step()
             for tensor in result if isinstance(result, (tuple, list)) else (result,):
                 if isinstance(tensor, torch.Tensor):
@@ -142,6 +146,17 @@ class AllocationRecorder(TorchDispatchMode):
         self.allocations.append(made)
         self._living[key] = made
         self._known[key] = weakref.ref(storage, self._freed(key, made))
+
+    def _add_twin(self, tensor: Any, constant: Any) -> None:
+        """Have a constant that is kept real live as long as its copy on the meta device, which is not counted: elsewhere there is none."""
+        storage, source = tensor.untyped_storage(), constant.untyped_storage()
+        key = storage._cdata
+        self._twins[key] = source
+        self._known[key] = weakref.ref(storage, lambda reference: self._forget_twin(key))
+
+    def _forget_twin(self, key: int) -> None:
+        self._known.pop(key, None)
+        self._twins.pop(key, None)
 
     def _add_for_a_while(self, size: int, step: int) -> None:
         if size:
