@@ -4,8 +4,8 @@
 
 Each turn edits the example's first size. Printed for each, as the median of the turns in milliseconds from the hints on: until what is
 shown first is there, the tree with its shapes; until the steps of forward are, for the picture; until operations and memory are. And the
-memory with another size of the first dim. In brackets is the processor time meanwhile, of the server and of all processes: what a busy
-machine leaves about as it is.
+memory with another size of the first dim, and with one more, as a slider asks. In brackets is the processor time meanwhile, of the server
+and of all processes: what a busy machine leaves about as it is.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def _measure(path: Path, expression: str, python: str, turns: int) -> None
     if size is None:
         raise SystemExit(f"{expression} names no dim")
     name, text = expression.partition("(")[0], path.read_text(encoding="utf-8")
-    found: dict[str, list[Took]] = {"shapes": [], "steps": [], "memory": [], "memory with another size": []}
+    found: dict[str, list[Took]] = {"shapes": [], "steps": [], "memory": [], "memory with another size": [], "with one more": []}
     async with Client([sys.executable, "-m", "shapelens.lsp", "--interpreter", python, "--log-level", "error"], path.parent) as client:
         uri = client.open(path, "")
         for turn in range(turns):
@@ -55,7 +55,11 @@ async def _measure(path: Path, expression: str, python: str, turns: int) -> None
 
             async def ask(**options: Any) -> Any:
                 params = {"command": "shapelens.model", "arguments": [uri, name, 1, options]}
-                return await client.request("workspace/executeCommand", params) or await ask(**options)
+                while True:  # There is no answer while something newer is asked, and none with a model while libraries are loaded.
+                    answer = await client.request("workspace/executeCommand", params)
+                    if answer and ("model" in answer or "memory" in answer):
+                        return answer
+                    await asyncio.sleep(0.01)
 
             passed: Took = (0.0, 0.0, 0.0)
             for what, until in (("shapes", "shapes"), ("steps", "steps"), ("memory", "")):
@@ -66,6 +70,8 @@ async def _measure(path: Path, expression: str, python: str, turns: int) -> None
             dim = next(iter(dims))
             _, took = await _timed(client, ask(memory=dim, sizes={dim: dims[dim] + 1}))
             found["memory with another size"].append(took)
+            _, took = await _timed(client, ask(memory=dim, sizes={dim: dims[dim] + 5}))
+            found["with one more"].append(took)
     steps = len(last["model"]["graph"]["nodes"])
     print(f"{path.name}: {expression}, {steps} steps, load {psutil.getloadavg()[0]:.1f}", flush=True)
     for what, each in found.items():
