@@ -213,6 +213,36 @@ async def test_experts_have_gradients(tmp_path: Path) -> None:
     assert sum(row.flops for row in tree(profile)) == 2 * 2 * 16 * 32 * 64
 
 
+async def test_gradients_go_through_what_has_no_kernel(tmp_path: Path) -> None:
+    """A packed sequence, and a sound made from its spectrum: all parameters have gradients, and the recurrent layer its operations."""
+    text = """
+        import torch
+        from torch import nn
+        from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+        # shapelens: Net()(i64[B:2, T:16], i64[B])
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed = nn.Embedding(50, 16)
+                self.rnn = nn.GRU(16, 32, batch_first=True)
+                self.head = nn.Linear(32, 2 * 33)
+
+            def forward(self, x, lengths):
+                packed = pack_padded_sequence(self.embed(x), lengths, batch_first=True, enforce_sorted=False)
+                y, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
+                spectrum = torch.view_as_complex(self.head(y).unflatten(-1, (33, 2))).transpose(1, 2)
+                return torch.istft(spectrum, 64, window=torch.ones(64))
+    """
+    _, profile = await _profiled(tmp_path, textwrap.dedent(text), "Net")
+    assert profile.training is not None
+    assert profile.training.error == ""
+    gru = 3 * 32 * (16 + 32)
+    assert sum(profile.training.trained_storages) == 4 * (50 * 16 + gru + 2 * 3 * 32 + 33 * 66)
+    flops = {row.path: row.flops for _, row in walk(tree(profile))}
+    assert (flops["rnn"], flops["head"]) == (2 * 32 * gru, 2 * 32 * 32 * 66)
+
+
 async def test_checkpoints_keep_less(tmp_path: Path) -> None:
     """What is inside of a checkpoint is not kept, but computed again."""
     text = RESIDUAL.replace("x = block(x)", "x = checkpoint(block, x)").replace(

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from ..unknown import unknown_sizes
 from . import eager_checks, op_cache
+from .linked_results import made_from
 from .mode import SPECIAL, Args, Kwargs, made, named, operation, together
 
 Tensor = torch.Tensor
@@ -31,9 +32,9 @@ def _recurrent(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         directions = 2 if bidirectional else 1
         if states[0].shape[0] != layers * directions:
             return func(*args, **kwargs)
-        grad = torch.is_grad_enabled()
-        output = made((*args[0].shape[:-1], directions * states[0].shape[-1]), args[0].dtype, grad)
-        return (output, *(made(tuple(state.shape), state.dtype, grad) for state in states))
+        weights = args[3 if packed else 2]
+        shapes = [(*args[0].shape[:-1], directions * states[0].shape[-1]), *(tuple(state.shape) for state in states)]
+        return tuple(made_from([args[0], *states, *weights], shapes, args[0].dtype))
 
 
 def _squeezed(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -67,7 +68,7 @@ def _istft(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         if length is None:
             length = total - 2 * (size // 2) if given["center"] else total
         dtype = spectrum.dtype if given.get("return_complex") else spectrum.real.dtype
-        return made((*spectrum.shape[:-2], length), dtype, torch.is_grad_enabled())
+        return made_from([spectrum], [(*spectrum.shape[:-2], length)], dtype)[0]
 
 
 def _grouped_mm(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -82,7 +83,7 @@ def _grouped_mm(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         if unknown_sizes.any_unknown((first.shape[-1], second.shape[-2])):
             groups = () if offsets is None or first.dim() + second.dim() != 4 else (offsets.shape[0],)
             batch = tuple(first.shape[:1]) if first.dim() == 3 and second.dim() == 3 else groups
-            return made((*batch, first.shape[-2], second.shape[-1]), first.dtype, torch.is_grad_enabled())
+            return made_from([first, second], [(*batch, first.shape[-2], second.shape[-1])], first.dtype)[0]
         repeats = offsets.shape[0] if first.dim() == second.dim() == 2 and offsets is not None else 0
         if first.dim() != second.dim():
             first, second = (first[0], second) if first.dim() == 3 else (first, second[0])
@@ -103,7 +104,7 @@ def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             if unknown_sizes.any_unknown((batch, longest, *lengths.shape)):
                 sizes = torch.full((1,), batch, dtype=torch.int64)
                 sizes.__dict__[PADDED] = longest, batch
-                return made((unknown_sizes.size(), *sequence.shape[2:]), sequence.dtype, sequence.requires_grad), sizes
+                return made_from([sequence], [(unknown_sizes.size(), *sequence.shape[2:])], sequence.dtype)[0], sizes
             if lengths.is_meta:
                 # Lengths that depend on data: all sequences are taken to be as long as the longest may be.
                 if tuple(lengths.shape) != (batch,):
@@ -112,7 +113,7 @@ def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         if not sequence.is_meta:
             return func(sequence, lengths, *args[2:])
         rows, sizes = func(torch.zeros(*sequence.shape[:2], 1), lengths, *args[2:])
-        return made((rows.shape[0], *sequence.shape[2:]), sequence.dtype, sequence.requires_grad), sizes
+        return made_from([sequence], [(rows.shape[0], *sequence.shape[2:])], sequence.dtype)[0], sizes
 
 
 def _pad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
@@ -124,11 +125,11 @@ def _pad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             first, _, total = args[2:5]
             longest = total if total > sizes.shape[0] else longest  # It is that of the batch sizes where nobody asks for another one.
             shape = (batch, longest) if first else (longest, batch)
-            return made((*shape, *data.shape[1:]), data.dtype, data.requires_grad), made((batch,), torch.int64, False)
+            return made_from([data], [(*shape, *data.shape[1:])], data.dtype)[0], made((batch,), torch.int64, False)
         if sizes.is_meta or not data.is_meta:
             return func(*together(func, args, kwargs)[0])
         padded, lengths = func(torch.zeros(data.shape[0], 1), sizes, *args[2:])
-        return made((*padded.shape[:2], *data.shape[1:]), data.dtype, data.requires_grad), lengths
+        return made_from([data], [(*padded.shape[:2], *data.shape[1:])], data.dtype)[0], lengths
 
 
 OF_SHAPES = {eager_checks.convolution_fits, eager_checks.dim_in_range}  # what they ask is the same for the same key of `remembered`

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
 from ..locations import TORCH
+from ..meta.linked_results import linked
 from ..meta.mode import named
 from ..torch_calls import argument
 from .mixed_precision import cast_lower
@@ -72,11 +73,14 @@ class FusedKernels(TorchFunctionMode):
         return fits and same and query.is_floating_point() and (mask is None or (mask.dim() in (2, 4) and not mask.requires_grad))
 
     def _recurrent(self, name: str, args: Tuple[Any, ...]) -> Any:
-        """(input, hx, weights, has_biases, layers, dropout, train, bidirectional, batch_first), or None for a packed sequence."""
+        """(input, hx, weights, has_biases, layers, dropout, train, bidirectional, batch_first).
+
+        (data, batch_sizes, hx, weights, has_biases, layers, dropout, train, bidirectional) of a packed sequence.
+        """
+        if not isinstance(args[3], bool):
+            args = (args[0], *args[2:])
         states = args[1] if isinstance(args[1], (list, tuple)) else [args[1]]
         weights = args[2]
-        if not isinstance(weights, (list, tuple)) or not isinstance(args[3], bool):
-            return None
         with _plainly():
             if not args[0].is_meta:
                 return None
@@ -135,7 +139,7 @@ def fused(kernels: FusedKernels) -> Iterator[None]:
 
     F.scaled_dot_product_attention = attention
     try:
-        with kernels:
+        with kernels, linked():
             yield
     finally:
         F.scaled_dot_product_attention = _attention

@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Tuple
 
 import torch
 
+from ..meta.linked_results import made_from
 from ..meta.mode import made
 from .compilers import Replacement, nothing
 
@@ -31,6 +32,6 @@ def _kernel(results: int) -> Callable[..., Any]:
         grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
         rows = tuple(query.shape[:-1])
         numbers = [made(rows, torch.float32, grad) for _ in range(results - 1)]
-        return (made((*rows, value.shape[-1]), query.dtype, grad), *numbers)
+        return (*made_from((query, key, value), [(*rows, value.shape[-1])], query.dtype), *numbers)
 
     return kernel
