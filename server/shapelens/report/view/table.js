@@ -161,6 +161,9 @@ function cellsOf(item, largest, before) {
     };
 }
 
+/** Several shapes, each of which stays on one line. */
+const pieces = (text) => text.split(' · ').flatMap((piece, place) => (place ? [' ', element('span', { class: 'whole' }, `· ${piece}`)] : [element('span', { class: 'whole' }, piece)]));
+
 /** The line of a row, or what it was before with other cells, and behind it the one that says what is wrong. */
 function rowElements({ level, times, amounts, failure, class: name, called, name: own, text, change: was, title }, before) {
     const cells = [
@@ -168,7 +171,7 @@ function rowElements({ level, times, amounts, failure, class: name, called, name
             element('span', { class: `indent level${Math.min(level, 12)}` }), element('span', { class: 'fold', 'aria-hidden': 'true' }),
             element('span', {}, own), own === name ? '' : element('span', { class: 'class' }, ` ${name}`),
             times > 1 ? element('span', { class: 'times' }, ` ×${times}`) : '', failure ? element('span', { class: 'cross' }, ' ✗') : ''),
-        element('td', { role: 'gridcell', class: called ? 'shape' : 'shape quiet' }, text, was ? element('span', { class: 'changed' }, was) : ''),
+        element('td', { role: 'gridcell', class: called ? 'shape' : 'shape quiet' }, pieces(text), was ? element('span', { class: 'changed' }, was) : ''),
         ...amounts.map(({ heat, value, change: by }) => element('td', { role: 'gridcell', class: 'amount' },
             heat ? element('span', { class: 'heat', length: heat }) : '', element('span', { class: 'value' }, value), by ? element('span', { class: 'changed' }, by) : '')),
     ];
