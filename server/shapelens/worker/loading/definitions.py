@@ -52,7 +52,9 @@ HARMLESS = {
 
 # Calls that declare operators of the user's own, and their methods (`torch.library.CustomOpDef`, `torch.library.Library`).
 LIBRARIES = {"Library", "torch.library.Library"}
-OF_OPERATORS = {"define", "impl", "register_autograd", "register_autocast", "register_fake", "register_kernel", "register_vmap"}
+KINDS_OF_LIBRARY = {"DEF", "FRAGMENT", "IMPL"}
+OF_LIBRARIES = {"define", "impl"}  # of which the first argument is a text
+OF_OPERATORS = {"register_autograd", "register_autocast", "register_fake", "register_kernel", "register_vmap"}
 
 
 # Methods that, called as a statement of their own, do work rather than build up the value of the name that they belong to.
@@ -415,7 +417,7 @@ def is_plain(node: ast.AST) -> bool:
         part = todo.pop()
         if isinstance(part, ast.Lambda):
             continue
-        if isinstance(part, ast.Call) and not _declares_operators(part.func) and ast.unparse(part.func) not in HARMLESS:
+        if isinstance(part, ast.Call) and not _declares_operators(part) and ast.unparse(part.func) not in HARMLESS:
             return False
         if isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom)):
             return False
@@ -423,14 +425,19 @@ def is_plain(node: ast.AST) -> bool:
     return True
 
 
-def _declares_operators(function: ast.expr) -> bool:
-    return (isinstance(function, ast.Attribute) and function.attr in OF_OPERATORS) or ast.unparse(function) in LIBRARIES
+def _declares_operators(call: ast.Call) -> bool:
+    texts = [part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else "" for part in call.args[:2]]
+    if isinstance(call.func, ast.Attribute) and call.func.attr in OF_LIBRARIES:
+        return bool(texts and texts[0])
+    if isinstance(call.func, ast.Attribute) and call.func.attr in OF_OPERATORS:
+        return True
+    return len(texts) == 2 and texts[1] in KINDS_OF_LIBRARY and ast.unparse(call.func) in LIBRARIES
 
 
 def is_operator_declaration(node: ast.stmt) -> bool:
     """Whether a statement at module level declares operators, which torch takes once: `library.define("twice(Tensor x) -> Tensor")`."""
     call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
-    return isinstance(call, ast.Call) and _declares_operators(call.func) and is_definition(node)
+    return isinstance(call, ast.Call) and _declares_operators(call) and is_definition(node)
 
 
 def is_main_block(node: ast.stmt) -> bool:
