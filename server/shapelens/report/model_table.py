@@ -71,14 +71,14 @@ def totals(view: ModelView) -> list[tuple[str, str]]:
     if forward:
         both = f", {flops_text(backward)}FLOPs backward" if backward else ""
         found.append(("Operations", f"{flops_text(forward)}FLOPs forward{both}"))
+    if view.profile.uncounted:
+        found.append(("Not counted", ", ".join(view.profile.uncounted)))
     if view.rows and view.rows[0].path:
         return found  # Memory is that of the whole example.
     if view.inference is not None and not view.inference.error:
         found.append(("Inference", f"{memory_text(view.inference.peak)} at its peak"))
     if view.training is not None:
         found += _of_training(view, view.training)
-    if view.profile.uncounted:
-        found.append(("Not counted", ", ".join(view.profile.uncounted)))
     return found
 
 
