@@ -2,7 +2,8 @@
 
 The sum of storages that live at once, as `torch.cuda.memory_allocated` counts them. On a CUDA device each is rounded up to 512 bytes
 (`kMinBlockSize` in c10/cuda/CUDACachingAllocator.cpp). A step is one after the first: the optimizer has its state, gradients were set to
-None. What kernels allocate inside of themselves, fragmentation, the CUDA context and libraries' workspaces are not counted.
+None. What kernels allocate inside of themselves, fragmentation, the CUDA context and libraries' workspaces are not counted. A recurrent
+layer keeps what cuDNN does, on a CPU too, where oneDNN keeps more.
 """
 
 from __future__ import annotations
