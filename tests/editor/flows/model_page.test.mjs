@@ -124,6 +124,31 @@ test("the search leaves what it finds, and a heading sorts", async () => {
   assert.equal(await page.locator('th[aria-sort="descending"], th[aria-sort="ascending"]').count(), 0);
 });
 
+test("a click counts when the model is told of anew between press and release", async () => {
+  const toolbar = await page.locator(".toolbar").boundingBox();
+  const told = (complete) => page.evaluate((complete) => {
+    window.dispatchEvent(new MessageEvent("message", { data: { type: "model", model: { ...structuredClone(state.model), complete } } }));
+  }, complete);
+  const pressed = async (of, meanwhile) => {
+    const { x, y, width, height } = await of.boundingBox();
+    await page.mouse.move(x + width / 2, y + height / 2);
+    await page.mouse.down();
+    await meanwhile();
+    await page.mouse.up();
+  };
+  await pressed(page.locator(".toolbar button", { hasText: "Blocks" }), () => told(false));
+  await page.locator("#blocks svg").waitFor();
+  await pressed(page.locator(".toolbar button", { hasText: "Tree" }), () => told(true));
+  assert.deepEqual(await page.locator(".toolbar").boundingBox(), toolbar);
+  const row = page.locator("#tree tbody tr[data-id]", { hasText: "blocks" }).first();
+  const [fold, open] = [row.locator(".fold"), await row.getAttribute("aria-expanded")];
+  // Its amounts are others now, as they are once memory has been counted.
+  await pressed(fold, () => page.evaluate(() => { state.model.tree.forEach((each) => { each.kept_bytes += 4096; }); render(); }));
+  assert.notEqual(await row.getAttribute("aria-expanded"), open);
+  await fold.click();
+  assert.equal(await row.getAttribute("aria-expanded"), open);
+});
+
 test("24 layers fold and unfold in the tree and in the picture", async () => {
   const row = page.locator("#tree tbody tr[data-id]", { hasText: "blocks" }).first();
   if ((await row.getAttribute("aria-expanded")) === "false") await row.locator(".fold").click();

@@ -36,5 +36,19 @@ function change(of, attributes) {
     }
     return of;
 }
+/** Give an element these children. Those that it has already stay, so that nobody clicks into nothing: a click needs the element under it from press to release. */
+function settle(of, children) {
+    const before = [...of.children];
+    const fields = (each) => [...each.querySelectorAll('input, select')].map(({ value }) => value).join('\n');
+    const alike = (one, other) => one.isEqualNode(other) && one.value === other.value && fields(one) === fields(other);
+    let next = of.firstChild;
+    for (const child of children) {
+        const place = before.findIndex((each) => alike(each, child));
+        const [kept] = place < 0 ? [child] : before.splice(place, 1);
+        if (kept === next) next = next.nextSibling;
+        else of.insertBefore(kept, next);
+    }
+    before.forEach((each) => each.remove());
+}
 const post = (message) => host?.postMessage(message);
 const reveal = (place) => place && post({ type: 'reveal', place });

@@ -8,7 +8,9 @@ function summary() {
     const parts = [model.complete || sum('parameters') ? `${count(sum('parameters'))} parameters` : '',
         forward ? `${prefixed(forward)}FLOPs forward${backward ? `, ${prefixed(backward)}FLOPs backward` : ''}` : ''];
     const { training, inference, uncounted } = model.memory;
-    const list = element('p', { class: 'totals' }, parts.filter(Boolean).join(' · '));
+    // What is below does not move when the memory is there: nobody misses what they were about to click on.
+    const list = element('p', { class: model.complete ? 'totals' : 'totals counting' }, parts.filter(Boolean).join(' · '));
+    if (!model.complete) list.append(element('span', { class: 'quiet' }, `${list.firstChild ? ' · ' : ''}memory is being counted…`));
     if (training && !training.error) {
         list.append(element('br'), `training step ${bytes(training.peak)} at its peak, in ${training.peak_phase} `);
         if (training.peak_at) {
@@ -26,7 +28,6 @@ function summary() {
         if (advice.place) list.append(host ? element('button', { type: 'button', class: 'link', onclick: () => reveal(advice.place) }, `at line ${advice.place.line}`) : `at line ${advice.place.line}`);
     }
     for (const [name, size] of Object.entries(state.largest)) list.append(element('span', {}, size ? ` · largest ${name} that fits ${state.limit} GB: ${count(size)}` : ` · no ${name} fits ${state.limit} GB`));
-    if (!model.complete) list.append(element('br'), element('span', { class: 'quiet' }, 'memory is being counted…'));
     if (inference && !inference.error && !model.example.error) list.append(element('span', { class: 'quiet' }, ` · inference ${bytes(inference.peak)}`));
     if (uncounted.length) list.append(element('br'), element('span', { class: 'quiet' }, `not counted: ${uncounted.join(', ')}`));
     if (state.pinned) {
@@ -40,7 +41,7 @@ function summary() {
 function renderSummary() {
     const before = document.querySelector('header .totals');
     const now = summary();
-    if (before && before.innerHTML !== now.innerHTML) before.replaceWith(now);
+    if (before && before.outerHTML !== now.outerHTML) before.replaceWith(now);
 }
 const signed = (change, text) => `${change < 0 ? '−' : '+'}${text(Math.abs(change))}`;
 
@@ -56,22 +57,22 @@ function renderToolbar() {
     if (before.childNodes.length && (tools === wanted || focused?.tagName === 'INPUT')) return;
     tools = wanted;
     const name = (of) => of.getAttribute('aria-label') ?? of.textContent;
-    const bar = toolbar();
-    before.replaceWith(bar);
-    if (focused) [...bar.querySelectorAll('button, select, input')].find((each) => name(each) === name(focused))?.focus();
+    settle(before, toolbar());
+    if (focused && !focused.isConnected) [...before.querySelectorAll('button, select, input')].find((each) => name(each) === name(focused))?.focus();
 }
 
+/** What stands in the toolbar. What is done at a click is done with the state as it is then: the elements outlive the model that they were made for. */
 function toolbar() {
     const { model } = state;
-    const bar = element('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'View' });
+    const bar = [];
     const tab = (name, title) => element('button', { type: 'button', 'aria-pressed': String(state.tab === name), onclick: () => { state.tab = name; keep(); render(); } }, title);
-    bar.append(tab('tree', 'Tree'), tab('blocks', 'Blocks'));
-    bar.append(element('button', { type: 'button', 'aria-pressed': String(state.dims === 'numbers'), onclick: () => { state.dims = state.dims === 'names' ? 'numbers' : 'names'; keep(); render(); } }, 'Numbers'));
+    bar.push(tab('tree', 'Tree'), tab('blocks', 'Blocks'));
+    bar.push(element('button', { type: 'button', 'aria-pressed': String(state.dims === 'numbers'), onclick: () => { state.dims = state.dims === 'names' ? 'numbers' : 'names'; keep(); render(); } }, 'Numbers'));
     if (state.tab === 'tree') {
-        bar.append(element('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search modules', value: state.search, oninput: (event) => { state.search = event.target.value; keep(); renderTree(); },
+        bar.push(element('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search modules', value: state.search, oninput: (event) => { state.search = event.target.value; keep(); renderTree(); },
             onkeydown: (event) => { if (event.key === 'ArrowDown') { event.preventDefault(); focusRow(state.focus); } } }));
     } else {
-        bar.append(element('button', { type: 'button', onclick: fit }, 'Fit'),
+        bar.push(element('button', { type: 'button', onclick: fit }, 'Fit'),
             element('button', { type: 'button', 'aria-label': 'Zoom in', onclick: () => zoom(0.8) }, '+'), element('button', { type: 'button', 'aria-label': 'Zoom out', onclick: () => zoom(1.25) }, '−'),
             element('button', { type: 'button', 'aria-pressed': String(state.scaled), title: 'Draw pictures with their size and channels to scale', onclick: () => { state.scaled = !state.scaled; state.box = undefined; keep(); render(); } }, 'To scale'));
     }
@@ -79,26 +80,26 @@ function toolbar() {
         if (model.others.length) {
             const examples = [...model.others];
             examples.splice(state.options.example ?? 0, 0, model.example.expression);
-            bar.append(element('select', { 'aria-label': 'Example', onchange: (event) => { state.options.example = Number(event.target.value); state.options.sizes = {}; ask(); } },
+            bar.push(element('select', { 'aria-label': 'Example', onchange: (event) => { state.options.example = Number(event.target.value); state.options.sizes = {}; ask(); } },
                 examples.map((expression, place) => element('option', { value: place, selected: expression === model.example.expression }, expression))));
         }
-        for (const [name, size] of Object.entries(model.example.dims)) bar.append(sizeInput(name, state.options.sizes[name] ?? size));
+        for (const [name, size] of Object.entries(model.example.dims)) bar.push(sizeInput(name, state.options.sizes[name] ?? size));
         if (Object.keys(model.example.dims).length) {
-            bar.append(element('label', { title: 'The largest sizes with which a training step fits this memory' }, 'fits ', element('input', { type: 'number', min: 0, step: 'any', 'aria-label': 'Memory in GB', value: state.limit, onchange: (event) => { state.limit = Number(event.target.value) || 0; keep(); state.largest = {}; Object.keys(model.example.dims).forEach(askMemory); render(); } }), ' GB'));
+            bar.push(element('label', { title: 'The largest sizes with which a training step fits this memory' }, 'fits ', element('input', { type: 'number', min: 0, step: 'any', 'aria-label': 'Memory in GB', value: state.limit, onchange: (event) => { state.limit = Number(event.target.value) || 0; keep(); state.largest = {}; Object.keys(state.model.example.dims).forEach(askMemory); render(); } }), ' GB'));
         }
         const optimizers = [...new Set([model.memory.optimizer, 'SGD', 'momentum', 'Adam', 'AdamW', 'Adafactor', 'Adam8bit', 'AdamW8bit'])];
-        bar.append(element('select', { 'aria-label': 'Optimizer', onchange: (event) => { state.options.optimizer = event.target.value; ask(); } },
+        bar.push(element('select', { 'aria-label': 'Optimizer', onchange: (event) => { state.options.optimizer = event.target.value; ask(); } },
             optimizers.map((name) => element('option', { value: name, selected: name === model.memory.optimizer }, name))));
         const precisions = { none: 'no autocast', bfloat16: 'autocast bfloat16', float16: 'autocast float16' };
-        bar.append(element('select', { 'aria-label': 'Autocast', onchange: (event) => { state.options.autocast = event.target.value; ask(); } },
+        bar.push(element('select', { 'aria-label': 'Autocast', onchange: (event) => { state.options.autocast = event.target.value; ask(); } },
             Object.entries(precisions).map(([value, title]) => element('option', { value, selected: value === (model.memory.autocast ?? 'none') }, title))));
-        bar.append(element('button', { type: 'button', 'aria-pressed': String(Boolean(state.pinned)), disabled: !model.complete && !state.pinned, title: 'Pin this state, and show what edits change of it', onclick: () => { state.pinned = state.pinned ? undefined : state.model; render(); } }, 'Compare'));
-        bar.append(element('button', { type: 'button', onclick: () => post({ type: 'markdown' }) }, 'Copy as Markdown'));
-        bar.append(element('button', { type: 'button', onclick: () => post({ type: 'save', kind: 'html' }) }, 'Save as HTML'));
+        bar.push(element('button', { type: 'button', 'aria-pressed': String(Boolean(state.pinned)), disabled: !model.complete && !state.pinned, title: 'Pin this state, and show what edits change of it', onclick: () => { state.pinned = state.pinned ? undefined : state.model; render(); } }, 'Compare'));
+        bar.push(element('button', { type: 'button', onclick: () => post({ type: 'markdown' }) }, 'Copy as Markdown'));
+        bar.push(element('button', { type: 'button', onclick: () => post({ type: 'save', kind: 'html' }) }, 'Save as HTML'));
     }
     if (state.tab === 'blocks') {
         const save = (kind, content) => (host ? post({ type: 'save', kind, content }) : download(`model.${kind}`, content));
-        bar.append(element('button', { type: 'button', onclick: () => save('svg', `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText())}`) }, 'Save as SVG'),
+        bar.push(element('button', { type: 'button', onclick: () => save('svg', `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText())}`) }, 'Save as SVG'),
             element('button', { type: 'button', onclick: () => void png().then((content) => save('png', content)) }, 'Save as PNG'));
     }
     return bar;
@@ -124,7 +125,7 @@ function askMemory(dim) {
     post({ type: 'memory', options: { ...state.options, memory: dim, limit: Math.round(state.limit * 2 ** 30) } });
 }
 
-const exampleButton = (name) => element('button', { type: 'button', onclick: () => post({ type: 'example', class: name }) }, 'Set an example…');
+const exampleButton = (name) => element('button', { type: 'button', 'data-class': name, onclick: () => post({ type: 'example', class: name }) }, 'Set an example…');
 
 /** Where an example that nobody has given was found. */
 const evidenceOf = ({ evidence, where }) => (evidence === 'inferred' ? 'inferred' : where ? `from ${where}` : `from ${{ usage: 'its use', annotation: 'the annotations', factory: 'a factory' }[evidence]}`);
@@ -152,15 +153,15 @@ function render() {
     const root = document.getElementById('root');
     const { model } = state;
     if (!model) {
-        root.replaceChildren(
+        settle(root, [
             element('p', { class: 'message quiet', role: 'status' }, state.message),
             element('p', { class: 'message' }, state.withoutExample ? exampleButton(state.withoutExample) : ''),
-        );
+        ]);
         return;
     }
     if (!root.querySelector('main')) {
         root.replaceChildren(
-            element('header', {}, element('h1'), element('code'), element('span', { class: 'quiet' }), element('p', { class: 'totals' }), element('p', { class: 'note quiet', role: 'status', hidden: true }), element('div', { class: 'toolbar' })),
+            element('header', {}, element('h1'), element('code'), element('span', { class: 'quiet' }), element('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'View' }), element('p', { class: 'totals' }), element('p', { class: 'note quiet', role: 'status', hidden: true })),
             element('main', {}, element('p', { class: 'outcome' })),
         );
     }

@@ -176,7 +176,9 @@ function rowElements({ level, times, amounts, failure, class: name, called, name
             heat ? element('span', { class: 'heat', length: heat }) : '', element('span', { class: 'value' }, value), by ? element('span', { class: 'changed' }, by) : '')),
     ];
     const line = before ?? element('tr', { role: 'row' });
-    line.replaceChildren(...cells);
+    const fold = line.querySelector('.fold');
+    if (fold) cells[0].querySelector('.fold').textContent = fold.textContent;
+    settle(line, cells);
     line.classList.toggle('failed', Boolean(failure));
     change(line, { 'aria-level': level + 1, title: title || undefined });
     if (!failure) return [line];
