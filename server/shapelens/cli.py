@@ -56,6 +56,13 @@ class Device(str, Enum):
     cpu = "cpu"
 
 
+class Amounts(str, Enum):
+    """What `summary` says of each module: its parameters and operations, or what it has of the memory of a training step."""
+
+    cost = "cost"
+    memory = "memory"
+
+
 class CheckFormat(str, Enum):
     """How `check` reports."""
 
@@ -200,6 +207,9 @@ def summary(
         Autocast | None, typer.Option("--autocast", help="What the model is called under. Default: the program's.", show_default=False)
     ] = None,
     depth: Annotated[int | None, typer.Option("--depth", "-d", min=0, help="How many levels to print.", show_default=False)] = None,
+    amounts: Annotated[
+        Amounts, typer.Option("--amounts", help="Of each module: parameters and FLOPs, or the memory that it takes of a training step.")
+    ] = Amounts.cost,
     interpreter: Interpreter = None,
     allow: Allow = None,
 ) -> None:
@@ -209,7 +219,7 @@ def summary(
 
     chosen = autocast and autocast.value
     wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value, chosen, allow or [])
-    _run(lambda: command.summary(wanted, memory, of, depth))
+    _run(lambda: command.summary(wanted, memory, of, depth, amounts.value))
 
 
 @app.command()

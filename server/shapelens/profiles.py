@@ -37,6 +37,10 @@ class ProfiledModule:
     trainable_count: int
     parameter_bytes: int
     buffer_bytes: int
+    # Its parts of the training step's `parameter_storages`, `buffer_storages` and `trained_storages`, by index.
+    parameters: List[int] = field(default_factory=list)
+    buffers: List[int] = field(default_factory=list)
+    trained: List[int] = field(default_factory=list)
 
 
 @dataclass

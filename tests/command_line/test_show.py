@@ -191,6 +191,15 @@ def test_summary_prints_the_tree_with_memory_and_marks_what_fails() -> None:
     assert "Training step  not known" in wrong.stdout
 
 
+def test_summary_says_what_each_module_has_of_the_memory() -> None:
+    """Of `conv1` 1 800 bytes of weights and 24 of bias, as a CUDA device allocates them: 2 048 and 512; twice that for AdamW."""
+    found = run("summary", f"{RECIPE}::Net", "--amounts", "memory")
+    assert found.returncode == 0, found.stderr
+    heading = next(line for line in found.stdout.splitlines() if line.startswith("Layer"))
+    assert heading.split() == ["Layer", "Output", "Parameters", "Gradients", "Optimizer", "Kept", "for", "backward", "Temporary", "Line"]
+    assert re.search(r"conv1 \(Conv2d\) +\[B, 6, 28, 28\] +2\.5 KB +2\.5 KB +5\.0 KB +18\.38 MB +12\n", found.stdout)
+
+
 def test_what_is_not_counted_is_said_in_each_form(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text(OWN_OPERATOR)

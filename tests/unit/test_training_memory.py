@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shapelens.analysis.structure.largest_size import largest_size
-from shapelens.analysis.structure.training_memory import inference_memory, optimizer_state, training_memory
+from shapelens.analysis.structure.training_memory import inference_memory, optimizer_states, training_memory
 from shapelens.profiles import Allocation, MemoryProfile
 from shapelens.source.autocast import autocast_of
 from shapelens.source.optimizers import optimizer_of
@@ -56,12 +56,12 @@ def test_the_optimizers_step_may_be_the_peak() -> None:
 )
 def test_the_state_of_an_optimizer(optimizer: str, state: int) -> None:
     counters = 4 if optimizer in ("AdamW", "Adafactor") else 0
-    assert optimizer_state(STEP, optimizer, "cpu") == state + counters
+    assert sum(optimizer_states(STEP, optimizer, "cpu")) == state + counters
 
 
 def test_an_optimizer_that_is_not_known_is_refused() -> None:
     with pytest.raises(ValueError, match="Magic"):
-        optimizer_state(STEP, "Magic", "cpu")
+        optimizer_states(STEP, "Magic", "cpu")
 
 
 @pytest.mark.parametrize(("fixed", "each", "limit"), [(0, 7, 1000), (500, 3, 10_000), (90, 11, 100), (0, 1, 1 << 20)])

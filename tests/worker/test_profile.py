@@ -243,6 +243,54 @@ async def test_gradients_go_through_what_has_no_kernel(tmp_path: Path) -> None:
     assert (flops["rnn"], flops["head"]) == (2 * 32 * gru, 2 * 32 * 32 * 66)
 
 
+async def test_memory_of_each_module(tmp_path: Path) -> None:
+    """What modules have of it adds up to the whole; what is frozen has no gradient; a weight that two share is in both, and counts once."""
+    text = """
+        import torch
+        from torch import nn
+
+        class Scratch(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.frozen = nn.Linear(256, 256, bias=False).requires_grad_(False)
+
+            def forward(self, x):
+                y = self.frozen(x) * 2
+                y = y + 1
+                return y
+
+        # shapelens: Net()(f32[B:1024, 256])
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = nn.Linear(256, 256)
+                self.scratch = Scratch()
+                self.last = nn.Linear(256, 256)
+                self.last.weight = self.first.weight
+
+            def forward(self, x):
+                return self.last(self.scratch(self.first(x))).relu()
+    """
+    _, profile = await _profiled(tmp_path, textwrap.dedent(text), "Net")
+    assert profile.training is not None
+    for optimizer, times, device in (("SGD", 0, "cuda"), ("AdamW", 2, "cuda"), ("Adam", 2, "cpu")):
+        found = training_memory(profile.training, optimizer, device)
+        rows = tree(profile, (), optimizer, device)
+        of = {row.path: row for _, row in walk(rows)}
+        whole = rows[0]
+        sums = (whole.parameter_bytes, whole.gradient_bytes, whole.optimizer_bytes, whole.kept_bytes)
+        assert sums == (found.parameters, found.gradients, found.optimizer_state, found.activations)
+        weight, bias, picture, counter = 256 * 1024, 1024, MIB, 4 if device == "cpu" else 0
+        assert (of["first"].gradient_bytes, of["last"].gradient_bytes, whole.gradient_bytes) == (
+            weight + bias, weight + bias, weight + 2 * bias,
+        )  # fmt: skip
+        assert of["last"].optimizer_bytes == times * (weight + bias) + 2 * counter
+        assert (of["scratch"].parameter_bytes, of["scratch"].gradient_bytes, of["scratch"].optimizer_bytes) == (weight, 0, 0)
+        # Its result is kept for the gradient of the last weight; the one of `* 2` is there with the frozen layer's, then with the last.
+        assert (of["scratch"].kept_bytes, of["scratch"].temporary_bytes) == (picture, 2 * picture)
+        assert (of["first"].kept_bytes, of["last"].kept_bytes) == (0, 0)
+
+
 async def test_checkpoints_keep_less(tmp_path: Path) -> None:
     """What is inside of a checkpoint is not kept, but computed again."""
     text = RESIDUAL.replace("x = block(x)", "x = checkpoint(block, x)").replace(

@@ -6,14 +6,14 @@ import type { Server } from './server.ts';
 
 /** A place in a file: 1-based lines, 0-based columns in code points. */
 type Place = { file: string; line: number; column: number; end_line: number; end_column: number };
-type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; autocast?: string; example?: number; format?: string; until?: 'shapes' | 'steps'; memory?: string; limit?: number };
+type Options = { sizes?: Record<string, number>; optimizer?: string; device?: string; autocast?: string; example?: number; format?: string; amounts?: string; until?: 'shapes' | 'steps'; memory?: string; limit?: number };
 type Answer = { version: number; model?: { file: string; class: string; complete: boolean }; memory?: unknown; largest?: number | null; message?: string; without_example?: string; text?: string } | null;
 /** What the view says. */
 type Said =
     | { type: 'ready' | 'options' | 'memory'; options: Options }
     | { type: 'reveal'; place: Place }
     | { type: 'fix'; place: Place; title: string | null }
-    | { type: 'markdown' }
+    | { type: 'markdown'; amounts: string }
     | { type: 'example'; class: string }
     | { type: 'save'; kind: 'html' | 'svg' | 'png'; content?: string };
 
@@ -230,7 +230,7 @@ ${scripts.map((name) => `<script src="${address(name)}"></script>`).join('\n')}
         } else if (said.type === 'example' && this.source) {
             await vscode.commands.executeCommand('shapelens.setExample', this.source.toString(), said.class, '');
         } else if (said.type === 'markdown' && this.source) {
-            const answer = await this.ask(this.source, { ...this.options, format: 'markdown' });
+            const answer = await this.ask(this.source, { ...this.options, format: 'markdown', amounts: said.amounts });
             if (answer?.text) {
                 await vscode.env.clipboard.writeText(answer.text);
                 void vscode.window.setStatusBarMessage('The table was copied', 3_000);

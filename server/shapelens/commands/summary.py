@@ -12,19 +12,22 @@ from rich.text import Text
 from shapelens.analysis.shapes import memory_text
 from shapelens.commands import RefusedRequest
 from shapelens.commands.profiled import ProfiledClass, Wanted, profiled
-from shapelens.report.model_table import HEADINGS, table_rows, totals
+from shapelens.report.model_table import headings, table_rows, totals
 
 WIDEST = 10_000
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-async def summary(wanted: Wanted, memory: str | None, dim: str, depth: int | None) -> int:
-    """Print a class as a table. memory: which size of the named dim `dim` fits it is said, too. Raises what `profiled` does."""
+async def summary(wanted: Wanted, memory: str | None, dim: str, depth: int | None, amounts: str) -> int:
+    """Print a class as a table, with "cost" or "memory" of its modules. memory: which size of the named dim `dim` fits it is said, too.
+
+    Raises what `profiled` does.
+    """
     limit = _bytes(memory) if memory is not None else None
 
     async def print_it(found: ProfiledClass) -> int:
         console = Console(highlight=False, soft_wrap=True)
-        _print(found, console, depth)
+        _print(found, console, depth, amounts)
         if limit is not None:
             size = await found.largest(dim, limit)
             fits = f"largest {dim} that fits {memory_text(limit)}: {size}" if size else f"no {dim} fits {memory_text(limit)}"
@@ -34,13 +37,13 @@ async def summary(wanted: Wanted, memory: str | None, dim: str, depth: int | Non
     return await profiled(wanted, print_it)
 
 
-def _print(found: ProfiledClass, console: Console, depth: int | None) -> None:
+def _print(found: ProfiledClass, console: Console, depth: int | None, amounts: str) -> None:
     view = found.view
     console.print(Text(f"{view.class_name}  ", "bold") + Text(view.shown.example.expression, "dim"))
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for number, heading in enumerate(HEADINGS):
+    for number, heading in enumerate(headings(amounts)):
         table.add_column(heading, justify="left" if number < 2 else "right", no_wrap=True)
-    for row in table_rows(view, depth):
+    for row in table_rows(view, amounts, depth):
         style = "red" if row.error else ""
         table.add_row(*[Text(cell, style) for cell in ("  " * row.depth + row.cells[0], *row.cells[1:])])
         if row.error:

@@ -61,7 +61,7 @@ class ModelView:
         has_graph: bool = True,
     ) -> ModelView:
         """The view of a profile."""
-        rows = tree(profile, findings)
+        rows = tree(profile, findings, optimizer[0], device)
         inside = [row for _, row in walk(rows) if row.path == shown.path] if shown.path else rows
         return cls(file, class_name, shown, profile, findings, lines_of, *optimizer, device, *autocast, has_graph, inside or rows)
 
@@ -144,7 +144,10 @@ def _row(row: ModuleRow, places: _DocumentPlaces) -> dict[str, Any]:
         "buffer_bytes": row.buffer_bytes,
         "flops": row.flops,
         "backward_flops": row.backward_flops,
+        "gradient_bytes": row.gradient_bytes,
+        "optimizer_bytes": row.optimizer_bytes,
         "kept_bytes": row.kept_bytes,
+        "temporary_bytes": row.temporary_bytes,
         "constructor": places.of(row.span),
         "call": places.of(row.call_span),
         "signature": row.signature,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -13,7 +13,38 @@ from shapelens.analysis.structure.tree import ModuleRow, repeats
 from shapelens.report.model_document import ModelView
 
 _PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
-HEADINGS = ("Layer", "Output", "Parameters", "FLOPs", "Kept for backward", "Line")
+
+
+def _of(amount: str, text: Callable[[int], str]) -> Callable[[ModuleRow], str]:
+    def cell(row: ModuleRow) -> str:
+        value: int = getattr(row, amount)
+        return text(value) if value else ""
+
+    return cell
+
+
+def flops_text(count: int) -> str:
+    """`3.65 G`"""
+    return next((f"{count / size:.2f} {unit}" for unit, size in _PREFIXES if count >= size), str(count))
+
+
+_KEPT = {"Kept for backward": _of("kept_bytes", memory_text)}
+# Of the rows, by what is asked for: the columns between the output and the line.
+AMOUNTS = {
+    "cost": {"Parameters": _of("parameters", count_text), "FLOPs": _of("flops", flops_text), **_KEPT},
+    "memory": {
+        "Parameters": _of("parameter_bytes", memory_text),
+        "Gradients": _of("gradient_bytes", memory_text),
+        "Optimizer": _of("optimizer_bytes", memory_text),
+        **_KEPT,
+        "Temporary": _of("temporary_bytes", memory_text),
+    },
+}
+
+
+def headings(amounts: str) -> tuple[str, ...]:
+    """Those of the table, with "cost" or "memory" of its rows."""
+    return ("Layer", "Output", *AMOUNTS[amounts], "Line")
 
 
 @dataclass(frozen=True)
@@ -25,41 +56,31 @@ class TableRow:
     error: str = ""
 
 
-def table_rows(view: ModelView, depth: int | None = None) -> Iterator[TableRow]:
+def table_rows(view: ModelView, amounts: str = "cost", depth: int | None = None) -> Iterator[TableRow]:
     """The rows of a model, with rows that differ in their name alone as one, `×12`; those deeper than `depth` left out."""
-    return _rows(view, view.rows, 0, depth)
+    return _rows(view, view.rows, amounts, 0, depth)
 
 
-def _rows(view: ModelView, rows: list[ModuleRow], level: int, depth: int | None) -> Iterator[TableRow]:
+def _rows(view: ModelView, rows: list[ModuleRow], amounts: str, level: int, depth: int | None) -> Iterator[TableRow]:
     for row, count in repeats(rows):
-        yield TableRow(level, _cells(view, row, count), row.failure.message if row.failure is not None else "")
+        yield TableRow(level, _cells(view, row, amounts, count), row.failure.message if row.failure is not None else "")
         if depth is None or level < depth:
-            yield from _rows(view, row.rows, level + 1, depth)
+            yield from _rows(view, row.rows, amounts, level + 1, depth)
 
 
-def _cells(view: ModelView, row: ModuleRow, count: int) -> tuple[str, ...]:
+def _cells(view: ModelView, row: ModuleRow, amounts: str, count: int) -> tuple[str, ...]:
     name = row.class_name if row.name == row.class_name else f"{row.name} ({row.class_name})"
     if count > 1:
         name += f" ×{count}, each"
     calls = f" ·{row.calls} calls" if row.calls > 1 else ""
     shown = " · ".join(row.outputs) + calls if row.calls else "not called" if not row.rows else ""
-    amounts = (
-        count_text(row.parameters) if row.parameters else "",
-        flops_text(row.flops) if row.flops else "",
-        memory_text(row.kept_bytes) if row.kept_bytes else "",
-    )
-    return (name, shown, *amounts, _line(view, row))
+    return (name, shown, *(cell(row) for cell in AMOUNTS[amounts].values()), _line(view, row))
 
 
 def _line(view: ModelView, row: ModuleRow) -> str:
     if row.span is None:
         return ""
     return str(row.span.line) if row.span.file == view.file else f"{PurePath(row.span.file).name}:{row.span.line}"
-
-
-def flops_text(count: int) -> str:
-    """`3.65 G`"""
-    return next((f"{count / size:.2f} {unit}" for unit, size in _PREFIXES if count >= size), str(count))
 
 
 def totals(view: ModelView) -> list[tuple[str, str]]:
@@ -113,15 +134,16 @@ def _peak_line(view: ModelView, found: MemoryEstimate) -> str:
     return f" of line {line}" if found.peak_phase == "backward" else f" at line {line}"
 
 
-def markdown(view: ModelView) -> str:
-    """The table in Markdown."""
+def markdown(view: ModelView, amounts: str = "cost") -> str:
+    """The table in Markdown, with "cost" or "memory" of its rows."""
+    titles = headings(amounts)
     lines = [f"### {view.class_name}", "", code(view.shown.example.expression), ""]
-    lines += ["| " + " | ".join(HEADINGS) + " |", "|" + "|".join([" --- ", " --- ", " ---: ", " ---: ", " ---: ", " ---: "]) + "|"]
-    for row in table_rows(view):
+    lines += ["| " + " | ".join(titles) + " |", "|" + "|".join([" --- ", " --- ", *[" ---: "] * (len(titles) - 2)]) + "|"]
+    for row in table_rows(view, amounts):
         first = "&nbsp;" * 4 * row.depth + plain(row.cells[0])
         lines.append("| " + " | ".join([first, *(code(cell) if cell.startswith("[") else plain(cell) for cell in row.cells[1:])]) + " |")
         if row.error:
-            lines.append(f"| {'&nbsp;' * 4 * row.depth}✗ {plain(row.error)} | | | | | |")
+            lines.append(f"| {'&nbsp;' * 4 * row.depth}✗ {plain(row.error)} |{' |' * (len(titles) - 1)}")
     lines.append("")
     lines += [f"- {label + ': ' if label else ''}{text}" for label, text in totals(view)]
     return "\n".join(lines) + "\n"

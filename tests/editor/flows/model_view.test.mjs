@@ -300,6 +300,31 @@ flow("what an edit changes is compared with a state that was pinned, and the tab
   assert.match(copied, /^\|.*head.*\[B, 12\].*\|$/m);
 });
 
+flow("the memory of each module stands in the table, sorts, and is copied", model, async ({ vscode }) => {
+  await vscode.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const frame = await opened(vscode);
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.getByLabel("Optimizer").selectOption("SGD");
+  await frame.locator("header .totals", { hasText: "SGD" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Memory" }).click();
+  // 650 numbers in two storages, each rounded up to 512 bytes.
+  const amounts = () => row(frame, "head").locator("td.amount").allTextContents();
+  await eventually("the memory of head", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB ", 10_000, amounts);
+  await frame.getByLabel("Optimizer").selectOption("Adam");
+  await eventually("the state of Adam", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB 6.0 KB", 60_000, amounts);
+  await frame.locator("th button", { hasText: "Temporary" }).click();
+  assert.equal(await frame.locator('th[aria-sort="descending"]').textContent(), "Temporary");
+  await vscode.screenshot(join(testOutput, "model-memory.png"));
+  await frame.locator(".toolbar button", { hasText: "Copy as Markdown" }).click();
+  await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });
+  const copied = await vscode.page.evaluate(() => navigator.clipboard.readText());
+  assert.match(copied, /^\| Layer \| Output \| Parameters \| Gradients \| Optimizer \|/m);
+  assert.match(copied, /^\|.*head.*\| 3\.0 KB \| 3\.0 KB \| 6\.0 KB \|/m);
+  await frame.locator(".toolbar button", { hasText: "Memory" }).click();
+  await frame.locator("th button", { hasText: "FLOPs" }).waitFor();
+  assert.equal(await frame.locator('th[aria-sort="descending"]').count(), 0);
+});
+
 /** Clicks a button of the view that saves, takes the name that is proposed, and waits for that file; hands back its bytes. */
 async function saved(vscode, workspace, frame, kind) {
   await frame.locator(".toolbar button", { hasText: `Save as ${kind.toUpperCase()}` }).click();

@@ -55,8 +55,8 @@ class MemoryEstimate:
 
 def training_memory(memory: MemoryProfile, optimizer: str = "AdamW", device: str = "cuda") -> MemoryEstimate:
     """The memory of a training step."""
-    round_up = _rounding(device)
-    state = optimizer_state(memory, optimizer, device)
+    round_up = rounding(device)
+    state = sum(optimizer_states(memory, optimizer, device))
     gradients = sum(map(round_up, memory.trained_storages))
     return _estimate(memory, device, optimizer, state, gradients)
 
@@ -66,36 +66,35 @@ def inference_memory(memory: MemoryProfile, device: str = "cuda") -> MemoryEstim
     return _estimate(memory, device, "", 0, 0)
 
 
-def optimizer_state(memory: MemoryProfile, optimizer: str, device: str) -> int:
-    """The bytes of an optimizer's state for all parameters that are trained. Raises ValueError for one that is not known."""
-    name, round_up = optimizer.lower(), _rounding(device)
-    total = 0
-    for shape, size in zip(memory.parameters, memory.trained_storages, strict=True):
-        count = math.prod(shape)
-        if name.endswith("8bit"):
-            plain = name.removeprefix("paged").removesuffix("8bit")
-            tensors = _STATES.get(plain)
-            if tensors is None:
-                raise ValueError(optimizer)
-            if count < EIGHT_BIT_FROM:
-                total += tensors * round_up(4 * count)
-            else:
-                total += tensors * (round_up(count) + round_up(4 * math.ceil(count / EIGHT_BIT_BLOCK)))
-        elif name == "adafactor":
-            # The rows' and columns' means of a matrix, or all of a vector: `torch.optim.Adafactor`.
-            kept = [math.prod(shape[:-1]), math.prod(shape[:-2]) * shape[-1]] if len(shape) > 1 else [count]
-            total += sum(round_up(part * (size // max(count, 1))) for part in kept)
-        elif name in _STATES:
-            total += _STATES[name] * round_up(size)
-        else:
-            raise ValueError(optimizer)
-    if name in _STEP_COUNTERS and device == "cpu":
-        total += 4 * len(memory.parameters)  # A float32 for each: on a CUDA device it stays on the CPU.
-    return total
+def optimizer_states(memory: MemoryProfile, optimizer: str, device: str) -> list[int]:
+    """The bytes of an optimizer's state for each of `memory.trained_storages`. Raises ValueError for an optimizer that is not known."""
+    name, round_up = optimizer.lower(), rounding(device)
+    if _in_full_precision(name) not in (*_STATES, "adafactor"):
+        raise ValueError(optimizer)
+    counter = 4 if name in _STEP_COUNTERS and device == "cpu" else 0  # A float32: on a CUDA device it stays on the CPU.
+    return [counter + _state(name, shape, size, round_up) for shape, size in zip(memory.parameters, memory.trained_storages, strict=True)]
+
+
+def _state(name: str, shape: list[int], size: int, round_up: Callable[[int], int]) -> int:
+    count = math.prod(shape)
+    tensors = _STATES.get(_in_full_precision(name), 0)
+    if name.endswith("8bit"):
+        if count < EIGHT_BIT_FROM:
+            return tensors * round_up(4 * count)
+        return tensors * (round_up(count) + round_up(4 * math.ceil(count / EIGHT_BIT_BLOCK)))
+    if name == "adafactor":
+        # The rows' and columns' means of a matrix, or all of a vector: `torch.optim.Adafactor`.
+        kept = [math.prod(shape[:-1]), math.prod(shape[:-2]) * shape[-1]] if len(shape) > 1 else [count]
+        return sum(round_up(part * (size // max(count, 1))) for part in kept)
+    return tensors * round_up(size)
+
+
+def _in_full_precision(name: str) -> str:
+    return name.removeprefix("paged").removesuffix("8bit") if name.endswith("8bit") else name
 
 
 def _estimate(memory: MemoryProfile, device: str, optimizer: str, state: int, gradients: int) -> MemoryEstimate:
-    round_up = _rounding(device)
+    round_up = rounding(device)
     parameters, buffers = (sum(map(round_up, sizes)) for sizes in (memory.parameter_storages, memory.buffer_storages))
     base = parameters + buffers + state
     events = sorted(
@@ -117,9 +116,7 @@ def _estimate(memory: MemoryProfile, device: str, optimizer: str, state: int, gr
     phase = "forward" if peak_at <= memory.forward_end else "backward"
     step = memory.allocations[peak_number].step if peak_number is not None else -1
     living = _living(memory, peak_at)
-    temporaries = sum(
-        round_up(made.bytes) for made in living if made.kind == "activation" and not _is_kept(made.born, made.died, memory.forward_end)
-    )
+    temporaries = sum(round_up(made.bytes) for made in living if made.kind == "activation" and not is_kept(made, memory.forward_end))
     if optimizer:
         left = sum(round_up(made.bytes) for made in _living(memory, memory.backward_end) if made.kind != "gradient")
         updating = _updating(memory, optimizer, device)
@@ -143,11 +140,13 @@ def _living(memory: MemoryProfile, time: int) -> list[Allocation]:
     return [made for made in memory.allocations if made.born <= time and (made.died is None or made.died > time)]
 
 
-def _is_kept(born: int, died: int | None, forward_end: int) -> bool:
-    return born <= forward_end and (died is None or died > forward_end)
+def is_kept(made: Allocation, forward_end: int) -> bool:
+    """Whether something is there when forward is over."""
+    return made.born <= forward_end and (made.died is None or made.died > forward_end)
 
 
-def _rounding(device: str) -> Callable[[int], int]:
+def rounding(device: str) -> Callable[[int], int]:
+    """How many bytes a device's allocator takes for so many."""
     if device == "cuda":
         return lambda size: -(-size // CUDA_BLOCK) * CUDA_BLOCK
     return lambda size: size

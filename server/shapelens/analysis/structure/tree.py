@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.shapes import shape_text
+from shapelens.analysis.structure.module_memory import ModuleMemory
 from shapelens.profiles import ModelProfile, ProfiledModule, Step
 from shapelens.traces import FileSpan, Mismatch
 
@@ -22,8 +23,12 @@ class Failure:
 
 @dataclass
 class ModuleRow:
-    """A module. Amounts include those of the rows inside of it; bytes are as they are allocated on a CPU.
+    """A module. Amounts include those of the rows inside of it, what these share once; bytes are as the device's allocator counts them.
 
+    gradient_bytes: of the gradients of its parameters.
+    optimizer_bytes: of what the optimizer keeps for them.
+    kept_bytes: what was allocated inside of it, and stays for backward.
+    temporary_bytes: the most that is there at one moment of what was allocated in its forward or backward for a while.
     signature: equal for rows that differ in nothing but their name: the same class, arguments, shapes, amounts, and rows inside.
     """
 
@@ -40,7 +45,10 @@ class ModuleRow:
     buffer_bytes: int
     flops: int
     backward_flops: int
-    kept_bytes: int  # what was allocated inside of it and stays for backward
+    gradient_bytes: int
+    optimizer_bytes: int
+    kept_bytes: int
+    temporary_bytes: int
     span: FileSpan | None  # the constructor call
     call_span: FileSpan | None  # where it was called first
     first_step: int | None
@@ -49,9 +57,12 @@ class ModuleRow:
     signature: int = 0
 
 
-def tree(profile: ModelProfile, findings: Sequence[Finding] = ()) -> list[ModuleRow]:
-    """The rows of the models that the example calls; mostly one. findings: those of the document, for what failed."""
-    builder = _Builder(profile, findings)
+def tree(profile: ModelProfile, findings: Sequence[Finding] = (), optimizer: str = "AdamW", device: str = "cuda") -> list[ModuleRow]:
+    """The rows of the models that the example calls; mostly one. findings: those of the document, for what failed.
+
+    Raises ValueError for an optimizer that is not known.
+    """
+    builder = _Builder(profile, findings, ModuleMemory(profile, optimizer, device))
     roots = [number for number, module in enumerate(profile.modules) if builder.parent(module) is None]
     rows = [builder.row(number) for number in roots]
     _sign(rows, {})
@@ -86,8 +97,9 @@ def failure_of(mismatch: Mismatch, module: ProfiledModule | None, findings: Sequ
 
 
 class _Builder:
-    def __init__(self, profile: ModelProfile, findings: Sequence[Finding]) -> None:
+    def __init__(self, profile: ModelProfile, findings: Sequence[Finding], memory: ModuleMemory) -> None:
         self._profile = profile
+        self._memory = memory
         self._findings = findings
         self._numbers = {module.path: number for number, module in enumerate(profile.modules)}
         self._calls: dict[int, list[int]] = {}
@@ -101,13 +113,7 @@ class _Builder:
                 self._children.setdefault(parent, []).append(number)
         self._flops = _running_sums([step.flops for step in profile.steps])
         self._backward = _running_sums([step.backward_flops for step in profile.steps])
-        kept = [0] * len(profile.steps)
-        memory = profile.training
-        for made in memory.allocations if memory is not None and not memory.error else ():
-            stays = memory is not None and made.born <= memory.forward_end and (made.died is None or made.died > memory.forward_end)
-            if stays and made.kind == "activation" and 0 <= made.step < len(kept):
-                kept[made.step] += made.bytes
-        self._kept = _running_sums(kept)
+        self._kept = _running_sums(memory.kept)
 
     def parent(self, module: ProfiledModule) -> int | None:
         """The number of the nearest module whose path begins this one's; None for a model itself."""
@@ -144,10 +150,13 @@ class _Builder:
             calls=len(calls),
             parameters=module.parameter_count,
             trainable=module.trainable_count,
-            parameter_bytes=module.parameter_bytes,
-            buffer_bytes=module.buffer_bytes,
+            parameter_bytes=self._memory.parameters(module),
+            buffer_bytes=self._memory.buffers(module),
             flops=amount(self._flops, [row.flops for row in rows]),
             backward_flops=amount(self._backward, [row.backward_flops for row in rows]),
+            gradient_bytes=self._memory.gradients(module),
+            optimizer_bytes=self._memory.optimizer_state(module),
+            temporary_bytes=self._memory.temporaries[number],
             kept_bytes=amount(self._kept, [row.kept_bytes for row in rows]),
             span=module.span,
             call_span=steps[0].span if steps else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from pygls.exceptions import JsonRpcInvalidParams
@@ -14,7 +15,7 @@ from shapelens.lsp.server import to_lsp
 from shapelens.lsp.server.editor import Editor
 from shapelens.lsp.server.language_server import PlainJson
 from shapelens.lsp.session import Session
-from shapelens.report.model_document import model_document
+from shapelens.report.model_document import ModelView, model_document
 from shapelens.report.model_html import html
 from shapelens.report.model_table import markdown
 
@@ -89,10 +90,10 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         describes `model`; {version, message, without_example} where there is none, the last the class that an example would help, or "";
         null where a later request of the document takes its place.
 
-        class: "" for the one at the line (1-based), or the last. options: {sizes: {dim: size}, optimizer, device, autocast,
-        example}, and format:
-        "markdown" or "html" for {version, text}; until: "shapes" for what is known at once, if anything is, without the graph; "steps" for
-        a model that may be without operations and memory (`complete` says whether more is to come);
+        class: "" for the one at the line (1-based), or the last. options: {sizes: {dim: size}, optimizer, device, autocast, example}, and
+        format: "markdown" or "html" for {version, text}; amounts: "memory" for the columns of memory in Markdown;
+        until: "shapes" for what is known at once, if anything is, without the graph; "steps" for a model that may be without operations
+        and memory (`complete` says whether more is to come);
         memory: a named dim, for {version, memory, largest} alone, where largest is the size of the dim that fits `limit` bytes.
         """
         uri, class_name, line, options = _model_request(arguments)
@@ -100,7 +101,10 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         if text_document is not None:
             uri, line = text_document.document.uri, text_document.first + line
         found = await session.model(uri, class_name, line, options)
-        text = {"markdown": markdown, "html": html}.get(_plain(arguments[3]).get("format", ""))
+        asked = _plain(arguments[3])
+        amounts = "memory" if asked.get("amounts") == "memory" else "cost"
+        texts: dict[str, Callable[[ModelView], str]] = {"markdown": partial(markdown, amounts=amounts), "html": html}
+        text = texts.get(asked.get("format", ""))
         if found is None:
             return None
         if found.view is None:

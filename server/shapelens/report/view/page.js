@@ -46,7 +46,7 @@ function renderSummary() {
 const signed = (change, text) => `${change < 0 ? '−' : '+'}${text(Math.abs(change))}`;
 
 /** What the toolbar is made from: it stays while that does. */
-const toolsOf = ({ others, example, memory, complete }) => JSON.stringify([complete || Boolean(state.pinned), state.tab, state.dims, state.scaled, state.options, state.limit, Boolean(state.pinned), others, example.expression, example.dims, memory.optimizer, memory.autocast]);
+const toolsOf = ({ others, example, memory, complete }) => JSON.stringify([complete || Boolean(state.pinned), state.tab, state.dims, state.amounts, state.scaled, state.options, state.limit, Boolean(state.pinned), others, example.expression, example.dims, memory.optimizer, memory.autocast]);
 let tools = '';
 
 function renderToolbar() {
@@ -69,6 +69,8 @@ function toolbar() {
     bar.push(tab('tree', 'Tree'), tab('blocks', 'Blocks'));
     bar.push(element('button', { type: 'button', 'aria-pressed': String(state.dims === 'numbers'), onclick: () => { state.dims = state.dims === 'names' ? 'numbers' : 'names'; keep(); render(); } }, 'Numbers'));
     if (state.tab === 'tree') {
+        const memory = state.amounts === 'memory';
+        bar.push(element('button', { type: 'button', 'aria-pressed': String(memory), title: 'What each module has of the memory of a training step', onclick: () => showAmounts(memory ? 'cost' : 'memory') }, 'Memory'));
         bar.push(element('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search modules', value: state.search, oninput: (event) => { state.search = event.target.value; keep(); renderTree(); },
             onkeydown: (event) => { if (event.key === 'ArrowDown') { event.preventDefault(); focusRow(state.focus); } } }));
     } else {
@@ -94,7 +96,7 @@ function toolbar() {
         bar.push(element('select', { 'aria-label': 'Autocast', onchange: (event) => { state.options.autocast = event.target.value; ask(); } },
             Object.entries(precisions).map(([value, title]) => element('option', { value, selected: value === (model.memory.autocast ?? 'none') }, title))));
         bar.push(element('button', { type: 'button', 'aria-pressed': String(Boolean(state.pinned)), disabled: !model.complete && !state.pinned, title: 'Pin this state, and show what edits change of it', onclick: () => { state.pinned = state.pinned ? undefined : state.model; render(); } }, 'Compare'));
-        bar.push(element('button', { type: 'button', onclick: () => post({ type: 'markdown' }) }, 'Copy as Markdown'));
+        bar.push(element('button', { type: 'button', onclick: () => post({ type: 'markdown', amounts: state.amounts }) }, 'Copy as Markdown'));
         bar.push(element('button', { type: 'button', onclick: () => post({ type: 'save', kind: 'html' }) }, 'Save as HTML'));
     }
     if (state.tab === 'blocks') {
@@ -193,7 +195,7 @@ function ask() {
     post({ type: 'options', options: state.options });
 }
 function keep() {
-    const { tab, dims, sort, heat, search, scaled, limit, options } = state;
-    host?.setState({ tab, dims, sort, heat, search, scaled, limit, options, open: [...state.open], blocks: [...state.blocks] });
+    const { tab, dims, sort, heat, amounts, search, scaled, limit, options } = state;
+    host?.setState({ tab, dims, sort, heat, amounts, search, scaled, limit, options, open: [...state.open], blocks: [...state.blocks] });
 }
 const download = (name, url) => element('a', { href: url, download: name }).click();

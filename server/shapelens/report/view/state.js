@@ -13,6 +13,7 @@ const state = {
     dims: 'names',
     sort: { key: '', down: true },
     heat: 'parameters',
+    amounts: 'cost', // or 'memory': what the columns are
     search: '',
     open: new Map(), // by path or group: whether it is unfolded, where the user has said so
     blocks: new Map(), // by node or group

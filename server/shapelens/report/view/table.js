@@ -1,13 +1,28 @@
 // The tree: a table of the modules in the order of their calls, which folds.
 'use strict';
 
-const columns = [
-    { key: 'name', title: 'Layer' },
-    { key: 'outputs', title: 'Output' },
-    { key: 'parameters', title: 'Parameters', amount: true, text: count },
-    { key: 'flops', title: 'FLOPs', amount: true, text: (number) => prefixed(number).trimEnd() },
-    { key: 'kept_bytes', title: 'Kept', amount: true, text: bytes, hint: 'Kept for backward' },
-];
+const amount = (key, title, text, hint) => ({ key, title, amount: true, text, hint });
+const KEPT = amount('kept_bytes', 'Kept', bytes, 'Kept for backward');
+const AMOUNTS = {
+    cost: [amount('parameters', 'Parameters', count), amount('flops', 'FLOPs', (number) => prefixed(number).trimEnd()), KEPT],
+    memory: [
+        amount('parameter_bytes', 'Parameters', bytes, 'Bytes of the parameters'),
+        amount('gradient_bytes', 'Gradients', bytes, 'Of the gradients of the parameters'),
+        amount('optimizer_bytes', 'Optimizer', bytes, 'What the optimizer keeps for the parameters'),
+        KEPT,
+        amount('temporary_bytes', 'Temporary', bytes, 'The most that is there at one moment of what is allocated in forward or backward for a while'),
+    ],
+};
+const columns = () => [{ key: 'name', title: 'Layer' }, { key: 'outputs', title: 'Output' }, ...AMOUNTS[state.amounts]];
+
+/** Show these amounts in the columns: "cost" or "memory". */
+function showAmounts(which) {
+    state.amounts = which;
+    if (!columns().some(({ key }) => key === state.sort.key)) state.sort = { key: '', down: true };
+    if (!AMOUNTS[which].some(({ key }) => key === state.heat)) state.heat = AMOUNTS[which][0].key;
+    keep();
+    render();
+}
 
 /** The rows that are shown, flat: of repeated siblings the first, as a group that unfolds. */
 function visibleRows() {
@@ -66,7 +81,7 @@ function tree() {
 
 function renderHeading() {
     const head = element('tr', { role: 'row' });
-    for (const column of columns) {
+    for (const column of columns()) {
         const sorting = state.sort.key === column.key ? (state.sort.down ? 'descending' : 'ascending') : 'none';
         const button = element('button', { type: 'button', title: column.hint ?? `Sort by ${column.title}`, onclick: () => sortBy(column) }, column.title);
         head.append(element('th', { scope: 'col', role: 'columnheader', 'aria-sort': sorting, class: column.amount ? 'amount' : '' }, button));
@@ -83,7 +98,7 @@ function sortBy(column) {
     keep();
     renderHeading();
     renderTree();
-    document.querySelector(`th[aria-sort]:nth-child(${columns.indexOf(column) + 1}) button`)?.focus();
+    document.querySelector(`th[aria-sort]:nth-child(${columns().indexOf(column) + 1}) button`)?.focus();
 }
 
 /** Each row that is drawn, by its id: its elements, and what they were made from. */
@@ -137,14 +152,20 @@ function renderTree(most = MOST_NEW_ROWS) {
     if (hadFocus && !body.contains(document.activeElement)) body.querySelector('[tabindex="0"]')?.focus();
 }
 
+/** An amount of several rows: what is there for a while is not there in all of them at once. */
+function together(column, rows) {
+    const values = rows.map((row) => row?.[column.key] ?? 0);
+    return column.key === 'temporary_bytes' ? Math.max(0, ...values) : values.reduce((total, value) => total + value, 0);
+}
+
 /** What the cells of a row say: all that its elements are made from, but whether it is unfolded. */
 function cellsOf(item, largest, before) {
     const { row, level, times } = item;
     const shapes = (of) => (state.dims === 'names' ? of.outputs : of.sizes).join(' · ');
     const old = before?.get(row.path);
-    const amounts = columns.filter((column) => column.amount).map((column) => {
-        const value = item.members.reduce((total, member) => total + member[column.key], 0);
-        const change = before ? value - item.members.reduce((total, member) => total + (before.get(member.path)?.[column.key] ?? 0), 0) : 0;
+    const amounts = AMOUNTS[state.amounts].map((column) => {
+        const value = together(column, item.members);
+        const change = before ? value - together(column, item.members.map(({ path }) => before.get(path))) : 0;
         return {
             heat: column.key === state.heat && value ? `${Math.min(100, (100 * value) / largest)}%` : '',
             value: value ? column.text(value) : '',
@@ -182,7 +203,7 @@ function rowElements({ level, times, amounts, failure, class: name, called, name
     line.classList.toggle('failed', Boolean(failure));
     change(line, { 'aria-level': level + 1, title: title || undefined });
     if (!failure) return [line];
-    const said = element('td', { role: 'gridcell', colspan: columns.length }, element('span', { class: `indent level${Math.min(level + 1, 12)}` }), whatIsWrong(failure));
+    const said = element('td', { role: 'gridcell', colspan: columns().length }, element('span', { class: `indent level${Math.min(level + 1, 12)}` }), whatIsWrong(failure));
     return [line, element('tr', { role: 'row', class: 'message', 'aria-level': level + 2 }, said)];
 }
 

@@ -49,6 +49,10 @@ class _Evaluation:
         self.allocations = AllocationRecorder(self.steps, request.device) if counted else None
         self.steps.begun, self.steps.restarted = self._begin, self._restart
         self.memory = MemoryProfile()
+        # The storages whose bytes the memory has, in their order.
+        self.parameters: List[int] = []
+        self.buffers: List[int] = []
+        self.trained: List[int] = []
         self.error: Optional[BaseException] = None
         self._has_begun = False
 
@@ -100,6 +104,8 @@ class _Evaluation:
     def _restart(self) -> None:
         """What was counted was done by a constructor."""
         self._has_begun, self.memory = False, MemoryProfile()
+        for known in (self.parameters, self.buffers, self.trained):
+            known.clear()
         if self.allocations is not None:
             self.allocations.restart()
 
@@ -115,10 +121,15 @@ class _Evaluation:
         for tensor, size in storages(parameters):
             if self._is_new(tensor):
                 memory.parameter_storages.append(size)
+                self.parameters.append(_storage_of(tensor))
                 if tensor.requires_grad:
                     memory.trained_storages.append(size)
                     memory.parameters.append(list(tensor.shape))
-        memory.buffer_storages += [size for tensor, size in storages(buffers) if self._is_new(tensor)]
+                    self.trained.append(_storage_of(tensor))
+        for tensor, size in storages(buffers):
+            if self._is_new(tensor):
+                memory.buffer_storages.append(size)
+                self.buffers.append(_storage_of(tensor))
 
     def _is_new(self, tensor: Any) -> bool:
         assert self.allocations is not None
@@ -160,6 +171,27 @@ class _Evaluation:
                 owners = storages(trained)
                 self.memory.trained_storages = [size for _, size in owners]
                 self.memory.parameters = [list(tensor.shape) for tensor, _ in owners]
+                self.trained = [_storage_of(tensor) for tensor, _ in owners]
+
+    def add_storages(self, modules: List[ProfiledModule]) -> None:
+        """Tell each module which of the memory's storages are its own, or those of what is inside of it."""
+        seen = {path: module for module, path in _paths(self.steps.models)}
+        numbers = [{storage: number for number, storage in enumerate(known)} for known in (self.parameters, self.buffers, self.trained)]
+        for each in modules:
+            parts = list(parts_of(seen[each.path])) if each.path in seen else []
+            with _plainly():
+                held = {_storage_of(tensor) for tensor, _ in storages(own for part in parts for own in _tensors_of(part))}
+            each.parameters, each.buffers, each.trained = (sorted(known[key] for key in held if key in known) for known in numbers)
+
+
+def _storage_of(tensor: Any) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _tensors_of(module: Any) -> Iterator[Any]:
+    """The module's own parameters and buffers."""
+    for held in (module._parameters, module._buffers):
+        yield from (tensor for tensor in held.values() if tensor is not None)
 
 
 def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[ModelProfile], None]) -> None:
@@ -193,6 +225,7 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
     if not request.memory_only:
         for step, trained in _counted(found, training):
             step.backward_flops += trained.backward_flops
+        training.add_storages(found.modules)
     found.seconds = time.process_time() - start
     send(found)
 
@@ -238,18 +271,25 @@ def _mark_failure(steps: StepRecorder, mismatch: int) -> None:
 
 
 def _modules(models: List[Any], calls: Any) -> Tuple[List[ProfiledModule], Dict[int, int]]:
-    """All modules of some models, and their numbers by the id of each. A further model has its class and number before its paths."""
+    """All modules of some models, and their numbers by the id of each."""
     found: List[ProfiledModule] = []
     numbers: Dict[int, int] = {}
     holdings = Holdings(calls.modules)
+    for module, path in _paths(models):
+        numbers[id(module)] = len(found)
+        found.append(_module(path, module, calls, holdings))
+    return found, numbers
+
+
+def _paths(models: List[Any]) -> Iterator[Tuple[Any, str]]:
+    """All modules of some models, each once, with its path. A further model has its class and number before its paths."""
+    seen = set()
     for place, model in enumerate(models):
         prefix = "" if not place else "%s:%d" % (type(model).__name__, place)
         for path, module in model.named_modules():
-            if id(module) in numbers:
-                continue
-            numbers[id(module)] = len(found)
-            found.append(_module(".".join(part for part in (prefix, path) if part), module, calls, holdings))
-    return found, numbers
+            if id(module) not in seen:
+                seen.add(id(module))
+                yield module, ".".join(part for part in (prefix, path) if part)
 
 
 def _module(path: str, module: Any, calls: Any, holdings: Holdings) -> ProfiledModule:
