@@ -278,14 +278,14 @@ async def test_memory_of_each_module(tmp_path: Path) -> None:
         rows = tree(profile, (), optimizer, device)
         of = {row.path: row for _, row in walk(rows)}
         whole = rows[0]
-        sums = (whole.parameter_bytes, whole.gradient_bytes, whole.optimizer_bytes, whole.kept_bytes)
+        sums = (whole.held_bytes, whole.gradient_bytes, whole.optimizer_bytes, whole.kept_bytes)
         assert sums == (found.parameters, found.gradients, found.optimizer_state, found.activations)
         weight, bias, picture, counter = 256 * 1024, 1024, MIB, 4 if device == "cpu" else 0
         assert (of["first"].gradient_bytes, of["last"].gradient_bytes, whole.gradient_bytes) == (
             weight + bias, weight + bias, weight + 2 * bias,
         )  # fmt: skip
         assert of["last"].optimizer_bytes == times * (weight + bias) + 2 * counter
-        assert (of["scratch"].parameter_bytes, of["scratch"].gradient_bytes, of["scratch"].optimizer_bytes) == (weight, 0, 0)
+        assert (of["scratch"].held_bytes, of["scratch"].gradient_bytes, of["scratch"].optimizer_bytes) == (weight, 0, 0)
         # Its result is kept for the gradient of the last weight; the one of `* 2` is there with the frozen layer's, then with the last.
         assert (of["scratch"].kept_bytes, of["scratch"].temporary_bytes) == (picture, 2 * picture)
         assert (of["first"].kept_bytes, of["last"].kept_bytes) == (0, 0)

@@ -144,6 +144,7 @@ def _row(row: ModuleRow, places: _DocumentPlaces) -> dict[str, Any]:
         "buffer_bytes": row.buffer_bytes,
         "flops": row.flops,
         "backward_flops": row.backward_flops,
+        "held_bytes": row.held_bytes,
         "gradient_bytes": row.gradient_bytes,
         "optimizer_bytes": row.optimizer_bytes,
         "kept_bytes": row.kept_bytes,

@@ -33,7 +33,7 @@ _KEPT = {"Kept for backward": _of("kept_bytes", memory_text)}
 AMOUNTS = {
     "cost": {"Parameters": _of("parameters", count_text), "FLOPs": _of("flops", flops_text), **_KEPT},
     "memory": {
-        "Parameters": _of("parameter_bytes", memory_text),
+        "Parameters": _of("held_bytes", memory_text),
         "Gradients": _of("gradient_bytes", memory_text),
         "Optimizer": _of("optimizer_bytes", memory_text),
         **_KEPT,

@@ -9,7 +9,7 @@ from shapelens.profiles import Allocation, ModelProfile, ProfiledModule
 
 
 class ModuleMemory:
-    """Bytes, as a device's allocator counts them; nothing but parameters and buffers where the training step is not known.
+    """Bytes, as a device's allocator counts them; none where the training step is not known.
 
     kept: by step, what it allocated itself that backward keeps. temporaries: by module, the most that is there at one moment of what was
     allocated in its forward or backward and is not kept, gradients of parameters aside. Raises ValueError for an unknown optimizer.
@@ -33,17 +33,13 @@ class ModuleMemory:
                 self.kept[made.step] += self._round_up(made.bytes)
         self._add_temporaries([made for made in passing if not is_kept(made, memory.forward_end)])
 
-    def parameters(self, module: ProfiledModule) -> int:
-        """Of its parameters, those that are not trained included."""
+    def held(self, module: ProfiledModule) -> int:
+        """Of its parameters, those that are not trained included, and its buffers."""
         memory = self._profile.training
-        known = memory.parameter_storages if memory is not None else []
-        return self._sum(known, module.parameters) if known and module.parameters else module.parameter_bytes
-
-    def buffers(self, module: ProfiledModule) -> int:
-        """Of its buffers."""
-        memory = self._profile.training
-        known = memory.buffer_storages if memory is not None else []
-        return self._sum(known, module.buffers) if known and module.buffers else module.buffer_bytes
+        if memory is None or memory.error:
+            return 0
+        sizes = [memory.parameter_storages[number] for number in module.parameters]
+        return sum(map(self._round_up, sizes + [memory.buffer_storages[number] for number in module.buffers]))
 
     def gradients(self, module: ProfiledModule) -> int:
         """Of the gradients of its parameters."""
@@ -52,9 +48,6 @@ class ModuleMemory:
     def optimizer_state(self, module: ProfiledModule) -> int:
         """Of what the optimizer keeps for its parameters."""
         return sum(self._states[number] for number in module.trained) if self._states else 0
-
-    def _sum(self, sizes: Sequence[int], numbers: Sequence[int]) -> int:
-        return sum(self._round_up(sizes[number]) for number in numbers)
 
     def _add_temporaries(self, allocations: Sequence[Allocation]) -> None:
         """Each allocation is one of all the modules in whose calls it was made."""

@@ -23,8 +23,10 @@ class Failure:
 
 @dataclass
 class ModuleRow:
-    """A module. Amounts include those of the rows inside of it, what these share once; bytes are as the device's allocator counts them.
+    """A module. Amounts include those of the rows inside of it, what these share once.
 
+    parameter_bytes, buffer_bytes: of their numbers. Those that follow are of a training step, as the device's allocator counts them:
+    held_bytes: of parameters and buffers.
     gradient_bytes: of the gradients of its parameters.
     optimizer_bytes: of what the optimizer keeps for them.
     kept_bytes: what was allocated inside of it, and stays for backward.
@@ -45,6 +47,7 @@ class ModuleRow:
     buffer_bytes: int
     flops: int
     backward_flops: int
+    held_bytes: int
     gradient_bytes: int
     optimizer_bytes: int
     kept_bytes: int
@@ -150,10 +153,11 @@ class _Builder:
             calls=len(calls),
             parameters=module.parameter_count,
             trainable=module.trainable_count,
-            parameter_bytes=self._memory.parameters(module),
-            buffer_bytes=self._memory.buffers(module),
+            parameter_bytes=module.parameter_bytes,
+            buffer_bytes=module.buffer_bytes,
             flops=amount(self._flops, [row.flops for row in rows]),
             backward_flops=amount(self._backward, [row.backward_flops for row in rows]),
+            held_bytes=self._memory.held(module),
             gradient_bytes=self._memory.gradients(module),
             optimizer_bytes=self._memory.optimizer_state(module),
             temporary_bytes=self._memory.temporaries[number],

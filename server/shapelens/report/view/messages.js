@@ -11,8 +11,8 @@ function keepAmounts(model, before) {
         model.graph = { ...before.graph, nodes: before.graph.nodes.map((node) => (still(node) ? node : { ...node, failure: null })) };
     }
     for (const [path, row] of now) {
-        const { flops, backward_flops, gradient_bytes, optimizer_bytes, kept_bytes, temporary_bytes } = rows.get(path) ?? row;
-        Object.assign(row, { flops, backward_flops, gradient_bytes, optimizer_bytes, kept_bytes, temporary_bytes });
+        const { flops, backward_flops, held_bytes, gradient_bytes, optimizer_bytes, kept_bytes, temporary_bytes } = rows.get(path) ?? row;
+        Object.assign(row, { flops, backward_flops, held_bytes, gradient_bytes, optimizer_bytes, kept_bytes, temporary_bytes });
     }
     model.memory = before.memory;
 }

@@ -6,7 +6,7 @@ const KEPT = amount('kept_bytes', 'Kept', bytes, 'Kept for backward');
 const AMOUNTS = {
     cost: [amount('parameters', 'Parameters', count), amount('flops', 'FLOPs', (number) => prefixed(number).trimEnd()), KEPT],
     memory: [
-        amount('parameter_bytes', 'Parameters', bytes, 'Bytes of the parameters'),
+        amount('held_bytes', 'Parameters', bytes, 'Parameters and buffers'),
         amount('gradient_bytes', 'Gradients', bytes, 'Of the gradients of the parameters'),
         amount('optimizer_bytes', 'Optimizer', bytes, 'What the optimizer keeps for the parameters'),
         KEPT,
