@@ -314,6 +314,10 @@ flow("the memory of each module stands in the table, sorts, and is copied", mode
   await eventually("the state of Adam", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB 6.0 KB", 60_000, amounts);
   await frame.locator("th button", { hasText: "Temporary" }).click();
   assert.equal(await frame.locator('th[aria-sort="descending"]').textContent(), "Temporary");
+  // In a view that is too narrow for all columns, the names stay in sight.
+  await frame.locator("main").evaluate((main) => { main.scrollLeft = main.scrollWidth; });
+  const [view, name] = [await frame.locator("main").boundingBox(), await row(frame, "head").locator("td.name").boundingBox()];
+  assert.ok(name.x >= view.x && name.x < view.x + 2, JSON.stringify([view, name]));
   await vscode.screenshot(join(testOutput, "model-memory.png"));
   await frame.locator(".toolbar button", { hasText: "Copy as Markdown" }).click();
   await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });

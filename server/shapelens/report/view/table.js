@@ -88,6 +88,7 @@ function renderHeading() {
     }
     const table = document.getElementById('tree');
     table.setAttribute('aria-label', `Modules of ${state.model.class}`);
+    table.className = state.amounts;
     if (table.tHead.innerHTML !== head.outerHTML) table.tHead.replaceChildren(head);
 }
 
