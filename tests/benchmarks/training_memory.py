@@ -6,7 +6,9 @@ LISTFILE holds lines `FILE<tab>EXPRESSION`. Each model is built anew in a proces
 under torch.profiler with memory: forward in training mode, backward from the sum of its results, an AdamW step (state allocated before).
 Printed for each: what is kept after forward and the peak, said and real, in MiB, the difference, with MemTracker's (`torch.distributed`)
 behind it; parameters and FLOPs against torch's own counters (`model.parameters()`, `torch.utils.flop_counter`) and torchinfo's, where the
-interpreter has it; at the end how many are within 5 % (kept) and 10 % (peak).
+interpreter has it; at the end how many are within 5 % (kept) and 10 % (peak). Of the modules that are called, one by one: how many have
+exactly the gradients and the optimizer's state that are said, and how many keep what is said within 5 %, and have as much for a while
+within 10 % (or within 4 KB), with those that differ most with `--modules`.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from shapelens.analysis.structure.training_memory import training_memory
-from shapelens.analysis.structure.tree import tree
+from shapelens.analysis.structure.tree import ModuleRow, tree, walk
 from shapelens.protocol import ExampleRequest, ModelProfile, ProfileRequest, Run
 from shapelens.runner import Worker
 
 MIB = 1 << 20
+MODULES = {"gradients": 0.0, "state": 0.0, "kept": 0.05, "temporary": 0.1}  # how much of it may be off
 REAL = Path(__file__).with_name("training_step.py")
 
 
@@ -35,17 +38,19 @@ def main() -> None:
     parser.add_argument("pairs", nargs="*", metavar="FILE EXAMPLE")
     parser.add_argument("--list", type=Path)
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the models (default: this one)")
+    parser.add_argument("--modules", action="store_true", help="print the modules that differ")
     options = parser.parse_args()
     pairs = list(zip(options.pairs[::2], options.pairs[1::2], strict=True))
     if options.list:
         pairs += [tuple(line.split("\t", 1)) for line in options.list.read_text().splitlines() if "\t" in line]
-    asyncio.run(_compare(pairs, options.python))
+    asyncio.run(_compare(pairs, options.python, options.modules))
 
 
-async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
+async def _compare(pairs: list[tuple[str, str]], python: str, each_module: bool) -> None:
     worker = Worker(python, root="/")
     within = {"kept": 0, "peak": 0, "parameters": 0, "gradients": 0, "state": 0, "flops": 0}
     others = {"tracked_kept": 0, "tracked_peak": 0, "torchinfo_parameters": 0, "torchinfo_mult_adds": 0}
+    modules = dict.fromkeys(("modules", *MODULES), 0)
     count = 0
     for number, (path, expression) in enumerate(pairs):
         real = _real(path, expression, python)
@@ -64,7 +69,7 @@ async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
         profile = said[-1]
         assert profile.training is not None
         found = training_memory(profile.training, "AdamW", "cpu")
-        rows = tree(profile)
+        rows = tree(profile, (), "AdamW", "cpu")
         mine = {
             "kept": found.after_forward,
             "peak": found.peak,
@@ -88,6 +93,7 @@ async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
             for name, total in totals.items():
                 others[f"torchinfo_{name}"] += total == real[f"torchinfo_{name}"]
                 notes += [f"torchinfo {name} {real['torchinfo_' + name]} != {total}"] if total != real[f"torchinfo_{name}"] else []
+        differing = _add_modules(modules, rows, real["modules"])
         kept = real["activations"]
         mine_kept = found.activations
         print(
@@ -97,6 +103,9 @@ async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
             f"MemTracker {' '.join(f'{name} {share:+7.2%}' for name, share in tracked.items())}  {'; '.join(notes)}",
             flush=True,
         )
+        for line in differing if each_module else ():
+            print(f"    {line}")
+    print("of each module: " + ", ".join(f"{name} {number}" for name, number in modules.items()))
     print(
         f"{count} compared; kept within 5 %: {within['kept']}, peak within 10 %: {within['peak']}; exact: "
         + ", ".join(f"{name} {within[name]}" for name in ("parameters", "gradients", "state", "flops"))
@@ -104,6 +113,22 @@ async def _compare(pairs: list[tuple[str, str]], python: str) -> None:
         + ", ".join(f"{name} {others['torchinfo_' + name]}" for name in ("parameters", "mult_adds"))
     )
     await worker.stop()
+
+
+def _add_modules(totals: dict[str, int], rows: list[ModuleRow], real: dict[str, list[int]]) -> list[str]:
+    """Count the modules of which what is said is right. Returns what is not, a line each."""
+    differing = []
+    for _, row in walk(rows):
+        if row.path not in real:
+            continue
+        totals["modules"] += 1
+        said = (row.gradient_bytes, row.optimizer_bytes, row.kept_bytes, row.temporary_bytes)
+        for (name, limit), mine, other in zip(MODULES.items(), said, real[row.path], strict=True):
+            near = abs(mine - other) <= max(limit * other, 4096 if limit else 0)
+            totals[name] += near
+            if not near:
+                differing.append(f"{row.path or row.class_name} ({row.class_name}): {name} {mine} != {other}")
+    return differing
 
 
 def _real(path: str, expression: str, python: str) -> dict[str, Any] | str:

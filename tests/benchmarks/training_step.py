@@ -80,7 +80,7 @@ def main(path: Path, expression: str) -> None:
         del result
         loss.backward()
         optimizer.step()
-    kept, peak = _amounts(profiled)
+    kept, peak = _amounts(_events(profiled))
     found = {
         "activations": kept,
         "kept": kept + there,
@@ -90,6 +90,7 @@ def main(path: Path, expression: str) -> None:
         "state": state,
         "flops": counter.get_total_flops(),
         "parameter_count": sum(parameter.numel() for parameter in model.parameters()),
+        "modules": _of_modules(model, args, kwargs, optimizer),
         **_tracked(model, lambda: model(*args, **kwargs), optimizer, tree_leaves((args, kwargs))),
         **_torchinfo(model, args, kwargs),
     }
@@ -167,19 +168,109 @@ def _bytes(values: Any) -> int:
     return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
 
 
-def _amounts(profiled: Any) -> tuple[int, int]:
-    """What is allocated once forward has ended, and at most, in bytes, beside what was there."""
+def _events(profiled: Any) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "trace.json")
         profiled.export_chrome_trace(str(file))
-        events = json.loads(file.read_text())["traceEvents"]
-    end = next(float(event["ts"]) + float(event["dur"]) for event in events if event.get("name") == "phase forward" and "dur" in event)
+        return list(json.loads(file.read_text())["traceEvents"])
+
+
+def _amounts(events: list[dict[str, Any]]) -> tuple[int, int]:
+    """What is allocated once forward has ended, and at most, in bytes, beside what was there."""
+    end = _end_of_forward(events)
     kept = live = peak = 0
     for time, size in sorted((float(event["ts"]), int(event["args"]["Bytes"])) for event in events if event.get("name") == "[memory]"):
         live += size
         peak = max(peak, live)
         kept = live if time <= end else kept
     return kept, peak
+
+
+def _end_of_forward(events: list[dict[str, Any]]) -> float:
+    return next(float(event["ts"]) + float(event["dur"]) for event in events if event.get("name") == "phase forward" and "dur" in event)
+
+
+def _of_modules(model: Any, args: list[Any], kwargs: dict[str, Any], optimizer: Any) -> dict[str, list[int]]:
+    """By the path of each module that is called: bytes of gradients, of AdamW's state, of what is kept, of the most that is temporary."""
+    optimizer.zero_grad(set_to_none=True)
+    handles = []
+    nodes: list[tuple[int, int, str]] = []  # of each call: the numbers of autograd's first node, and of the one after its last
+    for path, module in model.named_modules():
+        ranges: list[tuple[Any, int]] = []
+
+        def begin(module: Any, given: Any, path: str = path, ranges: list[tuple[Any, int]] = ranges) -> None:
+            ranges.append((record_function(f"module {path}"), torch.autograd._get_sequence_nr()))  # type: ignore[attr-defined]
+            ranges[-1][0].__enter__()
+
+        def end(module: Any, given: Any, result: Any, path: str = path, ranges: list[tuple[Any, int]] = ranges) -> None:
+            recorded, first = ranges.pop()
+            recorded.__exit__(None, None, None)
+            nodes.append((first, torch.autograd._get_sequence_nr(), path))  # type: ignore[attr-defined]
+
+        handles += [module.register_forward_pre_hook(begin, prepend=True), module.register_forward_hook(end, always_call=True)]
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        with record_function("phase forward"):
+            result = model(*args, **kwargs)
+        loss = _loss(result)
+        del result
+        loss.backward()
+    for handle in handles:
+        handle.remove()
+    found: dict[str, list[int]] = {}
+    amounts = _amounts_of_modules(_events(profiled), nodes)
+    for path, module in model.named_modules():
+        if path in amounts:
+            parameters = list(module.parameters())
+            state = [value for each in parameters for value in optimizer.state.get(each, {}).values()]
+            found[path] = [_bytes(each.grad for each in parameters), _bytes(state), *amounts[path]]
+    return found
+
+
+def _amounts_of_modules(events: list[dict[str, Any]], nodes: list[tuple[int, int, str]]) -> dict[str, tuple[int, int]]:
+    """By path: what was allocated in a module's calls and is there when forward has ended, and the most of all else at one moment.
+
+    A part of backward is of the modules in whose calls its node was made.
+    """
+    end = _end_of_forward(events)
+    timed = [(float(event["ts"]), float(event["ts"]) + float(event["dur"]), event) for event in events if "dur" in event and "ts" in event]
+    calls = [(first, last, event["name"][7:]) for first, last, event in timed if str(event["name"]).startswith("module ")]
+    backward = [
+        (first, last, {path for begin, stop, path in nodes if begin <= event["args"]["Sequence number"] < stop})
+        for first, last, event in timed
+        if "evaluate_function" in str(event["name"]) and "Sequence number" in event.get("args", {})
+    ]
+    living: dict[int, tuple[float, int]] = {}
+    lives: list[tuple[float, float | None, int]] = []
+    for event in sorted((event for event in events if event.get("name") == "[memory]"), key=lambda event: float(event["ts"])):
+        time, size, address = float(event["ts"]), int(event["args"]["Bytes"]), int(event["args"]["Addr"])
+        if size > 0:
+            living[address] = time, size
+        elif address in living:
+            born, made = living.pop(address)
+            lives.append((born, time, made))
+    lives += [(born, None, size) for born, size in living.values()]
+    kept: dict[str, int] = {path: 0 for _, _, path in calls}
+    changes: dict[str, list[tuple[float, int]]] = {path: [] for _, _, path in calls}
+    for born, died, size in lives:
+        is_kept = born <= end and (died is None or died > end)
+        if born <= end:
+            owners = {path for first, last, path in calls if first <= born <= last}
+        else:
+            owners = {path for first, last, paths in backward if first <= born <= last for path in paths}
+        for path in owners:
+            if is_kept:
+                kept[path] += size
+            elif died is not None:  # What stays is the gradient of a parameter.
+                changes[path] += [(born, size), (died, -size)]
+    return {path: (kept[path], _most(changes[path])) for path in kept}
+
+
+def _most(changes: list[tuple[float, int]]) -> int:
+    live = most = 0
+    for _, change in sorted(changes):
+        live += change
+        most = max(most, live)
+    return most
 
 
 if __name__ == "__main__":
