@@ -446,6 +446,7 @@ class Typist:
     def _keep(self, text: str) -> None:
         folder = Path(os.environ.get("KEYSTROKES_KEEP", ""))
         if folder.name:
+            folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{self.path.stem}-{self.report.keys}.py").write_text(text, encoding="utf-8", errors="surrogatepass")
 
     async def _tell_difference(self, kind: str, what: str, text: str, shown: dict[str, Any], fresh: dict[str, Any]) -> None:

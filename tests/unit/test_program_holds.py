@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shapelens.lsp.documents.importer_traces import ImporterTraces
-from shapelens.protocol import ExampleRun, Trace
-from shapelens.source.module import parse
+from shapelens.protocol import ExampleRun, FileSpan, Observation, Trace, Value
+from shapelens.source.module import Module, parse
 
 TEXT = """\
 def main(x):
@@ -32,3 +33,29 @@ def test_a_function_that_nothing_came_to_may_be_come_to_after_it_has_changed() -
     assert not traces.program_holds(changed, None)
     assert not traces.program_holds(changed, trace_of("main"))
     assert traces.program_holds(changed, trace_of("encode")), "the examples see it, and ran for the edit"
+
+
+def test_functions_show_what_they_did_until_a_program_has_come_to_them() -> None:
+    """While it is being followed it shows its statements: hints of functions that only follow are neither taken away nor kept for good."""
+    traces = ImporterTraces("/net.py")
+    run: Any = None
+
+    def seen(line: int, function: str, size: int) -> Observation:
+        return Observation(FileSpan("/net.py", line, 4, line, 5), "assign", "x", function, 0, [Value("tensor", shape=[size])], 1)
+
+    def shown(module: Module) -> dict[int, list[int] | None]:
+        trace = traces.merged_with(None, module)
+        return {each.span.line: each.values[0].shape for each in trace.observations} if trace is not None else {}
+
+    def program(*observations: Observation) -> Trace:
+        return replace(trace_of(), observations=list(observations))
+
+    text = parse(TEXT.format(""))
+    traces.follow_program(program(seen(1, "main", 1), seen(2, "main", 2), seen(6, "encode", 6)), text, run)
+    assert shown(text) == {1: [1], 2: [2], 6: [6]}
+    lower = parse("\n" + TEXT.format(""))
+    for _ in range(2):  # Each of which an edit ends.
+        traces.follow_program(program(seen(2, "main", 3)), lower, run, is_whole=False)
+        assert shown(lower) == {2: [3], 7: [6]}
+    traces.follow_program(program(seen(2, "main", 3)), lower, run)
+    assert shown(lower) == {2: [3]}

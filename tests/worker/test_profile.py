@@ -291,6 +291,31 @@ async def test_memory_of_each_module(tmp_path: Path) -> None:
         assert (of["first"].kept_bytes, of["last"].kept_bytes) == (0, 0)
 
 
+async def test_a_gradient_that_comes_twice_is_added_in_place(tmp_path: Path) -> None:
+    """As autograd does where it may: around a residual path there are two gradients at once, not three."""
+    text = """
+        import torch
+        from torch import nn
+
+        # shapelens: Net()(f32[B:64, 256])
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = nn.Linear(256, 256)
+                self.norm = nn.LayerNorm(256)
+
+            def forward(self, x):
+                x = self.first(x)
+                return (x + self.norm(x)).relu()
+    """
+    _, profile = await _profiled(tmp_path, textwrap.dedent(text), "Net")
+    of = {row.path: row for _, row in walk(tree(profile, (), "SGD", "cpu"))}
+    picture = 64 * 256 * 4
+    # The normalised result is only summed: it lives for a while in forward, as its gradient does in backward.
+    assert of["norm"].temporary_bytes == picture
+    assert of[""].temporary_bytes == 2 * picture + 4 + 4
+
+
 async def test_checkpoints_keep_less(tmp_path: Path) -> None:
     """What is inside of a checkpoint is not kept, but computed again."""
     text = RESIDUAL.replace("x = block(x)", "x = checkpoint(block, x)").replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapelens import protocol
 from shapelens.analysis.traces.numbering import merged
@@ -39,14 +39,22 @@ class ImporterTraces:
         self._by_file: dict[str, ImporterTrace] = {}
         self._programs: dict[str, ImporterTrace] = {}  # of other files that import it, followed as programs
         self._program: ImporterTrace | None = None
+        self._whole_program: ImporterTrace | None = None  # the newest that came to its end, where `_program` did not
         self._program_outdated = False
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
         self._by_file[trace.file] = ImporterTrace(module, seen_from(trace, self._path), run)
 
-    def follow_program(self, trace: protocol.Trace | None, module: Module, run: RepeatableRun) -> None:
-        """The document was followed as a program when its text was that of `module`. Replaces the trace of the time before."""
+    def follow_program(self, trace: protocol.Trace | None, module: Module, run: RepeatableRun, *, is_whole: bool = True) -> None:
+        """The document was followed as a program when its text was that of `module`. Replaces the trace of the time before.
+
+        is_whole: else there is more to come, and functions that it has not come to show what they showed before.
+        """
+        if is_whole:
+            self._whole_program = None
+        elif self._whole_program is None:
+            self._whole_program = self._program
         self._program = ImporterTrace(module, trace, run) if trace is not None else None
         self._program_outdated = False
 
@@ -129,12 +137,22 @@ class ImporterTraces:
         shown = [*([own] if own is not None else []), *views]
         program = self._program
         followed = [moved_trace(program.trace, program.module.lines, module.lines)] if program is not None else []
+        if program is not None and self._whole_program is not None:
+            before = self._whole_program
+            followed.append(_other_functions(moved_trace(before.trace, before.module.lines, module.lines), followed[0]))
         for view in followed:
             shown = with_program(shown, view)
         for view in importers:
             shown = with_importing_program(shown, view)
         shown = with_found(shown, found)
         return merged(self._path, shown) if views or followed or importers else own
+
+
+def _other_functions(program: protocol.Trace, newer: protocol.Trace) -> protocol.Trace:
+    """What a program has shown of the functions that a newer run has not come to."""
+    known = {seen.function.partition(".")[0] for seen in newer.observations if seen.span.file == newer.file}
+    left = [seen for seen in program.observations if seen.function and seen.function.partition(".")[0] not in known]
+    return replace(program, observations=left, layers=[], mismatches=[], notes=[], remarks=[], held=[])
 
 
 def _definitions(module: Module) -> dict[str, list[str]]:

@@ -98,7 +98,9 @@ class Pipeline:
             return
         patient = self._patience.get(document.path, False)
         is_tried = patient and document.path in self._short_of_time
-        results = ProgramRun(self.presenter, document, analysis, self._chooser.others(document), at_once=not is_tried)
+        is_last = document.path in self._patience
+        others = self._chooser.others(document)
+        results = ProgramRun(self.presenter, document, analysis, others, at_once=not is_tried, is_last=is_last)
         await self.runner.run_program(document, results, PATIENT_SECONDS if patient else PROGRAM_SECONDS)
         if results.was_short_of_time:
             self._short_of_time.add(document.path)

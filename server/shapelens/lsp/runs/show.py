@@ -134,10 +134,13 @@ class Presenter:
         self.show_hints(document, seen)
         self.seek_fixes(document)
 
-    def show_program(self, document: Document, analysis: Analysis, trace: protocol.Trace | None, run: RepeatableRun) -> bool:
+    def show_program(
+        self, document: Document, analysis: Analysis, trace: protocol.Trace | None, run: RepeatableRun, *, is_whole: bool = True
+    ) -> bool:
         """Show what a document saw as a program, beside what its examples have shown. Whether it says what a class of these is called with,
-        so that they should run again."""
-        document.importer_traces.follow_program(trace, analysis.module, run)
+        so that they should run again. is_whole: whether no more of it is to come.
+        """
+        document.importer_traces.follow_program(trace, analysis.module, run, is_whole=is_whole)
         shown = document.analysis
         if shown is None or shown.version != analysis.version:
             shown = analysis

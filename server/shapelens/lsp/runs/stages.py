@@ -74,11 +74,16 @@ class ImporterRun(RunResults):
 class ProgramRun(RunResults):
     """An open document followed as a program: what that saw is shown at once, and again with what its functions saw."""
 
-    def __init__(self, presenter: Presenter, document: Document, analysis: Analysis, others: Others, *, at_once: bool = True) -> None:
-        """at_once: else all of it is shown in the end, as there is more to see until then."""
+    def __init__(
+        self, presenter: Presenter, document: Document, analysis: Analysis, others: Others, *, at_once: bool = True, is_last: bool = True
+    ) -> None:
+        """at_once: else all of it is shown in the end, as there is more to see until then. is_last: else it will run with more time, where
+        that is short.
+        """
         super().__init__(presenter, analysis, others)
         self._document = document
         self._at_once = at_once
+        self._is_last = is_last
         self._newest: protocol.Trace | None = None
         self._shown: protocol.Trace | None = None
         self.says_more = False  # whether it has said what a class is called with whose example was inferred
@@ -87,7 +92,7 @@ class ProgramRun(RunResults):
         """The run has told of a stage."""
         self._newest = traced.trace
         if traced.stage == "program" and self._at_once:
-            self._show()
+            self._show(is_whole=False)
 
     def finish(self, finished: protocol.Finished) -> None:
         """The end of the run. What it has seen until a limit ended it is shown as well."""
@@ -98,16 +103,15 @@ class ProgramRun(RunResults):
             if has_crashed:
                 module, settings = self.analysis.module, self.analysis.settings
                 self._document.fail_program(failure(module, self._document.path, finished, settings, given=False))
-            if has_crashed or self._newest is None or self._newest is not self._shown:
-                self._show()
+            self._show(is_whole=self._is_last or not self.was_short_of_time)
             self._presenter.seek_fixes(self._document)
         elif self._shown is not None:  # That was not all, and would be taken for it where an edit is undone.
             self._document.importer_traces.mark_program_outdated()
 
-    def _show(self) -> None:
+    def _show(self, *, is_whole: bool) -> None:
         self._shown = self._newest
         if self.run is not None and self._presenter.is_current(self._document, self.analysis):
-            self.says_more |= self._presenter.show_program(self._document, self.analysis, self._newest, self.run)
+            self.says_more |= self._presenter.show_program(self._document, self.analysis, self._newest, self.run, is_whole=is_whole)
 
 
 class ImportingProgram(RunResults):

@@ -7,6 +7,7 @@ of itself is not seen, but for convolutions on a CPU. Operations are counted by 
 from __future__ import annotations
 
 import contextlib
+import sys
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
@@ -21,6 +22,7 @@ from .steps import StepRecorder
 
 Rule = Callable[..., Any]
 _COPY = torch.ops.aten._to_copy.default
+_ADD = torch.ops.aten.add.Tensor
 _CPU = torch.device("cpu")
 
 
@@ -44,6 +46,23 @@ _RULES = _rules()
 _plainly = torch._C.DisableTorchFunction
 
 
+def _engine_calls() -> Set[Any]:
+    """The code of torch's own that calls autograd's engine: what the engine computes has it as the frame above."""
+    called = torch.autograd.backward, getattr(torch.autograd.graph, "_engine_run_backward", None)
+    return {call.__code__ for call in called if call is not None}
+
+
+_ENGINE_CALLS = _engine_calls()
+
+
+def _is_of_engine() -> bool:
+    """Whether autograd's engine itself computes what is dispatched, and not code that a gradient's formula runs."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(("torch._dynamo", "torch._compile")):
+        frame = frame.f_back  # Wrapped around each dispatch.
+    return frame.f_code in _ENGINE_CALLS
+
+
 class AllocationRecorder(TorchDispatchMode):
     """Records while it is `on`."""
 
@@ -61,6 +80,7 @@ class AllocationRecorder(TorchDispatchMode):
         self._living: Dict[int, Allocation] = {}  # by storage
         self._held: List[Any] = []  # storages that live until the step is over
         self._twins: Dict[int, Any] = {}  # by a storage on the meta device: that of the constant which it is a copy of
+        self._added_to: Tuple[int, int] = -1, 0  # the storage of a gradient that another one was added to, and when
 
     def restart(self) -> None:
         """Forget all that was recorded."""
@@ -113,6 +133,8 @@ class AllocationRecorder(TorchDispatchMode):
             if func is _COPY and args[0].device == _CPU and result.is_meta:
                 self._add_twin(result, args[0])
             step = self._step()
+            if self.backward and func is _ADD and _is_of_engine():
+                self._added_to = args[0].untyped_storage()._cdata, self.time + 1
             for tensor in result if isinstance(result, (tuple, list)) else (result,):
                 if isinstance(tensor, torch.Tensor):
                     self._add(tensor, "activation", step)
@@ -168,7 +190,9 @@ class AllocationRecorder(TorchDispatchMode):
             self._known.pop(key, None)
             self._living.pop(key, None)
             if self.on:
-                self.time += 1
+                # Where no dispatch mode is on, the engine adds a gradient to one that nothing else holds in place (`can_accumulate_inplace`
+                # in torch/csrc/autograd/input_buffer.cpp): what is freed at once was not allocated twice.
+                self.time += self._added_to != (key, self.time)
                 made.died = self.time
 
         return freed
