@@ -80,7 +80,11 @@ class AllocationRecorder(TorchDispatchMode):
         self._living: Dict[int, Allocation] = {}  # by storage
         self._held: List[Any] = []  # storages that live until the step is over
         self._twins: Dict[int, Any] = {}  # by a storage on the meta device: that of the constant which it is a copy of
-        self._added_to: Tuple[int, int] = -1, 0  # the storage of a gradient that another one was added to, and when
+        self._added_to: Tuple[int, int, int] = (
+            -1,
+            -1,
+            0,
+        )  # the storage of a gradient that another one was added to, that of the sum, and when
 
     def restart(self) -> None:
         """Forget all that was recorded."""
@@ -134,7 +138,7 @@ class AllocationRecorder(TorchDispatchMode):
                 self._add_twin(result, args[0])
             step = self._step()
             if self.backward and func is _ADD and _is_of_engine():
-                self._added_to = args[0].untyped_storage()._cdata, self.time + 1
+                self._added_to = args[0].untyped_storage()._cdata, result.untyped_storage()._cdata, self.time + 1
             for tensor in result if isinstance(result, (tuple, list)) else (result,):
                 if isinstance(tensor, torch.Tensor):
                     self._add(tensor, "activation", step)
@@ -167,7 +171,7 @@ class AllocationRecorder(TorchDispatchMode):
         made = Allocation(size, kind, step, self.time)
         self.allocations.append(made)
         self._living[key] = made
-        self._known[key] = weakref.ref(storage, self._freed(key, made))
+        self._known[key] = weakref.ref(storage, self._freed(key))
 
     def _add_twin(self, tensor: Any, constant: Any) -> None:
         """Have a constant that is kept real live as long as its copy on the meta device, which is not counted: elsewhere there is none."""
@@ -185,15 +189,22 @@ class AllocationRecorder(TorchDispatchMode):
             self.time += 2
             self.allocations.append(Allocation(size, "activation", step, self.time - 1, self.time))
 
-    def _freed(self, key: int, made: Allocation) -> Callable[[Any], None]:
+    def _freed(self, key: int) -> Callable[[Any], None]:
         def freed(reference: Any) -> None:
             self._known.pop(key, None)
-            self._living.pop(key, None)
-            if self.on:
-                # Where no dispatch mode is on, the engine adds a gradient to one that nothing else holds in place (`can_accumulate_inplace`
-                # in torch/csrc/autograd/input_buffer.cpp): what is freed at once was not allocated twice.
-                self.time += self._added_to != (key, self.time)
-                made.died = self.time
+            made = self._living.pop(key, None)
+            if not self.on or made is None:
+                return
+            added_to, total, time = self._added_to
+            if (added_to, time) == (key, self.time) and total in self._living:
+                # Where no dispatch mode is on, the engine adds a gradient in place to one that nothing else holds (`can_accumulate_inplace`
+                # in torch/csrc/autograd/input_buffer.cpp): what is freed at once is the storage of the sum.
+                self.allocations.pop()
+                self._living[total] = made
+                self.time -= 1
+                return
+            self.time += 1
+            made.died = self.time
 
         return freed
 
