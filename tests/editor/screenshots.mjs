@@ -56,6 +56,12 @@ async function open(browser, codeServer, workspace, name) {
   if (await vscode.page.locator(".part.sidebar").isVisible()) await vscode.command("View: Close Primary Side Bar");
   await vscode.lineWith("return x", "→ [B, 10]");
   await vscode.lens("parameters");
+  for (const [part, key] of [["panel", "Control+j"], ["auxiliarybar", "Control+Alt+b"]]) {
+    const shown = vscode.page.locator(`.part.${part}`);
+    if (!(await shown.isVisible())) continue;
+    await vscode.page.keyboard.press(key);
+    await shown.waitFor({ state: "hidden" });
+  }
   return vscode;
 }
 
@@ -133,10 +139,12 @@ const CELLS = [
 async function cells(browser, codeServer, workspace) {
   workspace.write("net.ipynb", notebook(...CELLS));
   const vscode = await open(browser, codeServer, workspace, "recipe.py");
+  await vscode.command("View: Show Explorer");
   await vscode.openNotebook("net.ipynb");
+  await vscode.command("View: Close Primary Side Bar");
   await vscode.lineWith("pairs = torch.stack", "→ [2, 8, 3, 16, 16]");
   await vscode.lineWith("self.head = nn.Linear", "→ [B, 10]");
-  await vscode.page.setViewportSize({ width: 880, height: 960 });
+  await vscode.page.setViewportSize({ width: 880, height: 1040 });
   const editor = await vscode.page.locator(".part.editor").boundingBox();
   await vscode.page.mouse.move(editor.x + editor.width / 2, editor.y + editor.height - 5);
   const last = await vscode.box("pairs = torch.stack");
