@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,6 @@ class ModelView:
     autocast: str = ""  # what the model is called under: "bfloat16" | "float16" | "" for none
     autocast_from: str = "default"  # as for the optimizer
     has_graph: bool = True  # whether the profile tells the steps of forward
-    rows: list[ModuleRow] = field(default_factory=list)
-    """The module at the path and what is inside of it; further models behind it."""
 
     @classmethod
     def of(
@@ -61,9 +60,14 @@ class ModelView:
         has_graph: bool = True,
     ) -> ModelView:
         """The view of a profile."""
-        rows = tree(profile, findings, optimizer[0], device)
-        inside = [row for _, row in walk(rows) if row.path == shown.path] if shown.path else rows
-        return cls(file, class_name, shown, profile, findings, lines_of, *optimizer, device, *autocast, has_graph, inside or rows)
+        return cls(file, class_name, shown, profile, findings, lines_of, *optimizer, device, *autocast, has_graph)
+
+    @cached_property
+    def rows(self) -> list[ModuleRow]:
+        """The module at the path and what is inside of it; further models behind it."""
+        rows = tree(self.profile, self.findings, self.optimizer, self.device)
+        inside = [row for _, row in walk(rows) if row.path == self.shown.path] if self.shown.path else rows
+        return inside or rows
 
     @property
     def training(self) -> MemoryEstimate | None:
@@ -115,17 +119,27 @@ def model_document(view: ModelView, as_seen: Callable[[Place], Place] = lambda p
         "others": [other.expression for other in view.shown.others],
         "tree": [_row(row, places) for row in view.rows],
         "graph": _graph(graph(profile, view.findings) if view.has_graph else Graph([], []), places),
-        "memory": {
-            "training": _memory(view, view.training, places),
-            "inference": _memory(view, view.inference, places),
-            "optimizer": view.optimizer,
-            "optimizer_from": view.optimizer_from,
-            "device": view.device,
-            "autocast": view.autocast or None,
-            "autocast_from": view.autocast_from,
-            "uncounted": profile.uncounted,
-            "advice": {"message": view.advice.message, "place": places.of(view.advice.span)} if view.advice is not None else None,
-        },
+        "memory": _memories(view, places),
+    }
+
+
+def memory_document(view: ModelView, as_seen: Callable[[Place], Place]) -> dict[str, Any]:
+    """The document's memory alone."""
+    return _memories(view, _DocumentPlaces(view.lines_of, as_seen))
+
+
+def _memories(view: ModelView, places: _DocumentPlaces) -> dict[str, Any]:
+    advice = view.advice
+    return {
+        "training": _memory(view, view.training, places),
+        "inference": _memory(view, view.inference, places),
+        "optimizer": view.optimizer,
+        "optimizer_from": view.optimizer_from,
+        "device": view.device,
+        "autocast": view.autocast or None,
+        "autocast_from": view.autocast_from,
+        "uncounted": view.profile.uncounted,
+        "advice": {"message": advice.message, "place": places.of(advice.span)} if advice is not None else None,
     }
 
 

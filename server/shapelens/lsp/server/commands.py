@@ -15,7 +15,7 @@ from shapelens.lsp.server import to_lsp
 from shapelens.lsp.server.editor import Editor
 from shapelens.lsp.server.language_server import PlainJson
 from shapelens.lsp.session import Session
-from shapelens.report.model_document import ModelView, model_document
+from shapelens.report.model_document import ModelView, memory_document, model_document
 from shapelens.report.model_html import html
 from shapelens.report.model_table import markdown
 
@@ -111,10 +111,9 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
             return {"version": found.version, "message": found.message, "without_example": found.without_example}
         if text is not None:
             return {"version": found.version, "text": text(found.view)}
-        document = model_document(found.view, editor.places.place)
         if options.only_memory:
-            return {"version": found.version, "memory": document["memory"], "largest": found.largest}
-        return {"version": found.version, "model": PlainJson(document)}
+            return {"version": found.version, "memory": memory_document(found.view, editor.places.place), "largest": found.largest}
+        return {"version": found.version, "model": PlainJson(model_document(found.view, editor.places.place))}
 
     @command("shapelens.annotated")
     def annotated(*arguments: Any) -> dict[str, str] | None:
