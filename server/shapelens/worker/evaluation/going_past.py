@@ -11,6 +11,7 @@ as the rest may follow from the first.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Dict, Iterator, Optional, Set, Tuple
@@ -24,7 +25,7 @@ from ..loading.definitions import future_flags
 from ..loading.importer import UserFinder
 from ..loading.incremental_parse import MOVED
 from ..rewrite.guarded import INSTEAD, STATEMENT_FAILED, guarded_function
-from ..sandbox.exceptions import is_raise, traceback_of
+from ..sandbox.exceptions import is_raise, message_of, traceback_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, cause_of
 from .evaluation import Evaluation
@@ -33,6 +34,7 @@ from .sure_mistakes import is_sure
 MOST_FUNCTIONS = 8  # that get other code in a run
 # What says nothing of the statement: it is too much for the machine, or is meant to be raised.
 _NOT_GONE_PAST = (MemoryError, RecursionError, NotImplementedError, StopIteration, GeneratorExit)
+_OUTSIDE = re.compile(r"(list|tuple|string|deque) index out of range")  # what Python says of an item that is not there
 _FAILED = "what failed", "definition"  # the name of what takes the place of a value, and the code of a finding that it leads to
 
 
@@ -76,7 +78,7 @@ class GoingPast:
 
     def _prepare(self, error: BaseException) -> bool:
         found = mismatch_of(error, 0, self._evaluation.frames, self._evaluation.meta, self._evaluation.calls)
-        is_said = found.code == "exception" or is_sure(error) or self.follows(error)
+        is_said = _is_of_python(found.code, error) or is_sure(error) or self.follows(error)
         if isinstance(error, _NOT_GONE_PAST) or not is_said or not found.trail:
             return False
         for frame, line in reversed(list(_frames(error))):
@@ -136,12 +138,12 @@ class GoingPast:
             found = mismatch_of(error, calls.example, evaluation.frames, evaluation.meta, calls, trail)
         if sure:
             found.code, found.message = "exception", one_line(error)
-        elif found.code not in ("exception", "definition") or (in_search and found.code != "definition"):  # It is what failed before.
+        elif found.code != "definition" and (in_search or not _is_of_python(found.code, error)):  # It is what failed before.
             return False
         calls.gone_past = True
-        said = [each for each in calls.mismatches if each.code == "exception"]
+        said = [each for each in calls.mismatches if each.code in ("exception", "index")]
         is_another = not said or (sure and all(each.message != found.message for each in said))
-        if not in_search and found.code == "exception" and is_another:
+        if not in_search and found.code != "definition" and is_another:
             calls.add_mismatch(found)
         return True
 
@@ -159,6 +161,11 @@ class GoingPast:
             return made
         except Exception:  # As above.
             return None
+
+
+def _is_of_python(code: str, error: BaseException) -> bool:
+    """Whether a mismatch of this code is what Python says of a statement, rather than torch of an operation."""
+    return code == "exception" or (code == "index" and type(error) is IndexError and _OUTSIDE.fullmatch(message_of(error)) is not None)
 
 
 def _frames(error: BaseException) -> Iterator[Tuple[FrameType, int]]:
