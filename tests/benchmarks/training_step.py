@@ -73,14 +73,7 @@ def main(path: Path, expression: str) -> None:
     state = _bytes(tensor for kept in optimizer.state.values() for tensor in kept.values())
     attributes = [value for module in model.modules() for value in vars(module).values()]  # Tensors that are no buffers are there, too.
     there = _bytes([*model.parameters(), *model.buffers(), *attributes, *tree_leaves((args, kwargs))]) + state
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
-        with record_function("phase forward"):
-            result = model(*args, **kwargs)
-        loss = _loss(result)
-        del result
-        loss.backward()
-        optimizer.step()
-    kept, peak = _amounts(_events(profiled))
+    kept, peak = _amounts(_profiled(model, args, kwargs, optimizer.step))
     found = {
         "activations": kept,
         "kept": kept + there,
@@ -168,7 +161,15 @@ def _bytes(values: Any) -> int:
     return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
 
 
-def _events(profiled: Any) -> list[dict[str, Any]]:
+def _profiled(model: Any, args: list[Any], kwargs: dict[str, Any], update: Callable[[], Any] = lambda: None) -> list[dict[str, Any]]:
+    """What the profiler saw of a step, memory included."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        with record_function("phase forward"):
+            result = model(*args, **kwargs)
+        loss = _loss(result)
+        del result
+        loss.backward()
+        update()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "trace.json")
         profiled.export_chrome_trace(str(file))
@@ -208,16 +209,11 @@ def _of_modules(model: Any, args: list[Any], kwargs: dict[str, Any], optimizer: 
             nodes.append((first, torch.autograd._get_sequence_nr(), path))  # type: ignore[attr-defined]
 
         handles += [module.register_forward_pre_hook(begin, prepend=True), module.register_forward_hook(end, always_call=True)]
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
-        with record_function("phase forward"):
-            result = model(*args, **kwargs)
-        loss = _loss(result)
-        del result
-        loss.backward()
+    events = _profiled(model, args, kwargs)
     for handle in handles:
         handle.remove()
     found: dict[str, list[int]] = {}
-    amounts = _amounts_of_modules(_events(profiled), nodes)
+    amounts = _amounts_of_modules(events, nodes)
     for path, module in model.named_modules():
         if path in amounts:
             parameters = list(module.parameters())
