@@ -76,3 +76,17 @@ def test_methods_of_a_class_without_an_example_stay_where_the_program_shows_noth
     called = trace_of(PROGRAM_RUN, [9, 8], (7, "Block.read"))
     assert shown(method, only_built)[6] == "→ [2, 64]"
     assert 6 not in shown(method, called)
+
+
+def test_what_examples_of_several_classes_saw_stands_in_the_order_of_the_classes() -> None:
+    """Whichever example was found first, as when a file is opened anew. What a failed example saw comes last."""
+    text = TEXT.replace("def small", "class Other(nn.Module):\n    def forward(self, x):\n        return Block(x)(x)\n\ndef small")
+    runs = [ExampleRun("Other", "", evidence="inferred"), ExampleRun("Block", "", evidence="inferred")]
+    traces = [trace_of(run, [size], (6, "Block.forward")) for run, size in zip(runs, (2, 1), strict=True)]
+
+    def labels(*traces: Trace) -> set[str]:
+        return {hint.label for hint in hints(parse(text), merged(FILE, traces), Settings())}
+
+    assert labels(*traces) == labels(*reversed(traces)) == {"→ [1] · [2]"}
+    runs[1].error = "IndexError: list index out of range"
+    assert labels(*traces) == labels(*reversed(traces)) == {"→ [2] · [1]"}

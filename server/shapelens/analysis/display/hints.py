@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapelens.analysis.markdown import code, plain
 from shapelens.analysis.shapes import distinct, has_dims, has_tensor, is_shown, shape_text
@@ -49,6 +49,7 @@ def hints(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
     """The hints of a file in the order of its text: at most one of a kind on a line, at the line's end, or after each name with
     placement "afterName". Nothing for values that neither hold tensors nor follow from shapes, nor for layers that were never called."""
     found = []
+    trace, layers = _in_order(module, trace)
     if settings.hints_parameters:
         found += _of_names(module, _parameters(module, trace), "parameter", settings)
     values = _values(module, trace)
@@ -56,9 +57,26 @@ def hints(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
         found += _of_names(module, values, "value", settings)
     if settings.hints_layers:
         shown = {(hint.position.line, hint.label) for hint in found}
-        found += [hint for hint in _of_layers(module, trace, settings) if (hint.position.line, hint.label) not in shown]
+        found += [hint for hint in _of_layers(module, trace, layers, settings) if (hint.position.line, hint.label) not in shown]
     order = ("parameter", "layer", "value")
     return sorted(found, key=lambda hint: (hint.position, order.index(hint.kind)))
+
+
+def _in_order(module: Module, trace: Trace) -> tuple[Trace, Sequence[LayerSeen]]:
+    """What was seen, and the layers, in the order in which the classes of the examples stand in the file, whichever was found first.
+
+    What was seen until an example failed comes last.
+    """
+    places = {cls.qualname: number for number, cls in enumerate(module.classes)}
+    last = len(places)
+    ranks = [(run.error is not None, places.get(run.target, places.get(run.target.rpartition(".")[0], last))) for run in trace.examples]
+    if ranks == sorted(ranks):
+        return trace, trace.layers
+
+    def rank(seen: Observation | LayerSeen) -> tuple[bool, int]:
+        return ranks[seen.example] if 0 <= seen.example < len(ranks) else (False, last)
+
+    return replace(trace, observations=sorted(trace.observations, key=rank)), sorted(trace.layers, key=rank)
 
 
 # --- values and parameters ---
@@ -182,10 +200,10 @@ def _row(value: Value, dims: str) -> str:
 # --- layers ---
 
 
-def _of_layers(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
+def _of_layers(module: Module, trace: Trace, called: Sequence[LayerSeen], settings: Settings) -> list[Hint]:
     """One hint a line: the outermost constructor call on it whose layers were called says what they gave."""
     constructed: dict[int, dict[Span, list[LayerSeen]]] = defaultdict(lambda: defaultdict(list))
-    for layer in trace.layers:
+    for layer in called:
         if layer.span is not None and layer.span.file == trace.file and _outputs(layer, settings.dims):
             span = module.lines.span_from_bytes(layer.span)
             constructed[span.line][span].append(layer)
