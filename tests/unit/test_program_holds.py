@@ -50,12 +50,16 @@ def test_functions_show_what_they_did_until_a_program_has_come_to_them() -> None
     def program(*observations: Observation) -> Trace:
         return replace(trace_of(), observations=list(observations))
 
+    def called(trace: Trace, *names: str) -> Trace:
+        return replace(trace, examples=[*trace.examples, *(ExampleRun(name, name + "(1)") for name in names)])
+
     text = parse(TEXT.format(""))
-    traces.follow_program(program(seen(1, "main", 1), seen(2, "main", 2), seen(6, "encode", 6)), text, run)
+    traces.follow_program(called(program(seen(1, "main", 1), seen(2, "main", 2), seen(6, "encode", 6)), "main", "encode"), text, run)
     assert shown(text) == {1: [1], 2: [2], 6: [6]}
     lower = parse("\n" + TEXT.format(""))
     for _ in range(2):  # Each of which an edit ends.
-        traces.follow_program(program(seen(2, "main", 3)), lower, run, is_whole=False)
+        traces.follow_program(called(program(seen(2, "main", 3)), "main"), lower, run, is_whole=False)
         assert shown(lower) == {2: [3], 7: [6]}
+        assert [run.target for run in traces.functions_called(lower)] == ["main", "encode"]
     traces.follow_program(program(seen(2, "main", 3)), lower, run)
     assert shown(lower) == {2: [3]}

@@ -98,10 +98,13 @@ class ImporterTraces:
     def functions_called(self, module: Module) -> list[protocol.ExampleRun]:
         """The examples with which functions were called when the document was last followed as a program, of those that still are as they
         were."""
-        if self._program is None:
-            return []
-        before, now = _definitions(self._program.module), _definitions(module)
-        return [run for run in self._program.trace.examples if run.target and before.get(run.target) == now.get(run.target)]
+        found: list[protocol.ExampleRun] = []
+        now = _definitions(module)
+        for program in (self._program, self._whole_program):
+            before, targets = _definitions(program.module) if program is not None else {}, {run.target for run in found}
+            runs = program.trace.examples if program is not None else []
+            found += [run for run in runs if run.target not in ("", *targets) and before.get(run.target) == now.get(run.target)]
+        return found
 
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through the document. Returns whether there was a trace of it."""
