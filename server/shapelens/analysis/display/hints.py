@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from shapelens.analysis.markdown import code, plain
 from shapelens.analysis.shapes import distinct, has_dims, has_tensor, is_shown, shape_text
 from shapelens.examples.settings import Settings
-from shapelens.protocol import LayerSeen, Observation, Trace, Value
+from shapelens.protocol import ExampleRun, LayerSeen, Observation, Trace, Value
 from shapelens.source.module import Module
 from shapelens.source.positions import Position, Span
 from shapelens.traces import PROGRAM
@@ -63,13 +63,17 @@ def hints(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
 
 
 def _in_order(module: Module, trace: Trace) -> tuple[Trace, Sequence[LayerSeen]]:
-    """What was seen, and the layers, in the order in which the classes of the examples stand in the file, whichever was found first.
-
-    What was seen until an example failed comes last.
+    """What was seen, and the layers: of examples that were inferred in the order in which their classes stand in the file, whichever was
+    found first; behind what other examples saw, and before what was seen until one failed.
     """
     places = {cls.qualname: number for number, cls in enumerate(module.classes)}
     last = len(places)
-    ranks = [(run.error is not None, places.get(run.target, places.get(run.target.rpartition(".")[0], last))) for run in trace.examples]
+
+    def rank_of(run: ExampleRun) -> tuple[bool, int]:
+        is_inferred = run.evidence == "inferred"
+        return run.error is not None, places.get(run.target, places.get(run.target.rpartition(".")[0], last)) if is_inferred else -1
+
+    ranks = [rank_of(run) for run in trace.examples]
     if ranks == sorted(ranks):
         return trace, trace.layers
 
