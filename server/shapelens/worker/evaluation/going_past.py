@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, Optional, Set, Tuple
 
 import torch
 
+from ...protocol import Mismatch
 from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..calls.mismatches import mismatch_of, one_line
 from ..loading.code_objects import codes_in, function_of_frame
@@ -25,7 +26,7 @@ from ..loading.definitions import future_flags
 from ..loading.importer import UserFinder
 from ..loading.incremental_parse import MOVED
 from ..rewrite.guarded import INSTEAD, STATEMENT_FAILED, guarded_function
-from ..sandbox.exceptions import is_raise, message_of, traceback_of
+from ..sandbox.exceptions import is_raise, traceback_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, cause_of
 from .evaluation import Evaluation
@@ -78,7 +79,7 @@ class GoingPast:
 
     def _prepare(self, error: BaseException) -> bool:
         found = mismatch_of(error, 0, self._evaluation.frames, self._evaluation.meta, self._evaluation.calls)
-        is_said = _is_of_python(found.code, error) or is_sure(error) or self.follows(error)
+        is_said = _is_of_python(found) or is_sure(error) or self.follows(error)
         if isinstance(error, _NOT_GONE_PAST) or not is_said or not found.trail:
             return False
         for frame, line in reversed(list(_frames(error))):
@@ -138,10 +139,10 @@ class GoingPast:
             found = mismatch_of(error, calls.example, evaluation.frames, evaluation.meta, calls, trail)
         if sure:
             found.code, found.message = "exception", one_line(error)
-        elif found.code != "definition" and (in_search or not _is_of_python(found.code, error)):  # It is what failed before.
+        elif found.code != "definition" and (in_search or not _is_of_python(found)):  # It is what failed before.
             return False
         calls.gone_past = True
-        said = [each for each in calls.mismatches if each.code in ("exception", "index")]
+        said = [each for each in calls.mismatches if _is_of_python(each)]
         is_another = not said or (sure and all(each.message != found.message for each in said))
         if not in_search and found.code != "definition" and is_another:
             calls.add_mismatch(found)
@@ -163,9 +164,9 @@ class GoingPast:
             return None
 
 
-def _is_of_python(code: str, error: BaseException) -> bool:
-    """Whether a mismatch of this code is what Python says of a statement, rather than torch of an operation."""
-    return code == "exception" or (code == "index" and type(error) is IndexError and _OUTSIDE.fullmatch(message_of(error)) is not None)
+def _is_of_python(found: Mismatch) -> bool:
+    """Whether a mismatch is what Python says of a statement, rather than torch of an operation."""
+    return found.code == "exception" or (found.code == "index" and _OUTSIDE.fullmatch(found.message) is not None)
 
 
 def _frames(error: BaseException) -> Iterator[Tuple[FrameType, int]]:
