@@ -255,3 +255,26 @@ async def test_the_extension_is_told_of_a_document_as_of_one_thing(tmp_path: Pat
     await editor.until(lambda: editor.statuses[-1].state == "idle")
     assert [status.state for status in editor.statuses] == ["starting", "running", "idle"], "it is idle between two runs"
     await editor.stop()
+
+
+FUNCTIONS = """\
+import torch
+
+x = torch.ones(2, 3)
+
+def slow(a):
+    n = sum(1 for _ in range(10**7))
+    return a.relu()
+
+def late():
+    y = torch.zeros(4, 5)
+    return y
+"""
+
+
+async def test_functions_keep_their_hints_until_the_program_has_come_to_them(editor: Editor) -> None:
+    """What statements show is there after an edit before functions have been called: those show what they did."""
+    uri = editor.open("functions.py", FUNCTIONS)
+    await editor.hints_when(uri, lambda hints: "[2, 3]" in str(hints) and "[4, 5]" in str(hints))
+    editor.replace(uri, "torch.ones(2, 3)", "torch.ones(2, 6)")
+    assert "[4, 5]" in str(await editor.hints_when(uri, lambda hints: "[2, 6]" in str(hints)))
