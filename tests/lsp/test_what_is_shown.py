@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from lsprotocol import types
 
 from interpreters import TORCH_PYTHON
@@ -205,7 +206,7 @@ class Slow(nn.Module):
 async def test_a_program_that_was_cut_short_between_its_stages_is_followed_to_its_end(editor: Editor) -> None:
     """What it shows first, before its functions are called, is not all that it shows where the edit that cut it short is undone."""
     text = (
-        "import torch\n\n\ndef slow(x: torch.Tensor):\n    n = sum(i for i in range(10**9))\n    return x * n\n\n\n"
+        "import torch\n\n\ndef slow(x: torch.Tensor):\n    n = sum(i for i in range(TURNS))\n    return x * n\n\n\n"
         "def centred(rows: torch.Tensor):\n    return rows - rows.mean(0)\n\n\ntable = torch.rand(7, 3)\n"
     )
     uri = editor.open("cut_short.py", text)
@@ -263,7 +264,7 @@ import torch
 x = torch.ones(2, 3)
 
 def slow(a):
-    n = sum(1 for _ in range(10**7))
+    n = sum(1 for _ in range(TURNS))
     return a.relu()
 
 def late():
@@ -272,9 +273,10 @@ def late():
 """
 
 
-async def test_functions_keep_their_hints_until_the_program_has_come_to_them(editor: Editor) -> None:
+@pytest.mark.parametrize("turns", ["10**7", "10**9"], ids=["slow", "ended by the limit of time"])
+async def test_functions_keep_their_hints_until_the_program_has_come_to_them(editor: Editor, turns: str) -> None:
     """What statements show is there after an edit before functions have been called: those show what they did."""
-    uri = editor.open("functions.py", FUNCTIONS)
+    uri = editor.open("functions.py", FUNCTIONS.replace("TURNS", turns))
     await editor.hints_when(uri, lambda hints: "[2, 3]" in str(hints) and "[4, 5]" in str(hints))
     editor.replace(uri, "torch.ones(2, 3)", "torch.ones(2, 6)")
     assert "[4, 5]" in str(await editor.hints_when(uri, lambda hints: "[2, 6]" in str(hints)))

@@ -63,3 +63,18 @@ def test_functions_show_what_they_did_until_a_program_has_come_to_them() -> None
         assert [run.target for run in traces.functions_called(lower)] == ["main", "encode"]
     traces.follow_program(program(seen(2, "main", 3)), lower, run)
     assert shown(lower) == {2: [3]}
+
+
+def test_functions_show_what_they_did_after_runs_none_of_which_came_to_its_end() -> None:
+    """A first run that is short of time has come to a function, and the next one is ended by an edit before it does."""
+    traces = ImporterTraces("/net.py")
+    run: Any = None
+    text = parse(TEXT.format(""))
+    in_statements = Observation(FileSpan("/net.py", 1, 4, 1, 5), "assign", "x", "", 0, [Value("tensor", shape=[1])], 1)
+    in_encode = replace(in_statements, span=FileSpan("/net.py", 6, 4, 6, 5), function="encode")
+    begun, further = replace(trace_of(), observations=[in_statements]), replace(trace_of(), observations=[in_statements, in_encode])
+    for each in (begun, further, begun, begun):
+        traces.follow_program(each, text, run, is_whole=False)
+    trace = traces.merged_with(None, text)
+    assert trace is not None
+    assert [seen.span.line for seen in trace.observations] == [1, 6]

@@ -39,7 +39,7 @@ class ImporterTraces:
         self._by_file: dict[str, ImporterTrace] = {}
         self._programs: dict[str, ImporterTrace] = {}  # of other files that import it, followed as programs
         self._program: ImporterTrace | None = None
-        self._whole_program: ImporterTrace | None = None  # the newest that came to its end, where `_program` did not
+        self._earlier_programs: list[ImporterTrace] = []  # newest first: what `_program` has not come to, where it did not come to its end
         self._program_outdated = False
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
@@ -51,11 +51,13 @@ class ImporterTraces:
 
         is_whole: else there is more to come, and functions that it has not come to show what they showed before.
         """
-        if is_whole:
-            self._whole_program = None
-        elif self._whole_program is None:
-            self._whole_program = self._program
+        earlier = [] if is_whole or self._program is None else [self._program, *self._earlier_programs]
         self._program = ImporterTrace(module, trace, run) if trace is not None else None
+        self._earlier_programs, seen = [], _functions_seen(trace) if trace is not None else set()
+        for program in earlier:
+            if not seen.issuperset(_functions_seen(program.trace)):
+                self._earlier_programs.append(program)
+                seen |= _functions_seen(program.trace)
         self._program_outdated = False
 
     def follow_importer(self, file: str, trace: protocol.Trace, module: Module, run: RepeatableRun, state: object) -> None:
@@ -100,7 +102,7 @@ class ImporterTraces:
         were."""
         found: list[protocol.ExampleRun] = []
         now = _definitions(module)
-        for program in (self._program, self._whole_program):
+        for program in (self._program, *self._earlier_programs):
             before, targets = _definitions(program.module) if program is not None else {}, {run.target for run in found}
             runs = program.trace.examples if program is not None else []
             found += [run for run in runs if run.target not in ("", *targets) and before.get(run.target) == now.get(run.target)]
@@ -140,9 +142,9 @@ class ImporterTraces:
         shown = [*([own] if own is not None else []), *views]
         program = self._program
         followed = [moved_trace(program.trace, program.module.lines, module.lines)] if program is not None else []
-        if program is not None and self._whole_program is not None:
-            before = self._whole_program
-            followed.append(_other_functions(moved_trace(before.trace, before.module.lines, module.lines), followed[0]))
+        for earlier in self._earlier_programs if program is not None else []:
+            seen = set[str]().union(*map(_functions_seen, followed))
+            followed.append(_other_functions(moved_trace(earlier.trace, earlier.module.lines, module.lines), seen))
         for view in followed:
             shown = with_program(shown, view)
         for view in importers:
@@ -151,9 +153,14 @@ class ImporterTraces:
         return merged(self._path, shown) if views or followed or importers else own
 
 
-def _other_functions(program: protocol.Trace, newer: protocol.Trace) -> protocol.Trace:
-    """What a program has shown of the functions that a newer run has not come to."""
-    known = {seen.function.partition(".")[0] for seen in newer.observations if seen.span.file == newer.file}
+def _functions_seen(program: protocol.Trace) -> set[str]:
+    """The functions and classes of its own file that a program has come to, by name."""
+    seen = {seen.function.partition(".")[0] for seen in program.observations if seen.function and seen.span.file == program.file}
+    return seen | {run.target for run in program.examples if run.target}
+
+
+def _other_functions(program: protocol.Trace, known: Container[str]) -> protocol.Trace:
+    """What a program has shown of the functions that newer runs have not come to."""
     left = [seen for seen in program.observations if seen.function and seen.function.partition(".")[0] not in known]
     return replace(program, observations=left, layers=[], mismatches=[], notes=[], remarks=[], held=[])
 
