@@ -141,9 +141,10 @@ def _constructor_message(places: Places, mismatch: Mismatch, message: str) -> st
     message = constructor_words(layer, message)
     for name in ARGUMENTS.get(layer.class_name, ()) if "divisible" in message else ():
         place = places.argument(layer, name) if re.search(rf"\b{name}\b(?! \()", message) else None
-        if place is not None and place.argument is not None and len(place.argument.text) <= 30:
+        text = place.argument.text if place is not None and place.argument is not None else name
+        if text != name and len(text) <= 30:
             before, _, behind = re.sub(rf"\b{name}\b", "\0", message, count=1).partition("\0")
-            message = f"{before}{name} ({place.argument.text}){behind}"
+            message = f"{before}{name} ({text}){behind}"
     return message
 
 

@@ -18,7 +18,7 @@ from ..trace.module_memory import Holdings, own_tensors, parts_of
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder, SeenValues
 from ..trace.suspects import modules_running, suspects_of
-from ..trace.value_summary import LAYER, MODE, STAND_IN, key_of, value_of
+from ..trace.value_summary import HALF_BUILT, LAYER, MODE, STAND_IN, key_of, value_of
 from ..unknown import unknown_sizes
 from . import einops_recovery, refused_constructors, unsure_calls
 from .memo_protocols import CallRecording, CallReplay
@@ -65,6 +65,7 @@ class Calls:
         self.mismatches: List[Mismatch] = []
         self.ended_modules: List[BaseException] = []  # what ended the `forward` of modules of the user's
         self.gone_past = False  # whether a statement has failed, and its function has gone on
+        self.has_no_choice = False  # whether the attempt is given nothing that could be another, so that what fails is wrong in the code
         self.depth = 0
         self.aside = False  # whether a module is called with sizes that are only tried: nothing of that is kept
         self.ended = False  # whether the example has run to its end, so that its modules stay as they are
@@ -80,7 +81,7 @@ class Calls:
     def start_attempt(self) -> None:
         """Forget what was called, but not the modules: they are called again with something else."""
         self.seen, self.models, self.mismatches, self.depth = {}, [], [], 0
-        self.ended_modules, self.gone_past = [], False
+        self.ended_modules, self.gone_past, self.has_no_choice = [], False, False
         self.recovery = Recovery(self, self.meta, self.frames)
         self.meta.recover = self.recovery.unable
 
@@ -169,7 +170,8 @@ class Calls:
 
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
         """What takes the place of the result of a call that failed. Raises NotRecovered."""
-        if self.refuse is not None and not is_unable(error) and not (inner and is_of_unknown_size(module)):
+        may_be_unknown = is_unable(error) or (inner and is_of_unknown_size(module)) or HALF_BUILT in module.__dict__
+        if self.refuse is not None and not may_be_unknown:
             raise NotRecovered
         if inner and self.meta.inside_layer == 1:
             return self.recovery.layer(module, args, kwargs, error)

@@ -25,6 +25,7 @@ from ..unknown.stand_ins import holds_absent
 from .exception_handlers import would_be_caught
 from .mismatches import mismatch_of
 from .size_conflicts import known_sizes_clash
+from .sure_mistakes import is_refused_for_good
 
 Tensor = torch.Tensor
 Args = Tuple[Any, ...]
@@ -149,14 +150,16 @@ class Recovery:
 
     def constructor(self, module: Any, error: Exception) -> None:
         """A layer of torch refused the arguments of its constructor. Raises NotRecovered."""
-        if self.calls.refuse is not None:
+        in_search = self.calls.refuse is not None
+        if in_search and not (self.calls.has_no_choice or is_refused_for_good(type(module))):
             raise NotRecovered
         found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
         found.layer = module.__dict__.get(LAYER)
         if found.code not in ("attention-heads", "definition", "data-dependent", "missing-import", "missing-file", "unavailable"):
             found.code = "layer-arguments"
         module.__dict__[HALF_BUILT] = True
-        self._report(found)
+        if not in_search:  # The run of what is found says so.
+            self._report(found)
 
     # --- what is reported ---
 

@@ -21,6 +21,7 @@ import torch
 from ...protocol import Mismatch
 from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..calls.mismatches import mismatch_of, one_line
+from ..calls.sure_mistakes import is_sure
 from ..loading.code_objects import codes_in, function_of_frame
 from ..loading.definitions import future_flags
 from ..loading.importer import UserFinder
@@ -30,7 +31,6 @@ from ..sandbox.exceptions import is_raise, traceback_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import absent, cause_of
 from .evaluation import Evaluation
-from .sure_mistakes import is_sure
 
 MOST_FUNCTIONS = 8  # that get other code in a run
 # What says nothing of the statement: it is too much for the machine, or is meant to be raised.
@@ -130,7 +130,7 @@ class GoingPast:
         in_search = calls.refuse is not None
         if isinstance(error, _NOT_GONE_PAST) or calls.aside or is_raised_here(error, frame):
             return False
-        if in_search and not sure and not calls.gone_past:
+        if in_search and not (sure or calls.gone_past or calls.has_no_choice or self.follows(error)):
             return False
         if frame.f_back is not None and handled_by_user(error, frame.f_back):
             return False

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import builtins
 import inspect
+from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
 import torch
 
 from ....protocol import ExampleRun, Mismatch
 from ...calls.mismatches import mismatch_of
+from ...calls.sure_mistakes import is_sure
 from ...evaluation.evaluation import NONE_TURNED, Evaluation
 from ...evaluation.example_runner import ExampleRunner
 from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
-from ...evaluation.sure_mistakes import is_sure
 from ...sandbox.clocks import WorkClock
 from ...sandbox.limits import TooLong, within
 from ...trace.frames import EXAMPLE_FILE
@@ -94,11 +95,21 @@ class TrialRunner:
             return self._models[constructor], Trial(0, None, None)
         self.tried += 1
         self._before = {}
-        trial = self._evaluated(lambda namespace: eval(compile_expression(constructor), namespace))
+        evaluate = partial(eval, compile_expression(constructor))
+        trial = self._evaluated(evaluate, has_no_choice=self._has_no_choice(constructor))
         if trial.error is None:
             self._models = {constructor: trial.result}  # Only the last one: they may be large.
             self._built = self.evaluation.recorder.seen
         return trial.result, trial
+
+    def _has_no_choice(self, constructor: str) -> bool:
+        """Whether a class is built that has no settings."""
+        if constructor != "%s()" % self.target:
+            return False
+        try:
+            return not parameters_of(self.names[self.target])
+        except KeyError:
+            return False
 
     def whole(self, expression: str) -> Trial:
         """Evaluate a whole example."""
@@ -162,8 +173,14 @@ class TrialRunner:
     # --- both ---
 
     def _evaluated(
-        self, evaluate: Callable[[Namespace], Any], turned: FrozenSet[ConditionPlace] = NONE_TURNED, keeps_modules: bool = False
+        self,
+        evaluate: Callable[[Namespace], Any],
+        turned: FrozenSet[ConditionPlace] = NONE_TURNED,
+        *,
+        keeps_modules: bool = False,
+        has_no_choice: bool = False,
     ) -> Trial:
+        """has_no_choice: what is evaluated is given nothing that could be another, so that what fails in it is wrong in the code."""
         evaluation, result = self.evaluation, None
 
         def start() -> None:
@@ -172,7 +189,7 @@ class TrialRunner:
                 evaluation.watch_anew()
             evaluation.start(0, turned, keeps_modules=keeps_modules)
             unknown_sizes.state.met |= keeps_modules and self._built_of_unknown
-            evaluation.meta.recover = evaluation.calls.recovery.unable
+            evaluation.meta.recover, evaluation.calls.has_no_choice = evaluation.calls.recovery.unable, has_no_choice
 
         def run_it() -> None:
             nonlocal result
@@ -183,7 +200,7 @@ class TrialRunner:
             with within(self.most_seconds) as limit, evaluation.ending_at_first_mismatch(RefusedInput):
                 error = evaluation.run(start, run_it)
                 past = self.job.past
-                while error is not None and (is_sure(error) or past.follows(error)) and past.is_prepared_for(error):
+                while error is not None and (has_no_choice or is_sure(error) or past.follows(error)) and past.is_prepared_for(error):
                     error = evaluation.run(start, run_it)  # No other example avoids that: the rest tells which one fits.
         except TooLong as reached:
             error = reached

@@ -1,4 +1,4 @@
-"""Exceptions that no input and no setting avoids: a name that nothing binds, a part of a model that no code makes."""
+"""Exceptions that no input and no setting avoids: a name that nothing binds, a part of a model that no code makes, a missing argument."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dis
 import linecache
 import os
 import re
+import sys
 from functools import lru_cache
 from traceback import walk_tb
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -21,6 +22,7 @@ from ..loading.definitions import KEPT, bound_names, global_assignments
 from ..loading.importer import parse
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..unknown.stand_ins import is_absent
+from . import unfit_calls
 
 # What sets attributes, or answers for them, by names that are computed.
 _BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict__", "vars", "exec")
@@ -37,6 +39,8 @@ def is_sure(error: BaseException) -> bool:
         return _is_bound_nowhere(error)
     if isinstance(error, UnboundLocalError):
         return _is_assigned_later(error)
+    if type(error) is TypeError:
+        return unfit_calls.says_so(message_of(error)) and _is_unfit(error)
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)  # Since Python 3.10.
     if not isinstance(error, AttributeError) or not isinstance(name, str) or is_absent(owner):
         return False
@@ -109,6 +113,22 @@ def _is_assigned_later(error: BaseException) -> bool:
         return False
     stores = (part for part in ast.walk(functions[-1]) if isinstance(part, ast.Name) and part.id == name)
     return all(part.lineno >= line for part in stores if not isinstance(part.ctx, ast.Load))
+
+
+def _is_unfit(error: BaseException) -> bool:
+    """Whether the arguments of a call do not fit where an exception left the user's code; what is called may have raised it itself."""
+    places = [(frame, line) for frame, line in walk_tb(traceback_of(error)) if KEPT in frame.f_globals][-1:]
+    trees = [(_tree(frame), frame, line) for frame, line in places]
+    return any(tree is not None and unfit_calls.has_unfit_call(tree, frame, line) for tree, frame, line in trees)
+
+
+def is_refused_for_good(cls: type) -> bool:
+    """Whether the constructor of a layer of torch's that is being called refuses its arguments whatever the code around it is given."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None and KEPT not in frame.f_globals:
+        frame = frame.f_back
+    tree = _tree(frame) if frame is not None else None
+    return tree is not None and frame is not None and unfit_calls.builds_of_constants(tree, frame, frame.f_lineno, cls)
 
 
 def _is_set_nowhere(cls: type, name: str) -> bool:

@@ -1,0 +1,103 @@
+"""Calls that fail whatever a function is given: an argument is missing, one too many, or of an unknown name, or all are constants."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, Iterator, Optional
+
+_OF_BINDING = re.compile(r"\(\) (missing \d+ required|got an unexpected keyword|got multiple values|got some positional-only|takes )")
+
+
+def says_so(message: str) -> bool:
+    """Whether the message of a TypeError is one that Python has for arguments that do not fit."""
+    return _OF_BINDING.search(message) is not None
+
+
+def has_unfit_call(tree: ast.Module, frame: FrameType, line: int) -> bool:
+    """Whether one of the calls around a line of a frame has arguments that do not fit, and what it calls is the same whatever the frame's
+    function was given: a class or function of a module, or a method of the class that the function is of.
+    """
+    calls = [(_called(node.func, frame), node) for node in _calls_around(tree, line) if _is_plain(node)]
+    return any(called is not None and not _binds(called, node) for called, node in calls)
+
+
+def builds_of_constants(tree: ast.Module, frame: FrameType, line: int, cls: type) -> bool:
+    """Whether the calls of a class around a line of a frame have no other arguments than constants, or ones that do not fit."""
+    calls = [node for node in _calls_around(tree, line) if _called(node.func, frame) is cls and _is_plain(node)]
+    given = [[*node.args, *(each.value for each in node.keywords)] for node in calls]
+    are_fit = [_binds(cls, node) and not all(map(_is_constant, values)) for node, values in zip(calls, given)]
+    return bool(calls) and not any(are_fit)
+
+
+def _calls_around(tree: ast.AST, line: int) -> Iterator[ast.Call]:
+    """The calls that a line is part of."""
+    for node in ast.iter_child_nodes(tree):
+        if getattr(node, "lineno", line) <= line <= getattr(node, "end_lineno", line):
+            if isinstance(node, ast.Call):
+                yield node
+            yield from _calls_around(node, line)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    parts = (ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop, ast.expr_context)
+    return all(isinstance(part, parts) for part in ast.walk(node))
+
+
+def _is_plain(node: ast.Call) -> bool:
+    """Whether the text says how many arguments there are, and how they are named."""
+    return not any(isinstance(each, ast.Starred) for each in node.args) and all(each.arg is not None for each in node.keywords)
+
+
+def _called(node: ast.expr, frame: FrameType) -> Any:
+    """The class, function or bound method that an expression names; None where that depends on what the frame's function was given."""
+    if isinstance(node, ast.Name):
+        code = frame.f_code
+        if node.id in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+            return None
+        found = frame.f_globals.get(node.id)
+        return found if isinstance(found, (type, FunctionType)) else None
+    if not isinstance(node, ast.Attribute):
+        return None
+    if isinstance(node.value, ast.Name) and node.value.id == _own_name(frame.f_code):
+        return _method(frame.f_locals.get(node.value.id), node.attr)
+    found = _in_module(node, frame)
+    return found if isinstance(found, (type, FunctionType)) else None
+
+
+def _own_name(code: CodeType) -> Optional[str]:
+    """The name that a function has for its first argument, if it is `self`."""
+    return "self" if code.co_argcount and code.co_varnames[0] == "self" else None
+
+
+def _method(owner: Any, name: str) -> Any:
+    """A plain method of an object, bound to it."""
+    if name in getattr(owner, "__dict__", {}):
+        return None
+    found = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None)
+    return MethodType(found, owner) if type(found) is FunctionType else None
+
+
+def _in_module(node: ast.expr, frame: FrameType) -> Any:
+    if isinstance(node, ast.Name):
+        code = frame.f_code
+        is_local = node.id in (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+        found = None if is_local else frame.f_globals.get(node.id)
+        return found if isinstance(found, ModuleType) else None
+    owner = _in_module(node.value, frame) if isinstance(node, ast.Attribute) else None
+    return vars(owner).get(node.attr) if isinstance(owner, ModuleType) and isinstance(node, ast.Attribute) else None
+
+
+def _binds(called: Any, node: ast.Call) -> bool:
+    """Whether a call's arguments fit; so too where that cannot be told."""
+    try:
+        signature = inspect.signature(called)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*[None for _ in node.args], **{each.arg: None for each in node.keywords if each.arg is not None})
+    except TypeError:
+        return False
+    return True
