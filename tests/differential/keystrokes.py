@@ -11,7 +11,9 @@ FILE may be a folder and what it is opened in, `FOLDER:FILE`, else the folder is
 was wrong: `internal` (an error of ours, in a message, a reply or the log), `outside` (a position that the text does not have), `vanished`
 (no hint is left while a small part of the text is broken), `differs`, `unsteady` (it differs, and so do two fresh opens). Counted apart
 are texts that are `surer` after typing: what fails there ran before the edits, so that it is an error, where a fresh open can only say that
-the example may be what is wrong. Nothing is written to the folders. KEYSTROKES_KEEP names a folder that gets the texts which differ.
+the example may be what is wrong, or shows another example, that does not fail. These show what is shown where a text that was compared
+before is opened, and becomes this one by a single edit. Nothing is written to the folders. KEYSTROKES_KEEP names a folder that gets the
+texts which differ.
 
 Whether a run has ended is told by the processor time that it takes: with others on the machine that leave it none, a text is compared too
 early.
@@ -51,6 +53,7 @@ BETWEEN_KEYS = 0.004  # seconds at least; a pause comes now and then, so that ru
 KEYS_AT_ONCE = 400  # of one session, at most
 DEEDS_BETWEEN_LOOKS = 6
 MOST_OF_IT = 0.9  # of a text, that is still there when its hints should be, too
+MOST_BEFORE = 3  # texts that a text is compared with as an edit of them
 OTHER_MARK = "\n# end of what was typed\n"
 FAILED = re.compile(r"Traceback \(most recent call last\)|ShapeLens failed|internal error|Internal Error|AssertionError", re.IGNORECASE)
 DOUBT = re.compile(r" · may be wrong|; but nobody gave the example .*, and it may be what is wrong", re.DOTALL)
@@ -64,7 +67,7 @@ class Report:
     keys: int = 0
     checked: int = 0  # texts that were compared with a fresh open
     unsteady: int = 0  # of these, those that were equal only to another fresh open
-    surer: int = 0  # of these, those that were equal but for the doubts of the fresh open
+    surer: int = 0  # of these, those that were equal but for the doubts of the fresh open, or to one edit of a text before
     wrong: list[tuple[str, str]] = field(default_factory=list)  # (kind, what)
     seconds: float = 0.0
 
@@ -332,6 +335,7 @@ class Typist:
         self.original = path.read_text(encoding="utf-8")
         self.fresh: dict[str, dict[str, Any]] = {}  # what a fresh open shows, by text
         self.hints_before, self.text_before = 0, ""  # when it was compared last
+        self.compared: list[str] = []  # the texts that were compared last
         self.texts: list[str] = []  # since hints were seen last, the one from which they were first
 
     async def type(self, keys: int) -> None:
@@ -421,6 +425,13 @@ class Typist:
         self.report.checked += 1
         self.hints_before, self.text_before = len(shown["hints"]), text
         self.texts.clear()
+        self.compared = [each for each in self.compared if each != text][-MOST_BEFORE:]
+        try:
+            await self._compare_with_fresh(text, shown, what)
+        finally:
+            self.compared.append(text)
+
+    async def _compare_with_fresh(self, text: str, shown: dict[str, Any], what: str) -> None:
         if shown == self.fresh[text]:
             return
         if shown == _without_doubt(self.fresh[text]):
@@ -433,11 +444,25 @@ class Typist:
             if shown in others:
                 self.report.unsteady += 1
                 return
+        for before in reversed(self.compared):
+            if shown == await self._edited(before, text):
+                self.report.surer += 1
+                return
         kind = "differs" if others[0] == others[1] == others[2] else "unsteady"
         await self._tell_difference(kind, what, text, shown, others[-1])
 
     async def _opened(self, text: str) -> dict[str, Any]:
         uri = self.other.open(self.path, text)
+        shown = await self.other.shown(uri)
+        self._close(self.other)
+        self._failures(self.other)
+        return shown
+
+    async def _edited(self, before: str, text: str) -> dict[str, Any]:
+        """What is shown of a text that comes of another one by one edit."""
+        uri = self.other.open(self.path, before)
+        await self.other.shown(uri)
+        self.other.change(uri, *undone(before, text))
         shown = await self.other.shown(uri)
         self._close(self.other)
         self._failures(self.other)
