@@ -5,8 +5,6 @@ SHELL := /bin/bash
 
 PY := .venv/bin/python
 SHAPELENS := .venv/bin/shapelens
-# Pins the tool that writes requirements.lock; nothing else uses it.
-UV := uv==0.13.9
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,7 +53,6 @@ matrix: setup  ## the tests with other versions of Python and torch, PARTS="work
 	@$(PY) tests/test_readme.py
 
 lock: setup  ## write requirements.lock from pyproject.toml
-	@$(PY) -m pip install --quiet --disable-pip-version-check $(UV)
 	@{ head -n 2 requirements.lock; \
 	   env -u UV_FIND_LINKS .venv/bin/uv pip compile --universal --quiet --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
 	     --python-version 3.10 --group dev --extra torch pyproject.toml | grep -Ev '^(nvidia-|cuda-|triton)'; } > requirements.lock.new

@@ -87,3 +87,16 @@ def test_what_is_installed_shows_the_recipe(built: list[Path], tmp_path: Path, k
         [str(python), "-c", "import shapelens; print(shapelens.__file__)"], capture_output=True, text=True, env=environment
     )
     assert where.stdout.startswith(str(tmp_path / "site"))
+
+
+def test_uvx_runs_it_without_an_installation(built: list[Path], tmp_path: Path) -> None:
+    """What it needs is downloaded first, by pip, from wherever this environment came; uv then asks no index."""
+    wheel, wheels = built[0], tmp_path / "wheels"
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+    subprocess.run([*pip, "--constraint", str(ROOT / "requirements.lock"), "--dest", str(wheels), str(wheel)], check=True)
+    uvx = [str(Path(sys.executable).with_name("uvx")), "--offline", "--no-index", "--find-links", str(wheels), "--python", sys.executable]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
+    environment["UV_CACHE_DIR"] = str(tmp_path / "cache")
+    command = [*uvx, "--from", str(wheel), "shapelens", "show", str(RECIPE), "--interpreter", sys.executable]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", env=environment)
+    assert done.returncode == 0 and "→ [B, 6, 28, 28]" in done.stdout, done.stderr
