@@ -113,7 +113,7 @@ function sizeInput(name, size) {
     const slider = element('input', { type: 'range', min: 0, max: 16, step: 0.01, value: Math.log2(size), 'aria-label': `Size of ${name}, slider`, 'aria-valuetext': size });
     const wanted = (value) => { state.options.sizes = { ...state.options.sizes, [name]: Math.max(1, Math.round(value)) }; };
     const prepare = () => { if (!prepared.has(name)) { prepared.add(name); askMemory(name); } };
-    for (const input of [number, slider]) input.addEventListener('focus', prepare);
+    for (const input of [number, slider]) for (const nearing of ['focus', 'pointerenter']) input.addEventListener(nearing, prepare);
     slider.addEventListener('input', () => { wanted(2 ** Number(slider.value)); number.value = state.options.sizes[name]; slider.setAttribute('aria-valuetext', number.value); askMemory(name); });
     slider.addEventListener('change', ask);
     number.addEventListener('change', () => { if (Number(number.value) > 0) { wanted(Number(number.value)); slider.value = Math.log2(Number(number.value)); ask(); } });
