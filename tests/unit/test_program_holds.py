@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from shapelens.lsp.documents.importer_traces import ImporterTraces
-from shapelens.protocol import ExampleRun, FileSpan, Observation, Trace, Value
+from shapelens.protocol import ExampleRun, FileSpan, LayerSeen, Observation, Trace, Value
 from shapelens.source.module import Module, parse
 
 TEXT = """\
@@ -78,3 +78,19 @@ def test_functions_show_what_they_did_after_runs_none_of_which_came_to_its_end()
     trace = traces.merged_with(None, text)
     assert trace is not None
     assert [seen.span.line for seen in trace.observations] == [1, 6]
+
+
+def test_the_layers_of_functions_that_a_program_has_not_come_to_yet_are_theirs() -> None:
+    """A function builds a layer; the next run has come to the statements alone, which build another one."""
+    traces = ImporterTraces("/net.py")
+    run: Any = None
+    text = parse(TEXT.format(""))
+    in_statements = Observation(FileSpan("/net.py", 1, 4, 1, 5), "assign", "x", "", 0, [Value("layer", layer=0)], 1)
+    in_encode = replace(in_statements, span=FileSpan("/net.py", 6, 4, 6, 5), function="encode", values=[Value("layer", layer=1)])
+    first, second = (LayerSeen(number, name, name, name, name, None, 0) for number, name in enumerate(("Linear", "Conv2d")))
+    traces.follow_program(replace(trace_of(""), observations=[in_statements, in_encode], layers=[first, second]), text, run)
+    traces.follow_program(replace(trace_of(""), observations=[in_statements], layers=[first]), text, run, is_whole=False)
+    trace = traces.merged_with(None, text)
+    assert trace is not None
+    seen = {each.span.line: trace.layers[each.values[0].layer or 0].class_name for each in trace.observations}
+    assert seen == {1: "Linear", 6: "Conv2d"}

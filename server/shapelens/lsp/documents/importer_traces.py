@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
 from shapelens import protocol
-from shapelens.analysis.traces.numbering import merged
+from shapelens.analysis.traces.numbering import merged, renumbered
 from shapelens.analysis.traces.programs import with_found, with_importing_program, with_program
 from shapelens.analysis.traces.views import classes_used, only_found, seen_by_program, seen_from, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
@@ -162,7 +162,19 @@ def _functions_seen(program: protocol.Trace) -> set[str]:
 def _other_functions(program: protocol.Trace, known: Container[str]) -> protocol.Trace:
     """What a program has shown of the functions that newer runs have not come to."""
     left = [seen for seen in program.observations if seen.function and seen.function.partition(".")[0] not in known]
-    return replace(program, observations=left, layers=[], mismatches=[], notes=[], remarks=[], held=[])
+    used = {number for seen in left for value in seen.values for number in _layers_of(value)}
+    layers = [layer for layer in program.layers if layer.index in used]
+    numbers = {layer.index: number for number, layer in enumerate(layers)}
+    other = replace(program, observations=left, layers=layers, mismatches=[], notes=[], remarks=[], held=[])
+    return renumbered(other, lambda number: number, numbers.__getitem__)
+
+
+def _layers_of(value: protocol.Value) -> Iterator[int]:
+    """The numbers of the layers that a value is, or holds."""
+    if value.layer is not None:
+        yield value.layer
+    for item in value.items or []:
+        yield from _layers_of(item)
 
 
 def _definitions(module: Module) -> dict[str, list[str]]:
