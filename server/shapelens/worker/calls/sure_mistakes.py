@@ -11,7 +11,7 @@ import sys
 from functools import lru_cache
 from traceback import walk_tb
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Tuple
 
 import torch
 
@@ -24,6 +24,7 @@ from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..unknown.stand_ins import is_absent
 from . import unfit_calls
 
+_NAMED = re.compile(r"(?:\w+\.)*(\w+)\(\)")  # how torch begins what it says of a call's arguments
 # What sets attributes, or answers for them, by names that are computed.
 _BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict__", "vars", "exec")
 _LISTED_BY_NAME = ("add_module", "register_module", "register_buffer", "register_parameter")
@@ -40,10 +41,12 @@ def is_sure(error: BaseException) -> bool:
     if isinstance(error, UnboundLocalError):
         return _is_assigned_later(error)
     if type(error) is TypeError:
-        return unfit_calls.says_so(message_of(error)) and _is_unfit(error)
+        return _is_unfit(error)
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)  # Since Python 3.10.
     if not isinstance(error, AttributeError) or not isinstance(name, str) or is_absent(owner):
         return False
+    if unfit_calls.is_made(owner):
+        return _is_attribute_of_no_tensor(error, name)
     if isinstance(owner, ModuleType):
         return owner.__name__ in _COMPLETE or _is_lacked_by_neighbour(owner, name, error)
     is_guess = isinstance(owner, (torch.nn.Identity, torch.nn.PReLU))  # most often: in the place of a module that a constructor is given
@@ -117,9 +120,28 @@ def _is_assigned_later(error: BaseException) -> bool:
 
 def _is_unfit(error: BaseException) -> bool:
     """Whether the arguments of a call do not fit where an exception left the user's code; what is called may have raised it itself."""
-    places = [(frame, line) for frame, line in walk_tb(traceback_of(error)) if KEPT in frame.f_globals][-1:]
-    trees = [(_tree(frame), frame, line) for frame, line in places]
-    return any(tree is not None and unfit_calls.has_unfit_call(tree, frame, line) for tree, frame, line in trees)
+    place = _last_place(error)
+    tree = _tree(place[0]) if place is not None else None
+    if place is None or tree is None:
+        return False
+    message = message_of(error)
+    named = _NAMED.match(message)
+    if named is not None and unfit_calls.misuses_tensors(tree, *place, named[1]):
+        return True
+    return unfit_calls.says_so(message) and unfit_calls.has_unfit_call(tree, *place)
+
+
+def _is_attribute_of_no_tensor(error: BaseException, name: str) -> bool:
+    """Whether an exception left the user's code in a file that gives nothing an attribute of that name."""
+    place = _last_place(error)
+    text = "".join(linecache.getlines(place[0].f_code.co_filename)) if place is not None else "setattr"
+    return re.search(r"\.%s\s*=(?!=)|\bsetattr\b" % re.escape(name), text) is None
+
+
+def _last_place(error: BaseException) -> Optional[Tuple[FrameType, int]]:
+    """The innermost frame of the user's that an exception left, and the line that it was at."""
+    places = [(frame, line) for frame, line in walk_tb(traceback_of(error)) if KEPT in frame.f_globals]
+    return places[-1] if places else None
 
 
 def is_refused_for_good(cls: type) -> bool:

@@ -1,4 +1,5 @@
-"""Calls that fail whatever a function is given: an argument is missing, one too many, or of an unknown name, or all are constants."""
+"""Calls that fail whatever a function is given: an argument is missing, one too many, or of an unknown name; all are constants, or tensors
+where something else is wanted."""
 
 from __future__ import annotations
 
@@ -7,6 +8,11 @@ import inspect
 import re
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Iterator, Optional
+
+import torch
+
+from ..trace.provenance import INPUT, Derivation
+from ..trace.value_summary import ORIGIN, STAND_IN
 
 _OF_BINDING = re.compile(r"\(\) (missing \d+ required|got an unexpected keyword|got multiple values|got some positional-only|takes )")
 
@@ -30,6 +36,35 @@ def builds_of_constants(tree: ast.Module, frame: FrameType, line: int, cls: type
     given = [[*node.args, *(each.value for each in node.keywords)] for node in calls]
     are_fit = [_binds(cls, node) and not all(map(_is_constant, values)) for node, values in zip(calls, given)]
     return bool(calls) and not any(are_fit)
+
+
+def misuses_tensors(tree: ast.Module, frame: FrameType, line: int, name: str) -> bool:
+    """Whether the calls of a function or method of torch's around a line of a frame are given nothing but constants and tensors that
+    operations have made: these are tensors whatever the model is given, so that what is said of their type is wrong in the code.
+    """
+    calls = [node for node in _calls_around(tree, line) if getattr(node.func, "attr", getattr(node.func, "id", "")) == name]
+    return bool(calls) and all(_is_plain(node) and _is_of_known_types(node, frame) for node in calls)
+
+
+def is_made(value: Any) -> bool:
+    """Whether something is a tensor that an operation has made, rather than an input or what stands for an unknown one."""
+    origin = value.__dict__.get(ORIGIN) if type(value) is torch.Tensor else None
+    return isinstance(origin, Derivation) and origin is not INPUT and not origin.stand_in and STAND_IN not in value.__dict__
+
+
+def _is_of_known_types(node: ast.Call, frame: FrameType) -> bool:
+    called = _in_module(node.func, frame)
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) and called is None else None
+    if called is None and (receiver is None or not _is_of_known_type(receiver, frame)):
+        return False
+    is_of_torch = called is None or str(getattr(called, "__module__", None) or "torch").partition(".")[0] in ("torch", "builtins")
+    return is_of_torch and all(_is_of_known_type(each, frame) for each in (*node.args, *(each.value for each in node.keywords)))
+
+
+def _is_of_known_type(node: ast.expr, frame: FrameType) -> bool:
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(_is_of_known_type(each, frame) for each in node.elts)
+    return _is_constant(node) or (isinstance(node, ast.Name) and is_made(frame.f_locals.get(node.id)))
 
 
 def _calls_around(tree: ast.AST, line: int) -> Iterator[ast.Call]:
