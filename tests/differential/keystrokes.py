@@ -9,11 +9,11 @@ another server.
 
 FILE may be a folder and what it is opened in, `FOLDER:FILE`, else the folder is that of the file. One line a file is printed, with what
 was wrong: `internal` (an error of ours, in a message, a reply or the log), `outside` (a position that the text does not have), `vanished`
-(no hint is left while a small part of the text is broken), `differs`, `unsteady` (it differs, and so do two fresh opens). Counted apart
-are texts that are `surer` after typing: what fails there ran before the edits, so that it is an error, where a fresh open can only say that
-the example may be what is wrong, or shows another example, that does not fail. These show what is shown where a text that was compared
-before is opened, and becomes this one by a single edit. Nothing is written to the folders. KEYSTROKES_KEEP names a folder that gets the
-texts which differ.
+(no hint is left while a small part of the text is broken, and lines that had some are there), `differs`, `unsteady` (it differs, and so do
+two fresh opens). Counted apart are texts that are `surer` after typing: what fails there ran before the edits, so that it is an error,
+where a fresh open can only say that the example may be what is wrong, or shows another example, that does not fail. These show what is
+shown where a text that was compared before is opened, and becomes this one by a single edit. Nothing is written to the folders.
+KEYSTROKES_KEEP names a folder that gets the texts which differ.
 
 Whether a run has ended is told by the processor time that it takes: with others on the machine that leave it none, a text is compared too
 early.
@@ -334,7 +334,8 @@ class Typist:
         self.report = report
         self.original = path.read_text(encoding="utf-8")
         self.fresh: dict[str, dict[str, Any]] = {}  # what a fresh open shows, by text
-        self.hints_before, self.text_before = 0, ""  # when it was compared last
+        self.hinted: set[str] = set()  # the lines with hints, when it was compared last
+        self.text_before = ""  # the text then
         self.compared: list[str] = []  # the texts that were compared last
         self.texts: list[str] = []  # since hints were seen last, the one from which they were first
 
@@ -350,7 +351,7 @@ class Typist:
                     self.texts.append(text)
                     self.report.keys += 1
                     if spans is None:  # Nothing is known of where hints would be now.
-                        self.hints_before = 0
+                        self.hinted = set()
                     await self._between()
             if parses(self.server.texts[self.uri]):
                 await self._compare(", ".join(deed.__name__ for deed in deeds))
@@ -375,7 +376,7 @@ class Typist:
             self._look_at(hints or [], text)
             if hints:
                 self.texts = self.texts[next((at for at in range(len(self.texts) - 1, -1, -1) if parses(self.texts[at])), 0) :]
-            most_is_there = self.hints_before and len(text) > MOST_OF_IT * len(self.text_before)
+            most_is_there = self.hinted & set(text.split("\n")) and len(text) > MOST_OF_IT * len(self.text_before)
             if not hints and most_is_there and not parses(text) and await self._had_hints():
                 self._keep(text)
                 self.report.note("vanished", f"all hints, after {self.report.keys} keys")
@@ -423,7 +424,8 @@ class Typist:
         if text not in self.fresh:
             self.fresh[text] = await self._opened(text)
         self.report.checked += 1
-        self.hints_before, self.text_before = len(shown["hints"]), text
+        lines = text.split("\n")
+        self.hinted, self.text_before = {lines[line] for line, _, _ in shown["hints"] if line < len(lines)}, text
         self.texts.clear()
         self.compared = [each for each in self.compared if each != text][-MOST_BEFORE:]
         try:
