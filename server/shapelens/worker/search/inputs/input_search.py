@@ -345,7 +345,8 @@ class InputSearch:
         if said is None or said.container not in ("list", "tuple") or form.rank == -1:
             return []
         found = []
-        for number in range(len(said.parts) or count):
+        along = len(container.layers) if container is not None else 0  # layers that the text gives an item each
+        for number in range(len(said.parts) or along or count):
             part = argument._replace(container="[" if said.container == "list" else "(", key=str(number))
             own = forms.forms_of_shape(argument.name, said.parts[number]) if said.parts else []
             found.append(part._replace(form=forms.distinct_forms(own[:1] or [form], part.path)[0]))
