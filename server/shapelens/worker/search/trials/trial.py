@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import inspect
-from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
 import torch
@@ -95,8 +94,8 @@ class TrialRunner:
             return self._models[constructor], Trial(0, None, None)
         self.tried += 1
         self._before = {}
-        evaluate = partial(eval, compile_expression(constructor))
-        trial = self._evaluated(evaluate, has_no_choice=self._has_no_choice(constructor))
+        has_no_choice = self._has_no_choice(constructor)
+        trial = self._evaluated(lambda namespace: eval(compile_expression(constructor), namespace), has_no_choice=has_no_choice)
         if trial.error is None:
             self._models = {constructor: trial.result}  # Only the last one: they may be large.
             self._built = self.evaluation.recorder.seen
