@@ -226,7 +226,7 @@ class Batch:
             shown = await self._with_importing_programs(analysed, shown, lacking)
             own = shown[0]
         analysed.trace = merged(file, with_found(shown, found))
-        if analysed.trace.examples:
+        if analysed.trace.examples or analysed.trace.mismatches:  # Where no class could be defined, there is nothing to find examples for.
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
             analysed.findings += await self._found(analysed, own, models if views else None, program=program, fixes=fixes)
         return analysed

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 from types import FrameType
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
 from ...protocol import FileSpan, Mismatch, Note, Run, Trace
 from ..calls.mismatches import OF_THE_WORLD, is_set_elsewhere, may_follow, one_line
@@ -123,11 +123,18 @@ class RunContext:
                 self.trace.notes.append(Note(code, message, span))
             stand_ins.called.clear()
         elif not may_follow(self.trace, file, node) and not is_set_elsewhere(error):
-            trail = self.frames.trail_of(traceback_of(error))
-            place = trail[-1] if trail else span
+            trail = self.frames.trail_of(traceback_of(error)) or [_refused_at(error, file) or span]
+            message = error.msg if isinstance(error, SyntaxError) and trail[-1] != span else one_line(error)
             kind = SystemExit if isinstance(error, ProcessEnded) else type(error)
-            found = Mismatch("definition", one_line(error) or kind.__name__, kind.__name__, place, trail or [span], -1)
-            self.trace.mismatches.append(found)
+            self.trace.mismatches.append(Mismatch("definition", message or kind.__name__, kind.__name__, trail[-1], trail, -1))
+
+
+def _refused_at(error: BaseException, file: str) -> Optional[FileSpan]:
+    """The place of what Python's compiler refuses in a file, though it can be parsed: an argument of a name twice, `await`, `break`."""
+    if not isinstance(error, SyntaxError) or error.filename != file or not error.lineno or not error.offset:
+        return None
+    start, end_line = error.offset - 1, getattr(error, "end_lineno", None) or error.lineno  # It has an end since Python 3.10.
+    return FileSpan(file, error.lineno, start, end_line, (getattr(error, "end_offset", None) or error.offset + 1) - 1)
 
 
 def missing_message(name: str) -> str:

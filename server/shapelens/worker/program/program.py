@@ -7,12 +7,12 @@ import builtins
 import contextlib
 import sys
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Container, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
 from ...notebooks import UNKNOWN
-from ..loading.definitions import KEPT, Definitions, bound_names, future_flags, is_operator_declaration
+from ..loading.definitions import DEFINES, KEPT, Definitions, bound_names, future_flags, is_operator_declaration
 from ..loading.importer import parse
 from ..meta import op_cache
 from ..meta.backward_hooks import hooks
@@ -78,7 +78,8 @@ class Program:
         return [place for place in self.executed if failed.isdisjoint(range(place[0], place[2] + 1))]
 
     def _note_executed(self, statement: "ProgramStatement", held: Dict[str, type]) -> None:
-        self.executed.append(statement.place)
+        if not statement.is_refused:
+            self.executed.append(statement.place)
         for name in statement.bound:
             if isinstance(self.names.get(name), (type, FunctionType)):
                 mutable_defaults.note(self.names[name])
@@ -194,11 +195,12 @@ def gradients_assumed() -> Iterator[None]:
 
 
 class ProgramStatement(NamedTuple):
-    """A statement of a program: its code, the names that it binds, and where it stands."""
+    """A statement of a program: its code, the names that it binds, where it stands, and whether it defines what Python refuses."""
 
     code: CodeType
     bound: List[str]
     place: NodePlace
+    is_refused: bool
 
 
 def _compiled(file: str, text: str, recorder: Recorder) -> Tuple[List[ProgramStatement], Set[str]]:
@@ -213,26 +215,29 @@ def _compiled(file: str, text: str, recorder: Recorder) -> Tuple[List[ProgramSta
     flags = future_flags(tree)
     tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
     tree.body = [part for node in tree.body for part in _parts(node)]
+    definitions = {place_of(node) for node in tree.body if isinstance(node, DEFINES)}
     first = len(recorder.sites)
     recorder.add_program(file)
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
-        return [ProgramStatement(_code_of(node, file, flags), _own_names(node), place_of(node)) for node in tree.body], declared
+        return [_statement(node, file, flags, definitions) for node in tree.body], declared
     except RecursionError:
         del recorder.sites[first:]
         return [], declared
 
 
-def _code_of(node: ast.stmt, file: str, flags: int) -> CodeType:
-    """The code of a statement; of one that Python refuses here (`return`, `await`), code that makes its names without their values."""
+def _statement(node: ast.stmt, file: str, flags: int, definitions: Container[NodePlace]) -> ProgramStatement:
+    """A statement; of one that Python refuses here (`return`, `await`), with code that makes its names without their values."""
     code: CodeType
+    names, is_refused = _own_names(node), False
     try:
         code = compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True)
     except SyntaxError:
-        text = "; ".join("%s = %s(%r)" % (name, MISSING, name) for name in _own_names(node))
+        text = "; ".join("%s = %s(%r)" % (name, MISSING, name) for name in names)
         code = compile(text, file, "exec", flags, dont_inherit=True)
-    return code
+        is_refused = place_of(node) in definitions
+    return ProgramStatement(code, names, place_of(node), is_refused)
 
 
 def _own_names(node: ast.stmt) -> List[str]:
