@@ -76,7 +76,7 @@ def _is_available() -> bool:
     return line.startswith("assert") or (line.startswith("if not") and ("raise" in following or "exit" in following))
 
 
-def _properties(*args: Any) -> Any:
+def _properties(*args: Any, **kwargs: Any) -> Any:
     return SimpleNamespace(name="none", major=8, minor=0, total_memory=1 << 34, multi_processor_count=80, warp_size=32)
 
 
@@ -97,7 +97,7 @@ ANSWERS: Dict[str, Any] = {
     "device_index": _context,
     "stream": _context, "device": _context, "graph": _context, "current_stream": Stream, "default_stream": Stream,
     "Stream": Stream, "Event": Event, "CUDAGraph": Stream, "make_graphed_callables": unchanged,
-    "get_rng_state": lambda *args: torch.zeros(16, dtype=torch.uint8),
+    "get_rng_state": lambda *args, **kwargs: torch.zeros(16, dtype=torch.uint8),
 }  # fmt: skip
 NOTHING = (
     "init manual_seed manual_seed_all seed seed_all synchronize empty_cache set_device ipc_collect reset_peak_memory_stats "

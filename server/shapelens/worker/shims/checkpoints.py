@@ -60,7 +60,7 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
     """No file is fetched."""
 
 
-def _optimizer_state(optimizer: Any, state: Any) -> None:
+def _optimizer_state(optimizer: Any, state_dict: Any) -> None:
     """Optimizer.load_state_dict"""
 
 

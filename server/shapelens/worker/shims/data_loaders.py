@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterator, List
 
 import torch.utils.data
-from torch.utils.data import dataloader, dataset, sampler
+from torch.utils.data import Subset, dataloader, dataset, sampler
 from torch.utils.data._utils import collate
 
 from ..unknown import stand_ins, unknown_sizes  # noqa: F401  Stand-ins tell what they are.
@@ -54,7 +54,7 @@ def _batches(loader: Any) -> Iterator[Any]:
 
 
 def _is_stood_in_for(data: Any) -> bool:
-    while isinstance(data, dataset.Subset):
+    while isinstance(data, Subset):
         data = data.dataset
     return SAMPLE in getattr(data, "__dict__", ())
 
@@ -77,9 +77,9 @@ def _subset_in_order(sampler_: Any) -> Iterator[Any]:
     return iter(list(sampler_.indices))
 
 
-def _split(data: Any, lengths: Any, generator: Any = None) -> List[Any]:
+def _split(dataset: Any, lengths: Any, generator: Any = None) -> List[Any]:
     """torch.utils.data.random_split, in order."""
-    size = len(data)
+    size = len(dataset)
     if lengths and sum(lengths) <= 1 and any(isinstance(length, float) for length in lengths):
         counts = [int(size * length) for length in lengths]
         for number in range(size - sum(counts)):
@@ -89,7 +89,7 @@ def _split(data: Any, lengths: Any, generator: Any = None) -> List[Any]:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     parts, start = [], 0
     for length in lengths:
-        parts.append(dataset.Subset(data, range(start, start + length)))
+        parts.append(Subset(dataset, range(start, start + length)))
         start += length
     return parts
 

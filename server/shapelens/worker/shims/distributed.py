@@ -101,9 +101,10 @@ def _distributed() -> List[Replacement]:
         return []
     answers = {
         "is_initialized": lambda: _Group.initialised, "init_process_group": _initialise, "destroy_process_group": _destroy,
-        "get_rank": lambda *args, **kwargs: 0, "get_world_size": lambda *args, **kwargs: 1, "get_backend": lambda *args: "gloo",
+        "get_rank": lambda *args, **kwargs: 0, "get_world_size": lambda *args, **kwargs: 1, "get_backend": lambda *args, **kwargs: "gloo",
         "new_group": lambda *args, **kwargs: _Group(), "all_gather_object": _gather_objects, "broadcast_object_list": nothing,
-        "is_torchelastic_launched": lambda: False, "get_group_rank": lambda *args: 0, "get_global_rank": lambda *args: 0,
+        "is_torchelastic_launched": lambda: False, "get_group_rank": lambda *args, **kwargs: 0,
+        "get_global_rank": lambda *args, **kwargs: 0,
         "isend": lambda *args, **kwargs: _Work(), "irecv": lambda *args, **kwargs: _Work(), "recv": lambda *args, **kwargs: 0,
     }  # fmt: skip
     collectives = (

@@ -65,8 +65,8 @@ def _ends() -> List[Replacement]:
     original = {name: getattr(os, name) for name in ("kill", "killpg") if hasattr(os, name)}
 
     def ended(text: str) -> Callable[..., Any]:
-        def end(code: Any = None) -> Any:
-            raise ProcessEnded(text % (code,) if "%" in text else text)
+        def end(status: Any = None) -> Any:
+            raise ProcessEnded(text % (status,) if "%" in text else text)
 
         return end
 
