@@ -255,7 +255,7 @@ class _Adjusting(FailedConstruction):
             return
         key = self.error.args[0]
         for argument, value, _ in self.failure.suspects():
-            if isinstance(key, (str, int)) and value == key and type(value) is type(key):
+            if isinstance(key, (str, int)) and type(value) is type(key) and value == key:
                 for other in self._keys_of_tables():
                     if type(other) is type(key):
                         yield argument, repr(other)
