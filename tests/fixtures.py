@@ -24,6 +24,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from shapelens.analysis.repairs.fixes import Fix
 from shapelens.batch import Analysed, Batch
 from shapelens.notebooks import SUFFIX
 from shapelens.source.module import Module
-from shapelens.source.position_map import apply
+from shapelens.source.position_map import TextEdit, apply
 from shapelens.source.positions import Position, Span
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
@@ -151,6 +152,12 @@ def text_of(module: Module, span: Span) -> str:
     return line[span.column : span.end_column] if span.end_line == span.line else line[span.column :] + "…"
 
 
+def _line_after(span: Span, edits: Sequence[TextEdit]) -> int:
+    """The line at which a span begins once edits are made."""
+    before = [edit for edit in edits if edit.span.end <= span.start]
+    return span.line + sum(edit.new_text.count("\n") - (edit.span.end_line - edit.span.line) for edit in before)
+
+
 async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, finding: Finding, fix: Fix) -> None:
     """The finding is gone when the fix is made, and none has come that was not there."""
     with tempfile.TemporaryDirectory() as folder:
@@ -163,7 +170,8 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
         run = copy / path.relative_to(project)
         left = await batch.analyse(run.with_suffix(".py") if run.suffix == SUFFIX else run, changed, fixes=False)
     # The words of another finding may change with the sizes that the fix changes.
-    others = [(found.code, found.span.line) for found in said.findings if found is not finding]
+    edits = fix.edits if fix.file == str(path) else []
+    others = [(found.code, _line_after(found.span, edits)) for found in said.findings if found is not finding]
     surplus = [found.message for found in left.findings if (found.code, found.span.line) not in others]
     assert not surplus, f"{fix.title!r} leaves {surplus}"
 

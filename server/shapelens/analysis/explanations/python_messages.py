@@ -18,6 +18,9 @@ _SURPLUS = re.compile(
 )
 _UNKNOWN = re.compile(r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) got an unexpected keyword argument '(?P<which>\w+)'")
 _ATTRIBUTE = re.compile(r"^'(?P<owner>\w+)' object has no attribute '(?P<which>\w+)'")
+_UNINITIALISED = re.compile(r"\(\) does not call super\(\)\.__init__\(\)$")
+_TOO_EARLY = re.compile(r"^cannot assign \w+ before Module\.__init__\(\) call")
+_MANGLED = re.compile(r"^_[^_]\w*?(?=__)")  # of `super().__in`: Python asks for `_Net__in`
 _UNPACKED = re.compile(r"^(?:too many|not enough) values to unpack \(expected (?P<wanted>\d+)")
 
 
@@ -50,6 +53,10 @@ def _function(found: re.Match[str]) -> str:
 
 
 def _of_attribute(places: Places, mismatch: Mismatch) -> str:
+    if _UNINITIALISED.search(mismatch.message):
+        return f"{mismatch.message}, which has to come first"
+    if _TOO_EARLY.match(mismatch.message):
+        return f"{mismatch.message}: super().__init__() has to come first"
     found = _ATTRIBUTE.match(mismatch.message)
     if not found:
         return ""
@@ -60,7 +67,8 @@ def _of_attribute(places: Places, mismatch: Mismatch) -> str:
     }
     known |= {layer.path.rpartition(".")[2] for layer in places.trace.layers if layer.path}
     meant = difflib.get_close_matches(found["which"], sorted(known), 1, 0.7)
-    return f"{found['owner']} has no attribute `{found['which']}`" + (f"; did you mean `{meant[0]}`?" if meant else "")
+    which = _MANGLED.sub("", found["which"]) if found["owner"] == "super" else found["which"]
+    return f"{found['owner']} has no attribute `{which}`" + (f"; did you mean `{meant[0]}`?" if meant else "")
 
 
 def _of_unpacking(places: Places, mismatch: Mismatch) -> str:

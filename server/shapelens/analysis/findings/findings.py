@@ -31,6 +31,7 @@ from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.places import OtherModules, Place, Places
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
 from shapelens.analysis.repairs.guesses import guesses, suspected
+from shapelens.analysis.repairs.initialisation import initialisation_fixes
 from shapelens.analysis.repairs.targets import target_fixes
 from shapelens.examples.choose import Choice
 from shapelens.examples.settings import Settings
@@ -237,9 +238,8 @@ def _operations(places: Places) -> list[Finding]:
 
 
 def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
-    return _ranked(
-        [*target_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)], guesses(places, mismatch)
-    )
+    known = [*target_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
+    return _ranked([*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
 
 
 # --- examples that did not run, and notes ---

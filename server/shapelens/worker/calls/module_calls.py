@@ -20,7 +20,7 @@ from ..trace.recorder import Recorder, SeenValues
 from ..trace.suspects import modules_running, suspects_of
 from ..trace.value_summary import HALF_BUILT, LAYER, MODE, STAND_IN, key_of, value_of
 from ..unknown import unknown_sizes
-from . import einops_recovery, refused_constructors, unsure_calls
+from . import einops_recovery, refused_constructors, uninitialised_modules, unsure_calls
 from .memo_protocols import CallRecording, CallReplay
 from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
 
@@ -115,6 +115,7 @@ class Calls:
 
     def reported(self, module: Any, site: Site) -> None:
         """A call expression of rewritten code gave a module: the first one to do so is its constructor."""
+        uninitialised_modules.initialise(module)
         index = self._index(module)
         if index is not None and self.spans[index] is None and not self.frames.is_under_construction(module):
             self.spans[index] = FileSpan(self.recorder.file_of(self.recorder.last), *site.place)
@@ -131,6 +132,10 @@ class Calls:
                 self.models.append(module)
             if self.frames.called_by_example() and MODE not in module.__dict__:
                 _switch_to_evaluation(module)
+        uninitialised_modules.initialise(module)
+        wrong = uninitialised_modules.not_initialised(module, self.frames, self.example)
+        if wrong is not None and self.refuse is None:  # The run of what is found says so.
+            self.add_mismatch(wrong)
         index = self._index(module)
         if index is not None and self.call_spans[index] is None:
             self.call_spans[index] = self.frames.innermost()
@@ -397,6 +402,8 @@ def watching(current: Callable[[], Calls], progress: Progress) -> Iterator[None]
         if LAYER not in self.__dict__:
             progress.look()
             current().constructed(self)
+        elif uninitialised_modules.is_early(self):
+            return
         initialise(self, *args, **kwargs)
 
     def observed_train(self: Any, mode: bool = True) -> Any:

@@ -23,6 +23,7 @@ from ..loading.importer import parse
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..unknown.stand_ins import is_absent
 from . import unfit_calls
+from .uninitialised_modules import is_assigned_too_early
 
 _NAMED = re.compile(r"(?:\w+\.)*(\w+)\(\)")  # how torch begins what it says of a call's arguments
 # What sets attributes, or answers for them, by names that are computed.
@@ -43,8 +44,12 @@ def is_sure(error: BaseException) -> bool:
     if type(error) is TypeError:
         return _is_unfit(error)
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)  # Since Python 3.10.
+    if is_assigned_too_early(error):
+        return True
     if not isinstance(error, AttributeError) or not isinstance(name, str) or is_absent(owner):
         return False
+    if type(owner) is super:  # Only a class of the same name has such an attribute: `super().__in`.
+        return name.startswith("_%s__" % getattr(getattr(owner, "__thisclass__", None), "__name__", "").lstrip("_"))
     if unfit_calls.is_made(owner):
         return _is_attribute_of_no_tensor(error, name)
     if isinstance(owner, ModuleType):

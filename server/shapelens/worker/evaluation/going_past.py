@@ -22,6 +22,7 @@ from ...protocol import Mismatch
 from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.sure_mistakes import is_sure
+from ..calls.uninitialised_modules import assign_after_all, is_assigned_too_early
 from ..loading.code_objects import codes_in, function_of_frame
 from ..loading.definitions import future_flags
 from ..loading.importer import UserFinder
@@ -47,6 +48,7 @@ class GoingPast:
         self._finder = finder
         self._changed: Dict[CodeType, Tuple[FunctionType, CodeType]] = {}  # by their other code
         self.guesses = True  # whether a value that a failed statement would have made is taken to be like a tensor of the statement
+        self._assigned: Optional[Tuple[Any]] = None  # what was assigned after all by the statement that has just failed
         self._given_up: Set[CodeType] = set()  # the own code of functions that an exception ends all the same
 
     def is_prepared_for(self, error: Optional[BaseException]) -> bool:
@@ -143,13 +145,17 @@ class GoingPast:
             return False
         calls.gone_past = True
         said = [each for each in calls.mismatches if _is_of_python(each)]
-        is_another = not said or (sure and all(each.message != found.message for each in said))
+        is_another = not said or (sure and all(each.message != found.message for each in said) and not is_assigned_too_early(error))
+        self._assigned = assign_after_all(error)
         if not in_search and found.code != "definition" and is_another:
             calls.add_mismatch(found)
         return True
 
     def _instead(self, names: Tuple[str, ...]) -> Any:
         """What takes the place of a value: a tensor of as many dims as the first one among these names, or something unknown."""
+        assigned, self._assigned = self._assigned, None
+        if assigned is not None:
+            return assigned[0]
         try:
             held = sys._getframe(1).f_locals
             of_it = names if self.guesses else ()

@@ -7,7 +7,7 @@
                                              x = __shapelens_instead__(('x', 'self'))
 
 Its values report themselves already. What a `try` of the user's guards may fail, as its handlers are there for that. Of a constructor only
-assignments go on: what it calls makes the object what it is.
+assignments go on, and what is half typed: what it calls makes the object what it is.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _with_guards(function: Function) -> Function:
 
 def _guarded(node: Any, kinds: Any) -> Any:
     bound = _bound(node)
-    if isinstance(node, kinds):
+    if isinstance(node, kinds) or _is_half_typed(node):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             return node  # A docstring.
         return _guard(node, bound)
@@ -89,6 +89,11 @@ def _guarded(node: Any, kinds: Any) -> Any:
         if statements:
             setattr(node, name, [_guarded(statement, kinds) for statement in statements])
     return node if kinds is _ASSIGNS else _guard(node, bound)
+
+
+def _is_half_typed(node: ast.AST) -> bool:
+    """Whether a statement does nothing but name something: `super().__in`, of a call that somebody is typing."""
+    return isinstance(node, ast.Expr) and isinstance(_plain(node.value), (ast.Name, ast.Attribute))
 
 
 def _guard(node: ast.stmt, bound: Dict[str, ast.expr]) -> ast.stmt:

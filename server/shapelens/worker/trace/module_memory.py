@@ -11,6 +11,8 @@ from ...protocol import ParameterSeen
 from . import module_tree
 from .value_summary import dtype_name
 
+# Where a module keeps what it holds: one whose constructor has not called `super().__init__()` has none of them.
+_PARAMETERS, _BUFFERS, _MODULES = "_parameters", "_buffers", "_modules"
 Amount = Tuple[int, int]  # the number of parameters, and the bytes of parameters and buffers
 
 
@@ -30,8 +32,8 @@ def own_tensors(module: Any) -> List[ParameterSeen]:
     """A module's own parameters and buffers."""
     seen = []
     with torch._C.DisableTorchFunction():
-        for held, buffer in ((module._parameters, False), (module._buffers, True)):
-            for name, tensor in held.items():
+        for held, buffer in ((_PARAMETERS, False), (_BUFFERS, True)):
+            for name, tensor in module.__dict__.get(held, {}).items():
                 if _counts(tensor):
                     size = tensor.numel() * tensor.element_size()
                     seen.append(ParameterSeen(name, list(tensor.shape), dtype_name(tensor.dtype), size, tensor.requires_grad, buffer))
@@ -55,7 +57,7 @@ class Holdings:
         if known is None:
             self._known[id(module)] = 0, 0  # It may be a part of itself.
             count, size = _own(module)
-            for child in module._modules.values():
+            for child in module.__dict__.get(_MODULES, {}).values():
                 if child is not None:
                     more, bytes_ = self._sum(child)
                     count, size = count + more, size + bytes_
@@ -69,11 +71,11 @@ def _counts(tensor: Any) -> bool:
 
 def _own(module: Any) -> Amount:
     count = size = 0
-    for tensor in module._parameters.values():
+    for tensor in module.__dict__.get(_PARAMETERS, {}).values():
         if _counts(tensor):
             count += tensor.numel()
             size += tensor.numel() * tensor.element_size()
-    for tensor in module._buffers.values():
+    for tensor in module.__dict__.get(_BUFFERS, {}).values():
         if _counts(tensor):
             count += tensor.numel() if isinstance(tensor, torch.nn.Parameter) else 0
             size += tensor.numel() * tensor.element_size()
@@ -88,8 +90,8 @@ def _shares_nothing(modules: Sequence[Any]) -> bool:
         cls = type(module)
         if cls.named_parameters is not Module.named_parameters or cls.parameters is not Module.parameters:
             return False
-        for held in (module._parameters, module._buffers, module._modules):
-            for part in held.values():
+        for held in (_PARAMETERS, _BUFFERS, _MODULES):
+            for part in module.__dict__.get(held, {}).values():
                 if part is None:
                     continue
                 if id(part) in seen:

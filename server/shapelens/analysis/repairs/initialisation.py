@@ -1,0 +1,48 @@
+"""Fixes of a constructor that does not call `super().__init__()`, or not before it assigns a layer."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from shapelens.analysis.places import Place, Places
+from shapelens.analysis.repairs.fixes import Fix
+from shapelens.protocol import Mismatch
+from shapelens.source.position_map import TextEdit
+from shapelens.source.positions import Span
+
+UNINITIALISED = re.compile(r"\(\) does not call super\(\)\.__init__\(\)$|^cannot assign \w+ before Module\.__init__\(\) call")
+_CALL = "super().__init__()"
+
+
+def initialisation_fixes(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
+    """The call as the first statement of the constructor, and taken away where it comes too late; nothing for any other mismatch."""
+    place = places.here(mismatch) if UNINITIALISED.search(mismatch.message) else None
+    constructor = _constructor(place) if place is not None else None
+    if place is None or constructor is None:
+        return
+    docstring = ast.get_docstring(constructor, clean=False) is not None
+    first = constructor.body[1 if docstring and len(constructor.body) > 1 else 0]
+    lines = place.module.lines
+    late = next((each for each in constructor.body if isinstance(each, ast.Expr) and ast.unparse(each.value) == _CALL), None)
+    if late is None and any(isinstance(each, ast.Attribute) and each.attr == "__init__" for each in ast.walk(constructor)):
+        return  # Some other class may have to come first.
+    at = lines.line(first.lineno)
+    indentation = at[: len(at) - len(at.lstrip())]
+    if first.lineno == constructor.lineno or (late is not None and lines.line(late.lineno).strip() != _CALL):
+        return
+    edits = [TextEdit(Span(first.lineno, 0, first.lineno, 0), f"{indentation}{_CALL}\n")]
+    if late is not None:
+        edits.append(TextEdit(Span(late.lineno, 0, late.lineno + 1, 0), ""))
+    yield Fix(f"Call {_CALL} first", edits, place.file)
+
+
+def _constructor(place: Place) -> ast.FunctionDef | None:
+    """The `__init__` that a place stands in."""
+    try:
+        tree = ast.parse(place.module.text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    return next((node for node in found if node.lineno <= place.span.line <= (node.end_lineno or node.lineno)), None)
