@@ -9,10 +9,10 @@ another server.
 
 FILE may be a folder and what it is opened in, `FOLDER:FILE`, else the folder is that of the file. One line a file is printed, with what
 was wrong: `internal` (an error of ours, in a message, a reply or the log), `outside` (a position that the text does not have), `vanished`
-(no hint is left while a small part of the text is broken, and lines that had some are there), `differs`, `unsteady` (it differs, and so do
-two fresh opens). Counted apart are texts that are `surer` after typing: what fails there ran before the edits, so that it is an error,
-where a fresh open can only say that the example may be what is wrong, or shows another example, that does not fail. These show what is
-shown where a text that was compared before is opened, and becomes this one by a single edit. Nothing is written to the folders.
+(no hint is left while a small part of the text is broken, and lines that had some were left alone), `differs`, `unsteady` (it differs, and
+so do two fresh opens). Counted apart are texts that are `surer` after typing: what fails there ran before the edits, so that it is an
+error, where a fresh open can only say that the example may be what is wrong, or shows another example, that does not fail. These show what
+is shown where a text that was compared before is opened, and becomes this one by a single edit. Nothing is written to the folders.
 KEYSTROKES_KEEP names a folder that gets the texts which differ.
 
 Whether a run has ended is told by the processor time that it takes: with others on the machine that leave it none, a text is compared too
@@ -25,16 +25,16 @@ import argparse
 import ast
 import asyncio
 import contextlib
-import json
 import os
 import random
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from wire import Client
 
+import shapelens
 from shapelens.source.position_map import common_prefix, common_suffix
 
 QUIET_SECONDS = 0.7  # without anything new, after which what is shown is taken for the last word
@@ -55,6 +56,8 @@ DEEDS_BETWEEN_LOOKS = 6
 MOST_OF_IT = 0.9  # of a text, that is still there when its hints should be, too
 MOST_BEFORE = 3  # texts that a text is compared with as an edit of them
 OTHER_MARK = "\n# end of what was typed\n"
+OURS = Path(shapelens.__file__).parent
+OUTPUT = "output: "  # begins what the server logs of the processes that run code
 FAILED = re.compile(r"Traceback \(most recent call last\)|ShapeLens failed|internal error|Internal Error|AssertionError", re.IGNORECASE)
 DOUBT = re.compile(r" · may be wrong|; but nobody gave the example .*, and it may be what is wrong", re.DOTALL)
 SPAN = re.compile(r"^( *)(?:async )?(?:def|class) \w+", re.MULTILINE)
@@ -84,15 +87,32 @@ class Server(Client):
         super().__init__(command, root)
         self.heard = time.monotonic()
         self.failures: list[str] = []
+        self.output = ""  # of the processes that run code, as far as it was not looked at
 
     def _receive(self, message: dict[str, Any]) -> None:
         self.heard = time.monotonic()
-        text = json.dumps(message) if message.get("method") in ("window/logMessage", "window/showMessage") else ""
-        if FAILED.search(text):
-            self.failures.append(str(message["params"].get("message"))[-1500:])
+        text = str(message["params"].get("message")) if message.get("method") in ("window/logMessage", "window/showMessage") else ""
+        if text.startswith(OUTPUT):
+            self.output += text.removeprefix(OUTPUT) + "\n"
+        elif FAILED.search(text):
+            self.failures.append(text[-1500:])
         if "id" in message and "method" not in message and "error" in message and message["error"].get("code") not in (-32800, -32801):
             self.failures.append(f"reply: {message['error']}")
         super()._receive(message)
+
+    def failed(self) -> list[str]:
+        """What has failed since it was asked for last. What processes print is looked at once nothing more comes; a traceback that ends in
+        code of the project is the user's own.
+        """
+        found = [*self.failures]
+        self.failures.clear()
+        if self.output and time.monotonic() - self.heard > QUIET_SECONDS:
+            output, self.output = self.output, ""
+            files = [Path(file) for file in re.findall(r'File "(.+?)", line', output)]
+            ends = [file for file in files if OURS in file.parents or self.root in file.parents][-1:]
+            if FAILED.search(output) and not (ends and self.root in ends[0].parents):
+                found.append(output[-1500:])
+        return found
 
     def change(self, uri: str, text: str, changes: list[tuple[int, int, str]] | None) -> None:
         """Send an edit: (start, end, new) spans of the text, from the last one to the first; None for the whole text."""
@@ -158,11 +178,14 @@ def _range(where: dict[str, Any]) -> tuple[int, int, int, int]:
     return where["start"]["line"], where["start"]["character"], where["end"]["line"], where["end"]["character"]
 
 
-def _without_doubt(shown: dict[str, Any]) -> dict[str, Any]:
-    """What is shown, as said by one who saw the examples run before the text was edited."""
-    found = [(span, code, DOUBT.sub("", message)) for span, code, message in shown["findings"]]
-    lenses = [(span, DOUBT.sub("", title)) for span, title in shown["lenses"]]
-    return {**shown, "findings": sorted(found), "lenses": sorted(lenses)}
+def _is_surer(shown: dict[str, Any], fresh: dict[str, Any]) -> bool:
+    """Whether something is shown as by one who saw the examples run before the text was edited: without the doubts of a fresh open, and
+    with fixes, that are not tried for what is doubtful.
+    """
+    found = [(span, code, DOUBT.sub("", message)) for span, code, message in fresh["findings"]]
+    lenses = [(span, DOUBT.sub("", title)) for span, title in fresh["lenses"]]
+    sure = {**fresh, "findings": sorted(found), "lenses": sorted(lenses), "fixes": shown["fixes"]}
+    return shown == sure and not Counter(fresh["fixes"]) - Counter(shown["fixes"])
 
 
 def _label(hint: dict[str, Any]) -> str:
@@ -326,15 +349,18 @@ def parses(text: str) -> bool:
 class Typist:
     """Types in one file of a server, and compares with another server."""
 
-    def __init__(self, server: Server, other: Server, path: Path, chance: random.Random, report: Report) -> None:
+    def __init__(
+        self, server: Server, other: Server, newest: Callable[[], Server], path: Path, chance: random.Random, report: Report
+    ) -> None:
         self.server = server
         self.other = other
+        self.newest = newest  # makes a server that has opened nothing yet
         self.path = path
         self.chance = chance
         self.report = report
         self.original = path.read_text(encoding="utf-8")
         self.fresh: dict[str, dict[str, Any]] = {}  # what a fresh open shows, by text
-        self.hinted: set[str] = set()  # the lines with hints, when it was compared last
+        self.hinted: set[str] = set()  # the lines with hints, when it was compared last, that nobody has touched since
         self.text_before = ""  # the text then
         self.compared: list[str] = []  # the texts that were compared last
         self.texts: list[str] = []  # since hints were seen last, the one from which they were first
@@ -350,6 +376,7 @@ class Typist:
                     self.server.change(self.uri, text, spans)
                     self.texts.append(text)
                     self.report.keys += 1
+                    self.hinted &= set(text.split("\n"))  # A line that is typed anew has no hint before it can be read.
                     if spans is None:  # Nothing is known of where hints would be now.
                         self.hinted = set()
                     await self._between()
@@ -376,7 +403,7 @@ class Typist:
             self._look_at(hints or [], text)
             if hints:
                 self.texts = self.texts[next((at for at in range(len(self.texts) - 1, -1, -1) if parses(self.texts[at])), 0) :]
-            most_is_there = self.hinted & set(text.split("\n")) and len(text) > MOST_OF_IT * len(self.text_before)
+            most_is_there = self.hinted and len(text) > MOST_OF_IT * len(self.text_before)
             if not hints and most_is_there and not parses(text) and await self._had_hints():
                 self._keep(text)
                 self.report.note("vanished", f"all hints, after {self.report.keys} keys")
@@ -405,9 +432,8 @@ class Typist:
         return {"start": {"line": 0, "character": 0}, "end": position(text, len(text))}
 
     def _failures(self, server: Server) -> None:
-        for failure in server.failures:
+        for failure in server.failed():
             self.report.note("internal", failure)
-        server.failures.clear()
 
     def _look_at(self, hints: list[Any], text: str) -> None:
         lines = re.split("\r\n|\r|\n", text)
@@ -436,7 +462,7 @@ class Typist:
     async def _compare_with_fresh(self, text: str, shown: dict[str, Any], what: str) -> None:
         if shown == self.fresh[text]:
             return
-        if shown == _without_doubt(self.fresh[text]):
+        if _is_surer(shown, self.fresh[text]):
             self.report.surer += 1
             return
         others = [self.fresh[text]]
@@ -446,6 +472,13 @@ class Typist:
             if shown in others:
                 self.report.unsteady += 1
                 return
+        async with self.newest() as newest:  # The other one has opened texts before this, and may know something of them.
+            first = await self._opened(text, newest)
+        if shown == first:
+            return
+        if _is_surer(shown, first):
+            self.report.surer += 1
+            return
         for before in reversed(self.compared):
             if shown == await self._edited(before, text):
                 self.report.surer += 1
@@ -453,11 +486,13 @@ class Typist:
         kind = "differs" if others[0] == others[1] == others[2] else "unsteady"
         await self._tell_difference(kind, what, text, shown, others[-1])
 
-    async def _opened(self, text: str) -> dict[str, Any]:
-        uri = self.other.open(self.path, text)
-        shown = await self.other.shown(uri)
-        self._close(self.other)
-        self._failures(self.other)
+    async def _opened(self, text: str, server: Server | None = None) -> dict[str, Any]:
+        """What another server shows of a text that it opens."""
+        server = server or self.other
+        uri = server.open(self.path, text)
+        shown = await server.shown(uri)
+        self._close(server)
+        self._failures(server)
         return shown
 
     async def _edited(self, before: str, text: str) -> dict[str, Any]:
@@ -490,10 +525,14 @@ class Typist:
 @asynccontextmanager
 async def servers(root: Path, python: str) -> AsyncIterator[tuple[Server, Server]]:
     """The one that is typed in, and the one that opens."""
-    command = [sys.executable, "-m", "shapelens.lsp", "--interpreter", python]
-    os.environ["SHAPELENS_CACHE_DIR"] = ""  # Nothing is known from before.
-    async with Server(command, root) as server, Server(command, root) as other:
+    os.environ["SHAPELENS_CACHE_DIR"] = ""
+    async with server_of(root, python) as server, server_of(root, python) as other:
         yield server, other
+
+
+def server_of(root: Path, python: str) -> Server:
+    """A server that knows nothing from before."""
+    return Server([sys.executable, "-m", "shapelens.lsp", "--interpreter", python], root)
 
 
 async def type_in(path: Path, root: Path, python: str, keys: int, seed: int) -> Report:
@@ -502,7 +541,8 @@ async def type_in(path: Path, root: Path, python: str, keys: int, seed: int) -> 
     start = time.monotonic()
     try:
         async with servers(root, python) as (server, other):
-            await Typist(server, other, path, random.Random(f"{seed} {path.name}"), report).type(keys)
+            newest = partial(server_of, root, python)
+            await Typist(server, other, newest, path, random.Random(f"{seed} {path.name}"), report).type(keys)
     except (TimeoutError, ConnectionError, asyncio.IncompleteReadError) as error:
         report.note("internal", f"no answer: {type(error).__name__} {error}")
     report.seconds = time.monotonic() - start
