@@ -47,8 +47,13 @@ def misuses_tensors(tree: ast.Module, frame: FrameType, line: int, name: str) ->
 
 
 def is_made(value: Any) -> bool:
-    """Whether something is a tensor that an operation has made, rather than an input or what stands for an unknown one."""
+    """Whether something is a tensor that an operation has made, rather than an input, a part of one, or what stands for an unknown one.
+
+    Other objects than tensors have parts as well: what `rigid[..., None]` is depends on what is given.
+    """
     origin = value.__dict__.get(ORIGIN) if type(value) is torch.Tensor else None
+    while isinstance(origin, Derivation) and origin.operation == "__getitem__" and origin.parents:
+        origin = origin.parents[0][0]
     return isinstance(origin, Derivation) and origin is not INPUT and not origin.stand_in and STAND_IN not in value.__dict__
 
 
