@@ -18,8 +18,8 @@ _SURPLUS = re.compile(
 )
 _UNKNOWN = re.compile(r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) got an unexpected keyword argument '(?P<which>\w+)'")
 _ATTRIBUTE = re.compile(r"^'(?P<owner>\w+)' object has no attribute '(?P<which>\w+)'")
-_UNINITIALISED = re.compile(r"\(\) does not call super\(\)\.__init__\(\)$")
-_TOO_EARLY = re.compile(r"^cannot assign \w+ before Module\.__init__\(\) call")
+WITHOUT_SUPER = re.compile(r"\(\) does not call super\(\)\.__init__\(\)$")
+TOO_EARLY = re.compile(r"^cannot assign \w+ before Module\.__init__\(\) call")
 _MANGLED = re.compile(r"^_[^_]\w*?(?=__)")  # of `super().__in`: Python asks for `_Net__in`
 _UNPACKED = re.compile(r"^(?:too many|not enough) values to unpack \(expected (?P<wanted>\d+)")
 
@@ -53,9 +53,9 @@ def _function(found: re.Match[str]) -> str:
 
 
 def _of_attribute(places: Places, mismatch: Mismatch) -> str:
-    if _UNINITIALISED.search(mismatch.message):
+    if WITHOUT_SUPER.search(mismatch.message):
         return f"{mismatch.message}, which has to come first"
-    if _TOO_EARLY.match(mismatch.message):
+    if TOO_EARLY.match(mismatch.message):
         return f"{mismatch.message}: super().__init__() has to come first"
     found = _ATTRIBUTE.match(mismatch.message)
     if not found:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from shapelens.analysis.explanations.python_messages import TOO_EARLY, WITHOUT_SUPER
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.protocol import Mismatch
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
 
-UNINITIALISED = re.compile(r"\(\) does not call super\(\)\.__init__\(\)$|^cannot assign \w+ before Module\.__init__\(\) call")
 _CALL = "super().__init__()"
 
 
 def initialisation_fixes(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
     """The call as the first statement of the constructor, and taken away where it comes too late; nothing for any other mismatch."""
-    place = places.here(mismatch) if UNINITIALISED.search(mismatch.message) else None
+    is_one = WITHOUT_SUPER.search(mismatch.message) or TOO_EARLY.match(mismatch.message)
+    place = places.here(mismatch) if is_one else None
     constructor = _constructor(place) if place is not None else None
     if place is None or constructor is None:
         return
