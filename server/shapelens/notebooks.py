@@ -183,6 +183,11 @@ def script_as_python(text: str) -> str:
     return text if python == text or parses(text) else python
 
 
+def is_in_cells(file: str, text: str) -> bool:
+    """Whether a text is that of a notebook, or a script in cells: what runs these takes `await` outside of a function."""
+    return file.endswith(SUFFIX) or _MARKER.search(text) is not None
+
+
 @functools.lru_cache(maxsize=512)
 def _cell_as_python(source: str) -> str:
     return as_python(source)

@@ -175,7 +175,7 @@ _ALL = (
         "A definition of the file (a class, a function's default, an assignment that a model needs) raised an exception.",
         "`class Net(nn.Modul):`",
     ),
-    FindingCode("syntax", "The file is not valid Python, so nothing was run.", "`def forward(self, x:`"),
+    FindingCode("syntax", "The file is not valid Python.", "`def forward(self, x:`"),
     FindingCode("deadline", "The run did not end within the deadline (setting `deadline`).", "`while True: pass`"),
     FindingCode("memory", "The run asked for more memory than the limit (setting `memoryLimit`).", "`bytearray(10**11)`"),
     FindingCode("exit", "The code ended the Python process.", "`sys.exit(1)`"),

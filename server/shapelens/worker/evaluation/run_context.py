@@ -123,13 +123,13 @@ class RunContext:
                 self.trace.notes.append(Note(code, message, span))
             stand_ins.called.clear()
         elif not may_follow(self.trace, file, node) and not is_set_elsewhere(error):
-            trail = self.frames.trail_of(traceback_of(error)) or [_refused_at(error, file) or span]
+            trail = self.frames.trail_of(traceback_of(error)) or [refused_at(error, file) or span]
             message = error.msg if isinstance(error, SyntaxError) and trail[-1] != span else one_line(error)
             kind = SystemExit if isinstance(error, ProcessEnded) else type(error)
             self.trace.mismatches.append(Mismatch("definition", message or kind.__name__, kind.__name__, trail[-1], trail, -1))
 
 
-def _refused_at(error: BaseException, file: str) -> Optional[FileSpan]:
+def refused_at(error: BaseException, file: str) -> Optional[FileSpan]:
     """The place of what Python's compiler refuses in a file, though it can be parsed: an argument of a name twice, `await`, `break`."""
     if not isinstance(error, SyntaxError) or error.filename != file or not error.lineno or not error.offset:
         return None

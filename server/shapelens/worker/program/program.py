@@ -11,7 +11,7 @@ from typing import Any, Callable, Container, ContextManager, Dict, Iterable, Ite
 
 import torch
 
-from ...notebooks import UNKNOWN
+from ...notebooks import UNKNOWN, is_in_cells
 from ..loading.definitions import DEFINES, KEPT, Definitions, bound_names, future_flags, is_operator_declaration
 from ..loading.importer import parse
 from ..meta import op_cache
@@ -50,6 +50,8 @@ class Program:
         self._text = text
         self._loaded = loaded
         self._statements, self._declared = _compiled(file, text, recorder)
+        refused = {each.place for each in self._statements if each.is_refused}
+        self.refused = _refusals(file, text, refused) if refused else []  # what Python says of the statements that it refuses
         self._redefined = _defined_again(text)
 
     def follow(self, seconds: float, aside: Callable[[], ContextManager[None]]) -> bool:
@@ -195,7 +197,7 @@ def gradients_assumed() -> Iterator[None]:
 
 
 class ProgramStatement(NamedTuple):
-    """A statement of a program: its code, the names that it binds, where it stands, and whether it defines what Python refuses."""
+    """A statement of a program: its code, the names that it binds, where it stands, and whether Python refuses it."""
 
     code: CodeType
     bound: List[str]
@@ -215,19 +217,18 @@ def _compiled(file: str, text: str, recorder: Recorder) -> Tuple[List[ProgramSta
     flags = future_flags(tree)
     tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
     tree.body = [part for node in tree.body for part in _parts(node)]
-    definitions = {place_of(node) for node in tree.body if isinstance(node, DEFINES)}
     first = len(recorder.sites)
     recorder.add_program(file)
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
-        return [_statement(node, file, flags, definitions) for node in tree.body], declared
+        return [_statement(node, file, flags) for node in tree.body], declared
     except RecursionError:
         del recorder.sites[first:]
         return [], declared
 
 
-def _statement(node: ast.stmt, file: str, flags: int, definitions: Container[NodePlace]) -> ProgramStatement:
+def _statement(node: ast.stmt, file: str, flags: int) -> ProgramStatement:
     """A statement; of one that Python refuses here (`return`, `await`), with code that makes its names without their values."""
     code: CodeType
     names, is_refused = _own_names(node), False
@@ -236,8 +237,22 @@ def _statement(node: ast.stmt, file: str, flags: int, definitions: Container[Nod
     except SyntaxError:
         text = "; ".join("%s = %s(%r)" % (name, MISSING, name) for name in names)
         code = compile(text, file, "exec", flags, dont_inherit=True)
-        is_refused = place_of(node) in definitions
+        is_refused = True
     return ProgramStatement(code, names, place_of(node), is_refused)
+
+
+def _refusals(file: str, text: str, places: Container[NodePlace]) -> List[SyntaxError]:
+    """What Python's compiler says of the statements at these places, as they are written; definitions apart, whose loading says it."""
+    tree = parse(text, file)
+    flags = future_flags(tree) | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if is_in_cells(file, text) else 0)
+    refusals = []
+    for node in (part for each in tree.body for part in _parts(each)):
+        if place_of(node) in places and not isinstance(node, DEFINES):
+            try:
+                compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True)
+            except SyntaxError as error:
+                refusals.append(error)
+    return refusals
 
 
 def _own_names(node: ast.stmt) -> List[str]:

@@ -16,6 +16,7 @@ from ...traces import PROGRAM
 from ..calls.mismatches import one_line
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
+from ..evaluation.run_context import refused_at
 from ..meta.gradients import training
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import DeadlineReached, Limit
@@ -64,6 +65,11 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     trace.held = [FileSpan(run.file, *place) for place in program.held()]
     trace.mismatches += evaluation.calls.mismatches
     number = trace.examples.index(example)
+    said = {found.span for found in trace.mismatches}
+    for refusal in program.refused:
+        at = refused_at(refusal, run.file)
+        if at is not None and at not in said:
+            trace.mismatches.append(Mismatch("syntax", refusal.msg, "SyntaxError", at, [at], number))
     for line, error in program.gone.items():  # Else the shapes there would say that nothing is wrong.
         span = evaluation.frames.line(run.file, line)
         trace.mismatches.append(Mismatch("exception", one_line(error), "AttributeError", span, [span], number))
