@@ -9,8 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from shapelens import worker
 from shapelens.worker.evaluation.probing import apart
+from shapelens.worker.loading.definitions import compiled
 from shapelens.worker.loading.incremental_parse import reparsed, rewrite_new
 from shapelens.worker.rewrite.instrument import rewrite
 from shapelens.worker.rewrite.sites import ASSUMED, BOUND, FIRST_TURNS, NAMES, NUMBERS, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
@@ -225,3 +228,17 @@ def test_a_statement_that_comes_back_is_the_one_that_was_there() -> None:
     lower = "\n" + before  # It stands somewhere else: what stood there before is not the same.
     tree = reparsed(parsed, lower, "net.py", sites)
     assert tree is not None and not rewrite_new(tree, lower, sites, parsed.former).former
+
+
+def test_what_python_refuses_is_refused_where_an_edit_has_moved_it() -> None:
+    before = "import math\nclass Net:\n    def f(self, a,\n            a):\n        return a\n"
+    sites: list[Site] = []
+    parsed = rewrite_new(ast.parse(before), before, sites, {})
+    with pytest.raises(SyntaxError) as first:
+        compiled(parsed.body[1], "net.py", 0)
+    text = before.replace("import math\n", "import math\nimport os\n\n")
+    tree = reparsed(parsed, text, "net.py", sites)
+    assert tree is not None
+    with pytest.raises(SyntaxError) as moved:
+        compiled(rewrite_new(tree, text, sites, parsed.former).body[2], "net.py", 0)
+    assert first.value.lineno is not None and moved.value.lineno == first.value.lineno + 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
@@ -31,6 +32,7 @@ _plainly = torch._C.DisableTorchFunction
 MOST_MISMATCHES = 100
 MOST_MODELS = 16  # modules that are called by none, whose parts are named by their path in them
 # Layers whose result has the shape of their input, by the code of what they refuse.
+_LARGE_NUMBER = re.compile(r"\b\d{4,}\b")  # an unknown size, it may be
 KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape", "attention-embed-dim"}
 
 
@@ -215,7 +217,7 @@ class Calls:
             failed = unmet_expectations(module, args, kwargs)
         if failed:
             known = not (self.meta.vague and is_vague(failed[0].tensor))
-            if known and not unknown_sizes.is_unknown(failed[0].tensor.shape[failed[0].dim]):
+            if known and not any(map(unknown_sizes.is_unknown, (failed[0].need, failed[0].tensor.shape[failed[0].dim]))):
                 self._mismatch(module, failed[0])
             if failed[0].code in KEEPS_SHAPE and failed[0].position in (0, "input", "query", "src", "tgt"):
                 arrived = list(failed[0].tensor.shape)
@@ -345,6 +347,7 @@ def _description(module: Any) -> str:
         extra = module.extra_repr()
     except Exception:  # User code, and torch's own for a half-built module.
         extra = ""
+    extra = _LARGE_NUMBER.sub(lambda number: "?" if unknown_sizes.is_unknown(int(number.group())) else number.group(), extra)
     return "%s(%s)" % (name, " ".join(extra.split())) if len(extra) < 200 else name
 
 

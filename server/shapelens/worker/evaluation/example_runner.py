@@ -18,6 +18,7 @@ from ..sandbox.limits import Interrupted
 from ..sandbox.originals import time
 from ..trace import module_tree
 from ..trace.dim_names import Sizes, distinct, name_shape
+from ..trace.module_memory import has_known_sizes
 from ..trace.progress import EVERY, SOON
 from ..trace.recorder import SeenValues
 from ..trace.remarks import name_remarks
@@ -280,11 +281,13 @@ class ExampleRunner:
 
 
 def _measure(model: Any, example: ExampleRun) -> None:
-    """Note how many parameters a model has, and how large it is."""
+    """Note how many parameters a model has, and how large it is, unless the size of one of them is unknown."""
     with torch._C.DisableTorchFunction():  # Tensors answer without the mode of the run.
-        example.parameter_count = sum(parameter.numel() for parameter in module_tree.parameters(model))
-        tensors = [*module_tree.parameters(model), *module_tree.buffers(model)]
-        example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        parameters, buffers = list(module_tree.parameters(model)), list(module_tree.buffers(model))
+        if not all(map(has_known_sizes, (*parameters, *buffers))):
+            return
+        example.parameter_count = sum(parameter.numel() for parameter in parameters)
+        example.bytes = sum(tensor.numel() * tensor.element_size() for tensor in (*parameters, *buffers))
 
 
 def _of_layer(value: Value, first: int) -> Value:

@@ -1,7 +1,7 @@
 """The document's syntax tree from that of its last text: only top-level statements that have changed are parsed, rewritten and compiled.
 
 What is known of a statement is kept with its node. Statements that an edit above them has moved keep their code, with its lines shifted; of
-their nodes only the outermost is.
+the nodes of one that has code only the outermost is.
 """
 
 from __future__ import annotations
@@ -137,14 +137,25 @@ def _alike(old: List[str], new: List[str]) -> int:
 def _shift(node: Any, delta: int, sites: List[Site]) -> None:
     first, last = lines_of(node)
     node.__dict__[LINES] = first + delta, last + delta
-    node.lineno += delta
-    node.end_lineno += delta
-    node.__dict__[MOVED] = node.__dict__.get(MOVED, 0) + delta
     for number in node.__dict__.get(SITES, ()):
         sites[number] = _moved(sites[number], delta)
     code = node.__dict__.get(CODE)
-    if code is not None:
-        node.__dict__[CODE] = _shifted(code, delta)
+    if code is None:  # It is still to be compiled, or Python refuses it.
+        _shift_nodes(node, delta)
+        return
+    node.lineno += delta
+    node.end_lineno += delta
+    node.__dict__[MOVED] = node.__dict__.get(MOVED, 0) + delta
+    node.__dict__[CODE] = _shifted(code, delta)
+
+
+def _shift_nodes(node: Any, delta: int) -> None:
+    """Move a statement and all nodes in it; one that has two places in the tree is moved once."""
+    for part in {id(part): part for part in ast.walk(node)}.values():
+        for name in ("lineno", "end_lineno"):
+            line = getattr(part, name, None)
+            if line is not None:
+                setattr(part, name, line + delta)
 
 
 def _moved(site: Site, delta: int) -> Site:

@@ -8,6 +8,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ...protocol import ParameterSeen
+from ..unknown import unknown_sizes
 from . import module_tree
 from .value_summary import dtype_name
 
@@ -29,12 +30,12 @@ def parts_of(module: Any, but: Container[int] = ()) -> Iterator[Any]:
 
 
 def own_tensors(module: Any) -> List[ParameterSeen]:
-    """A module's own parameters and buffers."""
+    """A module's own parameters and buffers, but for those of unknown sizes."""
     seen = []
     with torch._C.DisableTorchFunction():
         for held, buffer in ((_PARAMETERS, False), (_BUFFERS, True)):
             for name, tensor in module.__dict__.get(held, {}).items():
-                if _counts(tensor):
+                if _counts(tensor) and has_known_sizes(tensor):
                     size = tensor.numel() * tensor.element_size()
                     seen.append(ParameterSeen(name, list(tensor.shape), dtype_name(tensor.dtype), size, tensor.requires_grad, buffer))
     return seen
@@ -46,11 +47,15 @@ class Holdings:
     def __init__(self, modules: Sequence[Any]) -> None:
         self._known: Dict[int, Amount] = {}
         self._plain = _shares_nothing(modules)
+        self._are_known = not unknown_sizes.state.met or all(has_known_sizes(tensor) for module in modules for tensor in _held(module))
 
     def of(self, module: Any) -> Amount:
-        """How much a module and its children hold; what they share counts once."""
+        """How much a module and its children hold; what they share counts once. Nothing where a size among it is unknown."""
         with torch._C.DisableTorchFunction():  # The mode of the run has nothing to say here.
-            return self._sum(module) if self._plain else _counted(module)
+            if self._are_known:
+                return self._sum(module) if self._plain else _counted(module)
+            held = *module_tree.parameters(module), *module_tree.buffers(module)
+            return _counted(module) if all(map(has_known_sizes, held)) else (0, 0)
 
     def _sum(self, module: Any) -> Amount:
         known = self._known.get(id(module))
@@ -63,6 +68,16 @@ class Holdings:
                     count, size = count + more, size + bytes_
             known = self._known[id(module)] = count, size
         return known
+
+
+def has_known_sizes(tensor: Any) -> bool:
+    """Whether no size of a parameter or buffer depends on data, or on what failed."""
+    return not unknown_sizes.state.met or not _counts(tensor) or not any(map(unknown_sizes.is_unknown, tensor.shape))
+
+
+def _held(module: Any) -> Iterator[Any]:
+    for held in (_PARAMETERS, _BUFFERS):
+        yield from module.__dict__.get(held, {}).values()
 
 
 def _counts(tensor: Any) -> bool:

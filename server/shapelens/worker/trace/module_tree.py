@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Iterator, List, Set, Tuple
 
+import torch
+
 MOST_PATHS = 100_000  # of a model, in which one module may have several
 
 
@@ -51,6 +53,7 @@ def _held(model: Any, kind: str) -> Iterator[Any]:
     seen: Set[int] = set()
     for module in modules(model):
         for tensor in module.__dict__.get(kind, {}).values():
-            if tensor is not None and id(tensor) not in seen:
+            is_tensor = issubclass(type(tensor), torch.Tensor)  # What stands in for one says that it is one, too, and torch keeps it.
+            if is_tensor and id(tensor) not in seen:
                 seen.add(id(tensor))
                 yield tensor
