@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 BLOCKS = """\
@@ -181,3 +183,23 @@ async def test_hints_stay_below_a_part_that_is_not_written_yet(editor: Editor) -
     hints = await editor.hints_when(uri, lambda hints: "?" not in str(hints))
     assert [hints.get(line) for line in (9, 10, 11, 12, 13)] == ["→ [B, 4]"] * 5
     assert await editor.diagnostics(uri) == []
+
+
+async def test_hints_of_parts_stay_when_what_calls_them_cannot_be_built_any_more(tmp_path: Path) -> None:
+    editor = Editor(tmp_path)
+    await editor.start(initialization_options={"interpreter": TORCH_PYTHON, "settings": {}})
+    whole = "class Model(nn.Module):"
+    text = BLOCKS + MODEL[MODEL.index(whole) :].replace("Block(8)", "Block(size=8)")
+    uri = editor.open("built.py", text)
+    before = await editor.hints_when(uri, lambda hints: "[B, 4]" in hints.get(13, ""))
+    assert before[6] == "→ [B, 16]"
+    await editor.until(lambda: editor.statuses[-1].state == "idle")  # From then on only what an edit has to do with runs.
+    editor.replace(uri, "Block(size=8)", "Block(depth=8)")
+    seen: list[dict[int, str]] = []
+    while not seen or not editor.published[uri].diagnostics or len(seen) < 100:
+        seen.append(await editor.hints(uri))
+        await asyncio.sleep(0.01)
+    assert all(6 in hints for hints in seen)
+    hints = await editor.hints_when(uri, lambda hints: 13 not in hints)
+    assert hints[6].startswith("→ [B, ")
+    assert await editor.stop() == 0

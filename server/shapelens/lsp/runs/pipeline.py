@@ -193,8 +193,7 @@ class Pipeline:
             document.mark_outdated()
             await self.run(document)
             return
-        now = document.analysis.own if document.analysis is not None else None
-        if now is not None and classes_called(now) != classes_called(planned.before):
+        if results.says_less or (results.seen is not None and classes_called(results.seen) != classes_called(planned.before)):
             document.leave_unfinished()  # Which classes need an example of their own is another question now.
 
     async def _finish_what_was_left(self, document: Document) -> None:

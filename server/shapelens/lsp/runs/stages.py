@@ -154,6 +154,19 @@ class OwnRun(RunResults):
         shown = document.analysis.trace if document.analysis is not None else None
         self._had_hints = shown is not None
         self._shown_classes = _seen_classes(shown)
+        self._own_classes = _seen_classes(document.analysis.own if document.analysis is not None else None)
+
+    @property
+    def seen(self) -> protocol.Trace | None:
+        """What the run has told of the document itself, with what an earlier one saw of what did not run again."""
+        return self._newest.own if self._newest is not None else None
+
+    @property
+    def says_less(self) -> bool:
+        """Whether only some examples ran, and classes that are shown were in none of these: what calls them fails now, say. Then all has to
+        run, and look for examples of their own; what is shown stays until then.
+        """
+        return self.analysis.kept is not None and self._leaves_out_classes()
 
     def take(self, traced: protocol.Traced) -> None:
         """The run has told of a stage. That is dropped if the text has changed since."""
@@ -178,16 +191,16 @@ class OwnRun(RunResults):
             if self._timer is not None:
                 self._timer.cancel()
             return
-        own = self._newest.own if self._newest is not None else None
-        self.was_short_of_time = own is not None and was_cut_short(self._search, finished, own)
+        self.was_short_of_time = self.seen is not None and was_cut_short(self._search, finished, self.seen)
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
             failed = failure(self.analysis.module, document.path, finished, self.analysis.settings, given=bool(self.analysis.examples))
         document.end_run(self._newest, failed, ok=finished.outcome == "ok")
         self._publish([*failed, *found])
-        if self._newest is not None and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
-            self._show_hints()
+        if self._newest is not None:
+            if not self.says_less and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
+                self._show_hints()
         elif document.analysis is None:
             self._presenter.show_hints(document, self.analysis)
 
@@ -213,10 +226,17 @@ class OwnRun(RunResults):
         self._presenter.show_elsewhere(seen, self.others, self.run, hints=analysis.named)
         if self._had_hints and _ended_early(traced.trace):
             return  # The hints of the last whole run say more than those of half a run.
+        if self.says_less or (traced.stage == "given" and self._leaves_out_classes()):
+            return  # Examples of their own are still to be found for these.
         if analysis.named:
             self._show_hints()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(NAMES_WITHIN, self._show_hints)
+
+    def _leaves_out_classes(self) -> bool:
+        """Whether classes of the document that are shown were not called."""
+        gone = self._own_classes - _seen_classes(self.seen)
+        return any(cls.qualname.rpartition(".")[2] in gone for cls in self.analysis.module.classes)
 
     def _is_wanted(self) -> bool:
         """Whether the text is still the one that ran; and where only some examples did, whether it is known what the others saw."""
