@@ -193,7 +193,9 @@ class Pipeline:
             document.mark_outdated()
             await self.run(document)
             return
-        if results.says_less or (results.seen is not None and classes_called(results.seen) != classes_called(planned.before)):
+        if results.says_less and self.presenter.is_current(document, planned.analysis):
+            await self.run(document, whole=True)
+        elif results.seen is not None and classes_called(results.seen) != classes_called(planned.before):
             document.leave_unfinished()  # Which classes need an example of their own is another question now.
 
     async def _finish_what_was_left(self, document: Document) -> None:

@@ -164,9 +164,10 @@ class OwnRun(RunResults):
     @property
     def says_less(self) -> bool:
         """Whether only some examples ran, and classes that are shown were in none of these: what calls them fails now, say. Then all has to
-        run, and look for examples of their own; what is shown stays until then.
+        run, and look for examples of their own; what is shown stays until then, and an edit is compared with that.
         """
-        return self.analysis.kept is not None and self._leaves_out_classes()
+        seen = self.seen
+        return self.analysis.kept is not None and seen is not None and not _ended_early(seen) and self._leaves_out_classes()
 
     def take(self, traced: protocol.Traced) -> None:
         """The run has told of a stage. That is dropped if the text has changed since."""
@@ -196,11 +197,14 @@ class OwnRun(RunResults):
         failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
             failed = failure(self.analysis.module, document.path, finished, self.analysis.settings, given=bool(self.analysis.examples))
+        if self.says_less and not failed:
+            document.cancel_run()
+            self._publish(found)
+            return
         document.end_run(self._newest, failed, ok=finished.outcome == "ok")
         self._publish([*failed, *found])
-        if self._newest is not None:
-            if not self.says_less and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
-                self._show_hints()
+        if self._newest is not None and not (self._had_hints and self._newest.trace is not None and _ended_early(self._newest.trace)):
+            self._show_hints()
         elif document.analysis is None:
             self._presenter.show_hints(document, self.analysis)
 
