@@ -31,8 +31,8 @@ _plainly = torch._C.DisableTorchFunction
 
 MOST_MISMATCHES = 100
 MOST_MODELS = 16  # modules that are called by none, whose parts are named by their path in them
-# Layers whose result has the shape of their input, by the code of what they refuse.
 _LARGE_NUMBER = re.compile(r"\b\d{4,}\b")  # an unknown size, it may be
+# Layers whose result has the shape of their input, by the code of what they refuse.
 KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape", "attention-embed-dim"}
 
 

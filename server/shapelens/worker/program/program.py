@@ -222,14 +222,18 @@ def _compiled(file: str, text: str, recorder: Recorder) -> Tuple[List[ProgramSta
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
-        return [_statement(node, file, flags) for node in tree.body], declared
+        in_cells = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if is_in_cells(file, text) else 0
+        return [_statement(node, file, flags, in_cells) for node in tree.body], declared
     except RecursionError:
         del recorder.sites[first:]
         return [], declared
 
 
-def _statement(node: ast.stmt, file: str, flags: int) -> ProgramStatement:
-    """A statement; of one that Python refuses here (`return`, `await`), with code that makes its names without their values."""
+def _statement(node: ast.stmt, file: str, flags: int, in_cells: int) -> ProgramStatement:
+    """A statement; of one that Python refuses here (`return`, `await`), with code that makes its names without their values.
+
+    in_cells: compiler flags for what else is taken here.
+    """
     code: CodeType
     names, is_refused = _own_names(node), False
     try:
@@ -237,22 +241,24 @@ def _statement(node: ast.stmt, file: str, flags: int) -> ProgramStatement:
     except SyntaxError:
         text = "; ".join("%s = %s(%r)" % (name, MISSING, name) for name in names)
         code = compile(text, file, "exec", flags, dont_inherit=True)
-        is_refused = True
+        is_refused = not in_cells or _refusal(node, file, flags | in_cells) is not None
     return ProgramStatement(code, names, place_of(node), is_refused)
 
 
 def _refusals(file: str, text: str, places: Container[NodePlace]) -> List[SyntaxError]:
     """What Python's compiler says of the statements at these places, as they are written; definitions apart, whose loading says it."""
     tree = parse(text, file)
-    flags = future_flags(tree) | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if is_in_cells(file, text) else 0)
-    refusals = []
-    for node in (part for each in tree.body for part in _parts(each)):
-        if place_of(node) in places and not isinstance(node, DEFINES):
-            try:
-                compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True)
-            except SyntaxError as error:
-                refusals.append(error)
-    return refusals
+    flags = future_flags(tree)
+    nodes = [part for node in tree.body for part in _parts(node) if place_of(part) in places and not isinstance(part, DEFINES)]
+    return [error for node in nodes if (error := _refusal(node, file, flags)) is not None]
+
+
+def _refusal(node: ast.stmt, file: str, flags: int) -> Optional[SyntaxError]:
+    try:
+        compile(ast.Module([node], []), file, "exec", flags, dont_inherit=True)
+    except SyntaxError as error:
+        return error
+    return None
 
 
 def _own_names(node: ast.stmt) -> List[str]:
