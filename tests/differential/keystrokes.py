@@ -59,6 +59,7 @@ OTHER_MARK = "\n# end of what was typed\n"
 OURS = Path(shapelens.__file__).parent
 OUTPUT = "output: "  # begins what the server logs of the processes that run code
 FAILED = re.compile(r"Traceback \(most recent call last\)|ShapeLens failed|internal error|Internal Error|AssertionError", re.IGNORECASE)
+NO_EXAMPLE = "no example found"
 DOUBT = re.compile(r" · may be wrong|; but nobody gave the example .*, and it may be what is wrong", re.DOTALL)
 SPAN = re.compile(r"^( *)(?:async )?(?:def|class) \w+", re.MULTILINE)
 
@@ -179,13 +180,32 @@ def _range(where: dict[str, Any]) -> tuple[int, int, int, int]:
 
 
 def _is_surer(shown: dict[str, Any], fresh: dict[str, Any]) -> bool:
-    """Whether something is shown as by one who saw the examples run before the text was edited: without the doubts of a fresh open, and
-    with fixes, that are not tried for what is doubtful.
+    """Whether something is shown as by one who saw examples run before the text was edited: without doubts of a fresh open, with examples
+    of classes for which that finds none, and with fixes, that are not tried for what is doubtful.
     """
-    found = [(span, code, DOUBT.sub("", message)) for span, code, message in fresh["findings"]]
-    lenses = [(span, DOUBT.sub("", title)) for span, title in fresh["lenses"]]
-    sure = {**fresh, "findings": sorted(found), "lenses": sorted(lenses), "fixes": shown["fixes"]}
-    return shown == sure and not Counter(fresh["fixes"]) - Counter(shown["fixes"])
+    lacking = {span for span, title in fresh["lenses"] if title.startswith(NO_EXAMPLE)}
+    unsaid = [each for each in fresh["findings"] if each[1] == "no-example"]
+    found = [[each, (*each[:2], DOUBT.sub("", each[2]))] for each in fresh["findings"] if each not in unsaid]
+    lenses = [[each, (each[0], DOUBT.sub("", each[1]))] for each in fresh["lenses"] if each[0] not in lacking]
+    fixes = [each for each in fresh["fixes"] if each != "Silence no-example on this line"]
+    less = [Counter(fresh["hints"]) - Counter(shown["hints"]), Counter(fixes) - Counter(shown["fixes"])]
+    return (
+        _is_one_of_each([each for each in shown["findings"] if each not in unsaid], found)
+        and _is_one_of_each([each for each in shown["lenses"] if each[0] not in lacking], lenses)
+        and (shown["hints"] == fresh["hints"] or bool(lacking))
+        and not any(less)
+    )
+
+
+def _is_one_of_each(shown: list[Any], fresh: list[list[Any]]) -> bool:
+    """Whether the things shown are those of the fresh open, each as one of the things that are written for it, in any order."""
+    left = [*fresh]
+    for each in shown:
+        same = next((choice for choice in left if each in choice), None)
+        if same is None:
+            return False
+        left.remove(same)
+    return not left
 
 
 def _label(hint: dict[str, Any]) -> str:
