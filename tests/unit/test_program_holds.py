@@ -80,6 +80,30 @@ def test_functions_show_what_they_did_after_runs_none_of_which_came_to_its_end()
     assert [seen.span.line for seen in trace.observations] == [1, 6]
 
 
+def test_places_of_which_nothing_is_known_stay_until_a_run_has_come_to_its_end() -> None:
+    """A run tells of them in the end: an edit before that took them away."""
+    traces = ImporterTraces("/net.py")
+    run: Any = None
+    text = parse(TEXT.format(""))
+    first = Observation(FileSpan("/net.py", 1, 4, 1, 5), "assign", "x", "", 0, [Value("tensor", shape=[1])], 1)
+    second = replace(first, span=FileSpan("/net.py", 2, 4, 2, 5), function="main", values=[Value("unknown")])
+    in_main, known = replace(second, span=FileSpan("/net.py", 3, 4, 3, 5), values=first.values), replace(second, values=first.values)
+
+    def kinds() -> list[str]:
+        trace = traces.merged_with(None, text)
+        assert trace is not None
+        return [" ".join(value.kind for value in seen.values) for seen in sorted(trace.observations, key=lambda seen: seen.span.line)]
+
+    traces.follow_program(replace(trace_of(), observations=[first, second, in_main]), text, run)
+    for _ in range(3):
+        traces.follow_program(replace(trace_of(), observations=[first, in_main]), text, run, is_whole=False)
+        assert kinds() == ["tensor", "unknown", "tensor"]
+    traces.follow_program(replace(trace_of(), observations=[first, known, in_main]), text, run, is_whole=False)
+    assert kinds() == ["tensor"] * 3
+    traces.follow_program(replace(trace_of(), observations=[first, in_main]), text, run)
+    assert kinds() == ["tensor", "tensor"]
+
+
 def test_the_layers_of_functions_that_a_program_has_not_come_to_yet_are_theirs() -> None:
     """A function builds a layer; the next run has come to the statements alone, which build another one."""
     traces = ImporterTraces("/net.py")

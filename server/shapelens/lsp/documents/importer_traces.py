@@ -49,15 +49,19 @@ class ImporterTraces:
     def follow_program(self, trace: protocol.Trace | None, module: Module, run: RepeatableRun, *, is_whole: bool = True) -> None:
         """The document was followed as a program when its text was that of `module`. Replaces the trace of the time before.
 
-        is_whole: else there is more to come, and functions that it has not come to show what they showed before.
+        is_whole: else there is more to come. Functions that it has not come to show what they showed before, and so do the places of which
+        nothing is known, as a run tells of these in the end.
         """
         earlier = [] if is_whole or self._program is None else [self._program, *self._earlier_programs]
         self._program = ImporterTrace(module, trace, run) if trace is not None else None
         self._earlier_programs, seen = [], _functions_seen(trace) if trace is not None else set()
+        told = False
         for program in earlier:
-            if not seen.issuperset(_functions_seen(program.trace)):
+            tells = not told and any(map(_is_unknown, program.trace.observations))
+            if tells or not seen.issuperset(_functions_seen(program.trace)):
                 self._earlier_programs.append(program)
                 seen |= _functions_seen(program.trace)
+                told |= tells
         self._program_outdated = False
 
     def follow_importer(self, file: str, trace: protocol.Trace, module: Module, run: RepeatableRun, state: object) -> None:
@@ -160,13 +164,18 @@ def _functions_seen(program: protocol.Trace) -> set[str]:
 
 
 def _other_functions(program: protocol.Trace, known: Container[str]) -> protocol.Trace:
-    """What a program has shown of the functions that newer runs have not come to."""
-    left = [seen for seen in program.observations if seen.function and seen.function.partition(".")[0] not in known]
+    """What a program has shown of the functions that newer runs have not come to, and the places of which nothing is known."""
+    observations = program.observations
+    left = [each for each in observations if _is_unknown(each) or (each.function and each.function.partition(".")[0] not in known)]
     used = {number for seen in left for value in seen.values for number in _layers_of(value)}
     layers = [layer for layer in program.layers if layer.index in used]
     numbers = {layer.index: number for number, layer in enumerate(layers)}
     other = replace(program, observations=left, layers=layers, mismatches=[], notes=[], remarks=[], held=[])
     return renumbered(other, lambda number: number, numbers.__getitem__)
+
+
+def _is_unknown(seen: protocol.Observation) -> bool:
+    return all(value.kind == "unknown" for value in seen.values)
 
 
 def _layers_of(value: protocol.Value) -> Iterator[int]:
