@@ -168,7 +168,7 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
         fixed.write_bytes(apply(before, fix.edits).encode())
         changed = fixed.read_bytes().decode() if fix.file == str(path) else text
         run = copy / path.relative_to(project)
-        left = await batch.analyse(run.with_suffix(".py") if run.suffix == SUFFIX else run, changed, fixes=False)
+        left = await batch.analyse(run, changed, fixes=False)
     # The words of another finding may change with the sizes that the fix changes.
     edits = fix.edits if fix.file == str(path) else []
     others = [(found.code, _line_after(found.span, edits)) for found in said.findings if found is not finding]

@@ -142,6 +142,18 @@ def test_a_changed_import_is_loaded_again(forking: WorkerProcess, zoo: Path) -> 
     assert trace is not None and shapes(trace, "b") == [[[5, 8]]]
 
 
+def test_a_changed_module_that_is_taken_from_its_package_is_loaded_again(forking: WorkerProcess, tmp_path: Path) -> None:
+    file, blocks = tmp_path / "use.py", tmp_path / "parts" / "blocks.py"
+    blocks.parent.mkdir()
+    (blocks.parent / "__init__.py").touch()
+    blocks.write_text(BLOCKS)
+    text = NET.replace("from zoo.blocks import Block", "from parts import blocks").replace("Block(4)", "blocks.Block(4)")
+    settle(forking, file, text)
+    for size in ("6", "7", "6", "8", "6"):
+        trace, _ = forking.run(file, text, EXAMPLE, overlays={str(blocks): BLOCKS.replace("6", size)})
+        assert trace is not None and shapes(trace, "b") == [[[5, int(size)]]]
+
+
 def test_another_document_of_the_project_is_run_with_what_the_first_has_loaded(forking: WorkerProcess, zoo: Path) -> None:
     settle(forking, zoo / "net.py", NET)
     text = (zoo / "derived.py").read_text() + "    def forward(self, x):\n        c = super().forward(x)\n        return c\n"

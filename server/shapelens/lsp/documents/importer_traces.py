@@ -120,9 +120,13 @@ class ImporterTraces:
         """What the runs of these files saw."""
         return [each.trace for file, each in self._by_file.items() if file in files]
 
-    def classes(self) -> set[str]:
-        """The names of the classes that these runs used."""
-        return {name for each in self._by_file.values() for name in classes_used(each.trace)}
+    def outdated(self, module: Module) -> set[str]:
+        """The files whose runs went through other code of the document than that of `module`."""
+        return {file for file, each in self._by_file.items() if changed_functions(each.module, module) != frozenset()}
+
+    def classes(self, but: Container[str] = ()) -> set[str]:
+        """The names of the classes that these runs used, those of some files left out."""
+        return {name for file, each in self._by_file.items() if file not in but for name in classes_used(each.trace)}
 
     def runs(self) -> list[RepeatableRun]:
         """The runs of other files that these traces are of."""

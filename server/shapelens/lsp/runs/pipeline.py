@@ -81,6 +81,8 @@ class Pipeline:
             await self._run_all(document, chosen)
             if self.runner.turn_has_ended:
                 document.leave_unfinished()
+            else:
+                self._drop_outdated_importers(document, chosen.analysis)
         await self._follow_program(document, chosen.analysis)
         await self._follow_importers(document, chosen.analysis)
         await self._take_more_time(document, chosen.analysis)
@@ -295,17 +297,32 @@ class Pipeline:
         what a part is given is often said where it is used only."""
         searched = 0
         for each in document.importers or []:
-            own = document.analysis.own if document.analysis is not None else None
-            parts = unsure_classes(document.module, own, document.importer_traces.classes())
+            own, traces = document.analysis.own if document.analysis is not None else None, document.importer_traces
+            outdated = traces.outdated(document.module)
+            parts = unsure_classes(document.module, own, traces.classes(but=outdated))
             importer = self._closed_importer(document, each.path) if parts and searched < MOST_SEARCHED else None
             search = self._chooser.search_around(importer, parts) if importer is not None else None
-            if importer is not None and search is not None and document.consult(each.path, each.state):
+            is_new = document.consult(each.path, each.state) if importer is not None and search is not None else False
+            if importer is not None and search is not None and (is_new or each.path in outdated):
                 results = await self._run_closed_importer(document, importer, self._chooser.choose_given(importer), search)
                 searched += 1
                 if results is not None and results.cancelled:
                     document.forget_consulted(each.path, each.state)
                 if results is None or results.cancelled:
                     return
+
+    def _drop_outdated_importers(self, document: Document, analysis: Analysis) -> None:
+        """Forget what closed files saw of a document's older code, where nothing has made them run with the newest: its own examples show
+        all of that, as when it is opened."""
+        shown = document.analysis
+        if analysis.module.errors or shown is None or not self.presenter.is_current(document, analysis):
+            return
+        outdated = document.importer_traces.outdated(analysis.module)
+        closed = [file for file in outdated if not any(same_path(file, each.path) for each in self._documents.values())]
+        for file in closed:
+            document.importer_traces.drop(file)
+        if closed:
+            self.presenter.show(document, self.presenter.with_importers(document, shown))
 
     def _closed_importer(self, document: Document, path: str) -> Document | None:
         """A file that imports a document, as a document that nobody has opened; None where somebody has, or it cannot be run."""

@@ -52,8 +52,12 @@ class ModuleGraph:
         return True
 
     def forget(self, name: str) -> None:
-        """A module is to be loaded anew."""
-        del sys.modules[name]
+        """A module is to be loaded anew. Its package lets go of it, too: `from package import module` would take that one."""
+        module = sys.modules.pop(name)
+        package, _, part = name.rpartition(".")
+        held = vars(sys.modules[package]) if package in sys.modules else {}
+        if held.get(part) is module:
+            del held[part]
         self._known.discard(name)
         for known in (self.files, self.imports, self._sources):
             known.pop(name)
