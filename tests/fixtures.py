@@ -168,6 +168,8 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
         fixed.write_bytes(apply(before, fix.edits).encode())
         changed = fixed.read_bytes().decode() if fix.file == str(path) else text
         run = copy / path.relative_to(project)
+        if run.suffix == SUFFIX:  # Its text as a script in cells.
+            run, changed = run.with_suffix(".py"), changed + "\n# %%\n"
         left = await batch.analyse(run, changed, fixes=False)
     # The words of another finding may change with the sizes that the fix changes.
     edits = fix.edits if fix.file == str(path) else []
