@@ -222,3 +222,17 @@ async def test_what_a_closed_program_gives_a_file_of_losses_is_shown_in_it(edito
     editor.replace(uri, "flatten(1)", "flatten(1)[:, :5]")
     await editor.hints_when(uri, lambda found: found.get(18) == "→ [6, 5]")
     assert await editor.diagnostics(uri) == []
+
+
+async def test_functions_that_a_closed_file_has_led_into_follow_their_edits(editor: Editor) -> None:
+    text = MODEL.format(module="blocks21").replace("self.block(x)", "double(self.block(x))")
+    text = text.replace("import Block\n", "import Block\nfrom ops21 import double\n")
+    on_disk(editor, "several/model21.py", text)
+    functions = editor.open("several/ops21.py", "def double(x):\n    y = x + x\n    return y\n")
+    editor.open("several/blocks21.py", BLOCKS)
+    assert (await editor.hints_when(functions, lambda hints: "[B, 12]" in str(hints)))[1] == "→ [B, 12]"
+    editor.replace(functions, "x + x", "x[None]")
+    assert (await editor.hints_when(functions, lambda hints: "[1, B, 12]" in str(hints)))[2] == "→ [1, B, 12]"
+    editor.replace(functions, "x[None]", "x.t()")
+    editor.replace(functions, "x.t()", "x + x")
+    assert (await editor.hints_when(functions, lambda hints: "[1, B, 12]" not in str(hints)))[2] == "→ [B, 12]"

@@ -120,9 +120,10 @@ class ImporterTraces:
         """What the runs of these files saw."""
         return [each.trace for file, each in self._by_file.items() if file in files]
 
-    def outdated(self, module: Module) -> set[str]:
-        """The files whose runs went through other code of the document than that of `module`."""
-        return {file for file, each in self._by_file.items() if changed_functions(each.module, module) != frozenset()}
+    def outdated(self, module: Module, but: Container[str] = ()) -> list[str]:
+        """The files whose runs went through other code of the document than that of `module`, some left out."""
+        left = [(file, each) for file, each in self._by_file.items() if file not in but]
+        return [file for file, each in left if changed_functions(each.module, module) != frozenset()]
 
     def classes(self, but: Container[str] = ()) -> set[str]:
         """The names of the classes that these runs used, those of some files left out."""

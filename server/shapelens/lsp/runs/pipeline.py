@@ -82,7 +82,7 @@ class Pipeline:
             if self.runner.turn_has_ended:
                 document.leave_unfinished()
             else:
-                self._drop_outdated_importers(document, chosen.analysis)
+                await self._renew_importers(document, chosen.analysis)
         await self._follow_program(document, chosen.analysis)
         await self._follow_importers(document, chosen.analysis)
         await self._take_more_time(document, chosen.analysis)
@@ -311,18 +311,27 @@ class Pipeline:
                 if results is None or results.cancelled:
                     return
 
-    def _drop_outdated_importers(self, document: Document, analysis: Analysis) -> None:
-        """Forget what closed files saw of a document's older code, where nothing has made them run with the newest: its own examples show
-        all of that, as when it is opened."""
-        shown = document.analysis
-        if analysis.module.errors or shown is None or not self.presenter.is_current(document, analysis):
+    async def _renew_importers(self, document: Document, analysis: Analysis) -> None:
+        """Run closed files again that have gone through a document's older code, for a file of functions; of other files the own examples
+        show all by now, as when they are opened. What no run has renewed is forgotten.
+        """
+        if analysis.module.errors or not self.presenter.is_current(document, analysis):
             return
-        outdated = document.importer_traces.outdated(analysis.module)
-        closed = [file for file in outdated if not any(same_path(file, each.path) for each in self._documents.values())]
-        for file in closed:
-            document.importer_traces.drop(file)
-        if closed:
-            self.presenter.show(document, self.presenter.with_importers(document, shown))
+        open_files = [each.path for each in self._documents.values()]
+        traces = document.importer_traces
+        for number, path in enumerate(traces.outdated(analysis.module, open_files)):
+            importer = self._closed_importer(document, path) if not analysis.module.classes and number < ENOUGH else None
+            given = self._chooser.choose_given(importer) if importer is not None else None
+            if importer is not None and given is not None:
+                search = self._chooser.search_around(importer, ()) if not given.examples else None
+                results = await self._run_closed_importer(document, importer, given, search)
+                if self.runner.turn_has_ended or (results is not None and results.cancelled):
+                    return
+        outdated = traces.outdated(analysis.module, open_files)
+        for path in outdated:
+            traces.drop(path)
+        if outdated and document.analysis is not None:
+            self.presenter.show(document, self.presenter.with_importers(document, document.analysis))
 
     def _closed_importer(self, document: Document, path: str) -> Document | None:
         """A file that imports a document, as a document that nobody has opened; None where somebody has, or it cannot be run."""
