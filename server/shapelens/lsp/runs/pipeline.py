@@ -325,7 +325,8 @@ class Pipeline:
             if importer is not None and given is not None:
                 search = self._chooser.search_around(importer, ()) if not given.examples else None
                 results = await self._run_closed_importer(document, importer, given, search)
-                if self.runner.turn_has_ended or (results is not None and results.cancelled):
+                is_over = self.runner.turn_has_ended or (results is not None and results.cancelled)
+                if is_over or not self.presenter.is_current(document, analysis):
                     return
         outdated = traces.outdated(analysis.module, open_files)
         for path in outdated:
