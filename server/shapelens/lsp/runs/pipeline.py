@@ -302,8 +302,10 @@ class Pipeline:
             parts = unsure_classes(document.module, own, traces.classes(but=outdated))
             importer = self._closed_importer(document, each.path) if parts and searched < MOST_SEARCHED else None
             search = self._chooser.search_around(importer, parts) if importer is not None else None
-            is_new = document.consult(each.path, each.state) if importer is not None and search is not None else False
-            if importer is not None and search is not None and (is_new or each.path in outdated):
+            if importer is None or search is None:
+                continue
+            is_new = document.consult(each.path, each.state)
+            if is_new or each.path in outdated:
                 results = await self._run_closed_importer(document, importer, self._chooser.choose_given(importer), search)
                 searched += 1
                 if results is not None and results.cancelled:
