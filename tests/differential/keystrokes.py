@@ -12,8 +12,8 @@ was wrong: `internal` (an error of ours, in a message, a reply or the log), `out
 (no hint is left while a small part of the text is broken, and lines that had some were left alone), `differs`, `unsteady` (it differs, and
 so do two fresh opens). Counted apart are texts that are `surer` after typing: what fails there ran before the edits, so that it is an
 error, where a fresh open can only say that the example may be what is wrong, or shows another example, that does not fail. These show what
-is shown where a text that was compared before is opened, and becomes this one by a single edit. Nothing is written to the folders.
-KEYSTROKES_KEEP names a folder that gets the texts which differ.
+is shown where the file as it is, or a text that was compared before, is opened, and becomes this one by a single edit. Nothing is written
+to the folders. KEYSTROKES_KEEP names a folder that gets the texts which differ.
 
 Whether a run has ended is told by the processor time that it takes: with others on the machine that leave it none, a text is compared too
 early.
@@ -382,7 +382,7 @@ class Typist:
         self.fresh: dict[str, dict[str, Any]] = {}  # what a fresh open shows, by text
         self.hinted: set[str] = set()  # the lines with hints, when it was compared last, that nobody has touched since
         self.text_before = ""  # the text then
-        self.compared: list[str] = []  # the texts that were compared last
+        self.compared: list[str] = []  # the texts that were compared last; the file as it is comes back in between, uncompared
         self.texts: list[str] = []  # since hints were seen last, the one from which they were first
 
     async def type(self, keys: int) -> None:
@@ -499,8 +499,8 @@ class Typist:
         if _is_surer(shown, first):
             self.report.surer += 1
             return
-        for before in reversed(self.compared):
-            if shown == await self._edited(before, text):
+        for before in dict.fromkeys([*reversed(self.compared), self.original]):
+            if before != text and shown == await self._edited(before, text):
                 self.report.surer += 1
                 return
         kind = "differs" if others[0] == others[1] == others[2] else "unsteady"
