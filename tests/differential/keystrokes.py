@@ -10,10 +10,11 @@ another server.
 FILE may be a folder and what it is opened in, `FOLDER:FILE`, else the folder is that of the file. One line a file is printed, with what
 was wrong: `internal` (an error of ours, in a message, a reply or the log), `outside` (a position that the text does not have), `vanished`
 (no hint is left while a small part of the text is broken, and lines that had some were left alone), `differs`, `unsteady` (it differs, and
-so do two fresh opens). Counted apart are texts that are `surer` after typing: what fails there ran before the edits, so that it is an
-error, where a fresh open can only say that the example may be what is wrong, or shows another example, that does not fail. These show what
-is shown where the file as it is, or a text that was compared before, is opened, and becomes this one by a single edit. Nothing is written
-to the folders. KEYSTROKES_KEEP names a folder that gets the texts which differ.
+so do two fresh opens). Counted apart are texts, never the file as it is, that are `surer` after typing: what fails there ran before the
+edits, so that it is an error, where a fresh open can only say that the example may be what is wrong, or shows another example, that does
+not fail; they show what is shown where the file as it is, or a text that was compared before, is opened, and becomes this one by a single
+edit. And texts of which the same is wrong, at the same places, where `another` example shows a class than in a fresh open: the one that
+ran before the edits stays. Nothing is written to the folders. KEYSTROKES_KEEP names a folder that gets the texts which differ.
 
 Whether a run has ended is told by the processor time that it takes: with others on the machine that leave it none, a text is compared too
 early.
@@ -72,6 +73,7 @@ class Report:
     checked: int = 0  # texts that were compared with a fresh open
     unsteady: int = 0  # of these, those that were equal only to another fresh open
     surer: int = 0  # of these, those that were equal but for the doubts of the fresh open, or to one edit of a text before
+    another: int = 0  # of these, those of which the same is wrong, and whose classes are shown by another example
     wrong: list[tuple[str, str]] = field(default_factory=list)  # (kind, what)
     seconds: float = 0.0
 
@@ -138,18 +140,20 @@ class Server(Client):
             worked = self._worked()
             now = await self.shown_now(uri)
             await asyncio.sleep(QUIET_SECONDS)
-            if now == before and self._worked() - worked < QUIET_SECONDS * MOST_WORK:
+            later = self._worked()
+            has_worked = sum(seconds - worked.get(process, 0.0) for process, seconds in later.items())
+            if now == before and worked.keys() <= later.keys() and has_worked < QUIET_SECONDS * MOST_WORK:
                 return now
             before = now
         return before if before is not None else await self.shown_now(uri)
 
-    def _worked(self) -> float:
-        """Seconds of processor time that the processes of the server have taken until now, those that have ended left out."""
-        total = 0.0
+    def _worked(self) -> dict[int, float]:
+        """Seconds of processor time that each process of the server has taken until now."""
+        taken = {}
         for each in [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
-                total += sum(each.cpu_times()[:2])
-        return total
+                taken[each.pid] = sum(each.cpu_times()[:2])
+        return taken
 
     async def shown_now(self, uri: str) -> dict[str, Any]:
         """Hints, findings and the titles of fixes as they are now."""
@@ -195,6 +199,16 @@ def _is_surer(shown: dict[str, Any], fresh: dict[str, Any]) -> bool:
         and (shown["hints"] == fresh["hints"] or bool(lacking))
         and not any(less)
     )
+
+
+def _is_by_another_example(shown: dict[str, Any], fresh: dict[str, Any]) -> bool:
+    """Whether the same is wrong at the same places, and a class is shown by another example, which has to be one that runs."""
+
+    def wrong(each: dict[str, Any]) -> list[Any]:
+        return [(where, code) for where, code, _ in each["findings"] if code != "no-example"]
+
+    others = [title for span, title in shown["lenses"] if (span, title) not in fresh["lenses"]]
+    return wrong(shown) == wrong(fresh) and bool(others) and not any(title.startswith(NO_EXAMPLE) for title in others)
 
 
 def _is_one_of_each(shown: list[Any], fresh: list[list[Any]]) -> bool:
@@ -482,7 +496,7 @@ class Typist:
     async def _compare_with_fresh(self, text: str, shown: dict[str, Any], what: str) -> None:
         if shown == self.fresh[text]:
             return
-        if _is_surer(shown, self.fresh[text]):
+        if text != self.original and _is_surer(shown, self.fresh[text]):
             self.report.surer += 1
             return
         others = [self.fresh[text]]
@@ -496,13 +510,16 @@ class Typist:
             first = await self._opened(text, newest)
         if shown == first:
             return
-        if _is_surer(shown, first):
+        if text != self.original and _is_surer(shown, first):
             self.report.surer += 1
             return
-        for before in dict.fromkeys([*reversed(self.compared), self.original]):
+        for before in dict.fromkeys([*reversed(self.compared), self.original] if text != self.original else ()):
             if before != text and shown == await self._edited(before, text):
                 self.report.surer += 1
                 return
+        if text != self.original and _is_by_another_example(shown, first):
+            self.report.another += 1
+            return
         kind = "differs" if others[0] == others[1] == others[2] else "unsteady"
         await self._tell_difference(kind, what, text, shown, others[-1])
 
@@ -583,7 +600,7 @@ def main() -> None:
         path = Path(folder, file).resolve()
         report = asyncio.run(type_in(path, Path(folder).resolve() if folder else path.parent, options.python, options.keys, options.seed))
         kinds = dict(Counter(kind for kind, _ in report.wrong))
-        compared = f"{report.checked} compared ({report.unsteady} unsteady, {report.surer} surer)"
+        compared = f"{report.checked} compared ({report.unsteady} unsteady, {report.surer} surer, {report.another} by another example)"
         print(f"{path}: {report.keys} keys, {compared}, {kinds}, {report.seconds:.0f} s", flush=True)
         for kind, what in report.wrong:
             print(f"    {kind}: {what}", flush=True)
