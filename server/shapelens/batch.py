@@ -16,7 +16,6 @@ from types import TracebackType
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
-from shapelens.analysis.traces.numbering import merged
 from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_found, with_importing_program, with_program
 from shapelens.analysis.traces.views import (
     classes_used,
@@ -46,6 +45,7 @@ from shapelens.runner.preload import ahead_of
 from shapelens.runner.worker_state import StartFailure
 from shapelens.source.module import Module, SyntaxProblem, parse
 from shapelens.source.notebook_cells import NotebookCells, read_cells
+from shapelens.trace_numbering import merged
 
 LARGEST_NOTEBOOK = 256 << 20  # bytes, nearly all of them outputs
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)

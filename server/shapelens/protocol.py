@@ -53,6 +53,7 @@ __all__ = [
     "Known",
     "LayerCall",
     "LayerSeen",
+    "LeftOutStatement",
     "Loading",
     "Mismatch",
     "ModelProfile",
@@ -131,6 +132,14 @@ class Search:
 
 
 @dataclass
+class LeftOutStatement:
+    """A statement of the document, by its first line, that ends the process or itself never ends, and what is said of it."""
+
+    line: int
+    message: str
+
+
+@dataclass
 class Run:
     """Run these examples against this text. Answered by `Traced` (any number) and one `Finished`."""
 
@@ -150,6 +159,8 @@ class Run:
     findings_first: bool = False  # traces of stages "first" and "findings" are wanted as soon as it is known what is wrong
     known: List[ExampleRequest] = field(default_factory=list)  # as they were run: of classes, whose methods are called so, and of functions
     program: float = 0.0  # seconds for which the document is followed as a program after its examples; 0: not at all
+    line_by_line: bool = False  # word is wanted of each statement and line before it is executed, as one of them ends the process
+    left_out: List[LeftOutStatement] = field(default_factory=list)  # statements that are not executed while the document is loaded
     background: bool = False  # nobody waits for it: what is ready for the next run stays ready
     profile: Optional[ProfileRequest] = None  # only the model of the one example is wanted, as a whole: answered by `Profiled`
 
@@ -218,11 +229,20 @@ class Loading:
 
 
 @dataclass
-class Searching:
-    """An example for this class of the run's document is searched for now: what ends the process meanwhile is due to that class."""
+class Executing:
+    """A statement of the run's document is executed now, while that is loaded line by line; 0: none is, or none is left to be."""
 
     run_id: int
-    target: str
+    line: int
+
+
+@dataclass
+class Evaluating:
+    """An example of this class of the run's document is evaluated now, or searched for: what ends the process meanwhile is due to it."""
+
+    run_id: int
+    target: str  # "": none yet, or none any more; the document is loaded
+    number: int = -1  # among the examples of the run; -1: it is searched for
 
 
 @dataclass
@@ -274,7 +294,8 @@ class Finished:
 WHAT_IS_WRONG = ("first", "findings")  # stages of traces that hold nothing else
 SHARED = {Traced: (FileSpan, Value), Profiled: (FileSpan, Value)}  # by class of message
 MESSAGES: Dict[str, Any] = {
-    cls.__name__: cls for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Searching, Replace, Output, Traced, Profiled, Finished)
+    cls.__name__: cls
+    for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Executing, Evaluating, Replace, Output, Traced, Profiled, Finished)
 }
 
 

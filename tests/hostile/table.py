@@ -1,10 +1,12 @@
 """Attack files, one after the other in one server: what is said of each, what is still shown, and what is left behind.
 
-    python tests/hostile/table.py [FILE ...] [--python PYTHON]
+    python tests/hostile/table.py [NAME ...] [--python PYTHON]
 
-A file is opened, then replaced by one that is well, then closed; fixtures/hostile/ is the default. A row says the findings with their
-lines, how many hints the file has, the seconds until it was settled and those until the text that is well had its hints. At the end it is
-looked whether a process of the server's, or a file in the workspace, the home folder or the temporary folder, is left.
+A file is opened, then replaced by one that is well, then closed: those of fixtures/hostile/, and the texts of `texts.py`. NAME is a part
+of the names of those that are wanted. A row says the findings with their lines, how many hints the file has, whether the class below the
+attack has all of its own, the seconds until the file was settled and those until the text that is well had its hints. At the end it is
+looked whether a process of the server's, or a file in the workspace, the home folder or the temporary folder, is left, and whether the
+files themselves are as they were.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -29,25 +32,15 @@ sys.path[:0] = [str(TESTS), str(TESTS / "differential")]
 from keystrokes import Server  # noqa: E402
 
 from fixtures import read  # noqa: E402
+from hostile.texts import STAYS, TEXTS, Text  # noqa: E402
 from time_limits import timeout  # noqa: E402
 
 FOLDER = TESTS.parent / "fixtures" / "hostile"
 PATIENCE_SECONDS = 60.0
 MARK = "SHAPELENS_TABLE"
-WELL = """\
-from torch import nn
-
-
-# shapelens: Stays()(f32[B:2, 8])
-class Stays(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 6)
-
-    def forward(self, x):
-        y = self.fc(x)
-        return y
-"""
+STAYS_HINT = "→ [B, 6]"
+STAYS_HINTS = 3
+MOST_SAID = 600  # characters of a row
 
 
 @dataclass
@@ -56,7 +49,9 @@ class Row:
 
     name: str
     findings: list[str] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)  # of the findings
     hints: int = 0
+    stays: bool | None = None  # whether the class below the attack has its hints; None: there is none
     seconds: float = 0.0  # until the file was settled
     next_edit: float = 0.0  # until the text that is well had its hints
     failures: list[str] = field(default_factory=list)  # of ours, in the log
@@ -79,6 +74,7 @@ class Table:
         self.world = Path(tempfile.mkdtemp(prefix="hostile-"))
         self.workspace, self.home, self.temporary = (self.world / name for name in ("workspace", "home", "tmp"))
         self.mark = uuid.uuid4().hex
+        self.written: dict[Path, bytes] = {}  # the files, as they have to stay
         self.left = Left()
 
     @contextlib.asynccontextmanager
@@ -109,24 +105,30 @@ class Table:
         return found
 
     def _files(self) -> list[str]:
-        return sorted(str(path.relative_to(self.world)) for path in self.world.rglob("*") if path.is_file() and path.suffix != ".py")
+        found = [str(path.relative_to(self.world)) for path in self.world.rglob("*") if path.is_file() and path not in self.written]
+        changed = [path.name for path, content in self.written.items() if not path.is_file() or path.read_bytes() != content]
+        return sorted(found) + [f"{name} is not as it was" for name in changed]
 
-    async def row(self, server: Server, file: Path) -> Row:
+    async def row(self, server: Server, name: str, attack: Text) -> Row:
         """Open a file, then make it one that is well."""
-        row = Row(file.stem)
-        text, _ = read(file)
-        path = self.workspace / file.name
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        row = Row(name)
+        path = self.workspace / (re.sub(r"\W+", "_", name) + ".py")
+        text = attack.text
+        self.written[path] = text.encode("utf-8", "surrogatepass")
+        path.write_bytes(self.written[path])
         start = time.perf_counter()
         uri = server.open(path, text)
         shown = await self._settled(server, uri)
         row.seconds = round(time.perf_counter() - start, 2)
         row.findings = [f"{where[0] + 1}: {code}: {message}" for where, code, message in shown["findings"]]
+        row.codes = [code for _, code, _ in shown["findings"]]
         row.hints = len(shown["hints"])
+        if attack.stays:
+            row.stays = sum(label == STAYS_HINT for _, _, label in shown["hints"]) >= STAYS_HINTS
         start = time.perf_counter()
-        server.change(uri, WELL, None)
+        server.change(uri, STAYS, None)
         async with timeout(PATIENCE_SECONDS):
-            while (await self._labels(server, uri)).count("→ [B, 6]") < 3:
+            while (await self._labels(server, uri)).count(STAYS_HINT) < STAYS_HINTS:
                 await asyncio.sleep(0.02)
         row.next_edit = round(time.perf_counter() - start, 2)
         row.failures, server.failures = list(server.failures), []
@@ -144,16 +146,24 @@ class Table:
         return [label for _, _, label in (await server.shown_now(uri))["hints"]]
 
 
-async def rows_of(files: list[Path], python: str, *options: str, tell: Callable[[Row], None] = lambda row: None) -> tuple[list[Row], Left]:
+def attacks() -> dict[str, Text]:
+    """Each fixture and each text, by name."""
+    fixtures = {file.stem: Text(read(file)[0], frozenset(), stays=False) for file in sorted(FOLDER.glob("*.py"))}
+    return {**fixtures, **TEXTS}
+
+
+async def rows_of(
+    chosen: dict[str, Text], python: str, *options: str, tell: Callable[[Row], None] = lambda row: None
+) -> tuple[list[Row], Left]:
     """The table, and what is left."""
     table = Table(python, list(options))
     rows = []
     async with table.server() as server:
-        for file in files:
+        for name, attack in chosen.items():
             try:
-                rows.append(await table.row(server, file))
+                rows.append(await table.row(server, name, attack))
             except (TimeoutError, RuntimeError) as error:
-                rows.append(Row(file.stem, failures=[f"no answer: {type(error).__name__} {error}", *server.failures]))
+                rows.append(Row(name, failures=[f"no answer: {type(error).__name__} {error}", *server.failures]))
             tell(rows[-1])
     return rows, table.left
 
@@ -161,18 +171,20 @@ async def rows_of(files: list[Path], python: str, *options: str, tell: Callable[
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("names", nargs="*")
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
-    print("| file | findings, with their lines | hints | settled, s | next edit, s |\n|---|---|---|---|---|")
-    rows, left = asyncio.run(rows_of(options.files or sorted(FOLDER.glob("*.py")), options.python, tell=_tell))
+    chosen = {name: each for name, each in attacks().items() if not options.names or any(part in name for part in options.names)}
+    print("| file | findings, with their lines | hints | the rest | settled, s | next edit, s |\n|---|---|---|---|---|---|")
+    rows, left = asyncio.run(rows_of(chosen, options.python, tell=_tell))
     failures = [(row.name, row.failures) for row in rows if row.failures]
     print(f"\nProcesses left: {left.processes or 'none'}. Files left: {left.files or 'none'}. Failures of ours: {failures or 'none'}.")
 
 
 def _tell(row: Row) -> None:
     said = "<br>".join(row.findings).replace("|", "\\|") or "–"
-    print(f"| {row.name} | {said} | {row.hints} | {row.seconds} | {row.next_edit} |", flush=True)
+    rest = {None: "–", True: "shown", False: "**lost**"}[row.stays]
+    print(f"| {row.name} | {said[:MOST_SAID]} | {row.hints} | {rest} | {row.seconds} | {row.next_edit} |", flush=True)
 
 
 if __name__ == "__main__":

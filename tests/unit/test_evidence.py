@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from shapelens.analysis.display.lenses import lenses
 from shapelens.analysis.findings.findings import findings
-from shapelens.analysis.traces.numbering import merged
 from shapelens.analysis.traces.views import seen_from, without_found
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Alternative, ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Note, Observation, Remark, Trace, Value
 from shapelens.source.module import parse
+from shapelens.trace_numbering import merged
 
 FILE = "/net.py"
 TEXT = """\

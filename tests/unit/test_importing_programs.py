@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from shapelens.analysis.display.hints import hints
-from shapelens.analysis.traces.numbering import merged
 from shapelens.analysis.traces.programs import with_importing_program
 from shapelens.examples.settings import Settings
 from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Observation, Trace, Value
 from shapelens.source.module import parse
+from shapelens.trace_numbering import merged
 from shapelens.traces import PROGRAM
 
 FILE = "/blocks.py"

@@ -56,7 +56,9 @@ MESSAGES = [
     Hello(1, "3.9.18", "/usr/bin/python", 42, fork=True, torch=None, error="ImportError: libtorch.so"),
     protocol.Ready(1.25),
     protocol.Loading(7),
-    protocol.Searching(3, "Net"),
+    protocol.Executing(3, 14),
+    protocol.Evaluating(3, "Net"),
+    protocol.Evaluating(3, "Net", 2),
     protocol.Replace(),
     protocol.Profiled(
         7,

@@ -242,3 +242,10 @@ def test_what_python_refuses_is_refused_where_an_edit_has_moved_it() -> None:
     with pytest.raises(SyntaxError) as moved:
         compiled(rewrite_new(tree, text, sites, parsed.former).body[2], "net.py", 0)
     assert first.value.lineno is not None and moved.value.lineno == first.value.lineno + 2
+
+
+def test_lines_that_only_python_ends_at_a_carriage_return_are_parsed_anew() -> None:
+    before = "import math\rimport os\rclass Net:\r    pass\r"
+    sites: list[Site] = []
+    parsed = rewrite_new(ast.parse(before), before, sites, {})
+    assert reparsed(parsed, before.replace("\r", "\n"), "net.py", sites) is None

@@ -7,11 +7,12 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from shapelens import protocol
 from shapelens.runner import process as processes
+from shapelens.runner.job import Job
 from shapelens.runner.worker_state import StartFailure, WorkerState, ends_again_and_again
 
 logger = logging.getLogger(__name__)
@@ -27,48 +28,6 @@ FAILURE_SECONDS = 3.0
 LONGEST_BACK_OFF = 30.0
 SLICE_SECONDS = 1.0  # between looks whether this process was suspended
 MOST_CRASHES = 5  # in a row, after which nothing is started until the user wants it, or an edit comes after LONGEST_BACK_OFF
-# Outcomes that code of the document is to blame for.
-ENDED_BY_CODE = ("deadline", "memory", "exit", "crash")
-
-
-@dataclass
-class _Job:
-    run: protocol.Run
-    on_trace: Callable[[protocol.Traced], None]
-    finished: asyncio.Future[protocol.Finished]
-    cancelled: asyncio.Event
-    on_profile: Callable[[protocol.ModelProfile], None]
-    loads: bool = False  # what it imports, in the worker
-    target: str = ""  # the class that an example is searched for
-    first_end: protocol.Finished | None = None  # how the run ended that is done again without the class that ended it
-    is_repeated: bool = False  # it ended by a class that is left out now, and has not begun again yet
-    was_killed: bool = False  # the process that did it was, by a signal from elsewhere
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def finish(self, outcome: str, detail: str = "") -> None:
-        self.end(protocol.Finished(self.run.run_id, outcome, detail))
-
-    def end(self, finished: protocol.Finished) -> None:
-        """The run has ended: that is told, unless it is done again without the class that has ended it."""
-        if self.finished.done() or self.is_repeated:
-            return
-        self.ended.set()
-        others = self._others() if finished.outcome in ENDED_BY_CODE and not self.cancelled.is_set() else []
-        first = self.first_end
-        if finished.outcome in ENDED_BY_CODE and first is None:
-            first = self.first_end = replace(finished, target=self.target)
-        if others and self.run.search is not None:
-            self.run = replace(self.run, search=replace(self.run.search, classes=others))
-            self.is_repeated = True
-        elif first is not None and finished.outcome != "cancelled":
-            self.finished.set_result(replace(first, read=sorted({*first.read, *finished.read})))
-        else:
-            self.finished.set_result(finished)
-
-    def _others(self) -> list[str]:
-        """The classes that the search can still look at; none where it is not known which of them has ended the run."""
-        classes = self.run.search.classes if self.run.search is not None else []
-        return [name for name in classes if name != self.target] if self.target in classes else []
 
 
 class Worker:
@@ -99,8 +58,8 @@ class Worker:
         self._crashes = 0  # in a row
         self._has_given_up = False  # and said so
         self._starting: asyncio.Task[processes.Process | StartFailure] | None = None
-        self._running: _Job | None = None
-        self._waiting: _Job | None = None
+        self._running: Job | None = None
+        self._waiting: Job | None = None
         self._cancelled: dict[int, asyncio.Event] = {}  # runs whose end the process has not told yet: set when it does
         self._pump: asyncio.Task[None] | None = None
         self._watches: set[asyncio.Task[None]] = set()
@@ -141,7 +100,7 @@ class Worker:
         on_profile: Callable[[protocol.ModelProfile], None] = lambda profile: None,
     ) -> asyncio.Future[protocol.Finished]:
         """Run this as soon as may be. An older run that waits or is under way is cancelled: its Finished says "cancelled"."""
-        job = _Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event(), on_profile)
+        job = Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event(), on_profile)
         if self._stopping:
             job.finish("cancelled")
             return job.finished
@@ -162,7 +121,7 @@ class Worker:
         if self._running is not None and self._running.run.run_id == run_id:
             self._cancel_running(self._running)
 
-    def _cancel_running(self, job: _Job) -> None:
+    def _cancel_running(self, job: Job) -> None:
         if not job.cancelled.is_set():
             job.cancelled.set()
             if self._process is not None:
@@ -290,18 +249,18 @@ class Worker:
         elif isinstance(message, protocol.Loading):
             if job is not None and message.run_id == job.run.run_id:
                 job.loads = True
-        elif isinstance(message, protocol.Searching):
+        elif isinstance(message, protocol.Evaluating):
             if job is not None and message.run_id == job.run.run_id:
-                job.target = message.target
+                job.target, job.number, job.is_loaded = message.target, message.number, True
+        elif isinstance(message, protocol.Executing):
+            if job is not None and message.run_id == job.run.run_id:
+                job.left_out_statements.line = message.line
         elif isinstance(message, protocol.Profiled):
             if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
                 job.on_profile(message.profile)
         elif isinstance(message, protocol.Traced):
             if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
-                try:
-                    job.on_trace(message)
-                except Exception:
-                    logger.exception("a trace of run %d could not be used", message.run_id)
+                job.tell(message)
         elif isinstance(message, protocol.Replace):
             if self._process is not None:
                 self._process.is_outgrown = True
@@ -323,8 +282,8 @@ class Worker:
             self._running = job
             try:
                 await self._execute(job)
-                while job.is_repeated:
-                    job.is_repeated, job.target, job.loads = False, "", False
+                while job.is_repeated and not job.finished.done():
+                    job.is_repeated, job.target, job.number, job.loads, job.is_loaded = False, "", -1, False, False
                     job.ended.clear()
                     await self._execute(job)
             except Exception:
@@ -338,7 +297,7 @@ class Worker:
             if self.state.name == "running":
                 self._enter(WorkerState("ready"))
 
-    async def _execute(self, job: _Job) -> None:
+    async def _execute(self, job: Job) -> None:
         process = await self._started()
         if job.cancelled.is_set():
             return
@@ -354,7 +313,9 @@ class Worker:
             return
         if not process.ready.is_set():
             detail = "" if process.ended.is_set() else f"PyTorch did not load within {LOADING_SECONDS:.0f} s."
-            await self._give_up(process, job, "crash", detail)
+            process.kill()
+            await process.ended.wait()
+            job.finish("crash", detail or _how_it_ended_at(process))
             return
         self._enter(WorkerState("running"))
         before = list(self._cancelled.values())
@@ -398,10 +359,18 @@ class Worker:
         if not told.is_set():
             process.kill()
 
-    async def _give_up(self, process: processes.Process, job: _Job, outcome: str, detail: str = "") -> None:
+    async def _give_up(self, process: processes.Process, job: Job, outcome: str, detail: str = "") -> None:
         process.kill()
         await process.ended.wait()
-        job.finish(outcome, detail or f"The worker {_how_it_ended(process)} while it ran this file.")
+        finished = protocol.Finished(job.run.run_id, outcome, detail or _how_it_ended_at(process))
+        if process.hello.result().fork:  # Code runs in others: this one was ended by something else.
+            job.finish(finished.outcome, finished.detail)
+        else:
+            job.end(finished)
+
+
+def _how_it_ended_at(process: processes.Process) -> str:
+    return f"The worker {_how_it_ended(process)} while it ran this file."
 
 
 def _how_it_ended(process: processes.Process) -> str:

@@ -12,12 +12,13 @@ import traceback
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
-from ..protocol import PATIENT_SECONDS, ExampleRun, Finished, Profiled, Run, Trace, Traced
+from ..protocol import PATIENT_SECONDS, Evaluating, ExampleRun, Executing, Finished, Profiled, Run, Trace, Traced
 from .calls.mismatches import one_line
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.evaluation import EXITS, exit_message
 from .evaluation.example_runner import ExampleRunner
 from .evaluation.run_context import RunContext
+from .loading.load_progress import ToldProgress, shared
 from .memo import early_diagnosis
 from .meta import (  # noqa: F401  These modules add their rules to those of the mode.
     constants,
@@ -76,6 +77,7 @@ class Stages:
         self.trace = context.trace = Trace(run.file)
         self.runner = ExampleRunner(run, send, context, known)
         self.evaluated: List[Evaluated] = []
+        self.number: Optional[int] = None  # of the example that is evaluated, among those of the run
 
     def done(self, load: Load) -> Finished:
         """Go through all stages; says how that ended. What ends a run (evaluation.py) may do so in any of them."""
@@ -115,6 +117,8 @@ class Stages:
 
     def _load(self, load: Load) -> bool:
         """Load the document; whether that is possible."""
+        if self.run.line_by_line:
+            shared.progress = ToldProgress(self.run.file, lambda line: self.send(Executing(self.run.run_id, line)))
         try:
             self.runner.names = load()
         except SyntaxError as error:
@@ -125,6 +129,9 @@ class Stages:
             ]
             self.send(Traced(self.run.run_id, "run", self.trace))
             return False
+        if self.run.line_by_line:
+            shared.progress = None
+            self.send(Executing(self.run.run_id, 0))
         return True
 
     def _take_part_in_rehearsals(self) -> None:
@@ -138,7 +145,9 @@ class Stages:
             raise Unsuitable("running the document has changed it")
 
     def _run_given_examples(self) -> None:
-        for request in self.run.examples:
+        for number, request in enumerate(self.run.examples):
+            self.send(Evaluating(self.run.run_id, request.target, number))
+            self.number = number
             found = self.runner.evaluate(ExampleRun(request.target, request.expression))
             if found is None:
                 continue
@@ -147,6 +156,8 @@ class Stages:
             self.runner.record(found)
             self.evaluated.append(found)
             self.context.evaluation.watch_anew()
+        self.number = None
+        self.send(Evaluating(self.run.run_id, ""))
 
     def _find_examples(self) -> bool:
         """Look for examples where that is wanted, and run them; whether that was done before the deadline."""
@@ -188,12 +199,15 @@ class Stages:
         return [remark for found in self.evaluated for remark in found.remarks]
 
     def _stopped(self, kind: str, message: str) -> None:
-        """The run ended early: what was seen so far is sent, with the place where it was."""
+        """The run ended early: what was seen so far is sent, with the place where it was, at the example that ended it. What that kept from
+        being evaluated is for a run without it.
+        """
         trail = self.context.frames.trail_of(sys.exc_info()[2])
-        for request in self.run.examples[len(self.trace.examples) :]:
+        last = len(self.run.examples) if self.number is None else self.number + 1
+        for request in self.run.examples[len(self.trace.examples) : last]:
             self.trace.examples.append(ExampleRun(request.target, request.expression))
-        for example in self.trace.examples:
-            if not example.parameter_count or example.error:
+        for number, example in enumerate(self.trace.examples):
+            if number == self.number or (self.number is None and (not example.parameter_count or example.error)):
                 example.error, example.error_kind = message, kind
                 example.error_span = trail[-1] if trail else None
         self.send(Traced(self.run.run_id, "run", self.trace))

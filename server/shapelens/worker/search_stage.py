@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Dict, List, NamedTuple, Optional, Set
 
-from ..protocol import ExampleRun, LayerSeen, Search, Searching, Traced
+from ..protocol import Evaluating, ExampleRun, LayerSeen, Search, Traced
 from .calls.module_calls import Calls, shift
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.example_runner import ExampleRunner
@@ -76,7 +76,7 @@ class _SearchStage:
         """Turn all events of the search into what is in the trace, and send it."""
         for event in self._finder.events():
             if isinstance(event, ClassBegun):
-                self._runner.send(Searching(self._runner.run.run_id, event.target))
+                self._runner.send(Evaluating(self._runner.run.run_id, event.target))
             elif isinstance(event, Attempted):
                 self._show(event.example)
             elif isinstance(event, EditSuspected):

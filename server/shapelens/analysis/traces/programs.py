@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from shapelens.analysis.shapes import SHORT_DTYPES
-from shapelens.analysis.traces.numbering import without_examples
 from shapelens.analysis.traces.views import uses, without_doubtful
 from shapelens.examples.expression import with_tensors
 from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Observation, Trace, Value
+from shapelens.trace_numbering import without_examples
 from shapelens.traces import PROGRAM
 
 # Codes of mismatches that a program has for what is not there while it is followed.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from shapelens.analysis.traces.numbering import renumbered
 from shapelens.protocol import Trace
+from shapelens.trace_numbering import renumbered
 
 
 def spliced(old: Trace, rerun: Collection[int], new: Trace) -> Trace:

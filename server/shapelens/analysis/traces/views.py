@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from shapelens.analysis.traces.numbering import without_examples
 from shapelens.protocol import ExampleRun, Mismatch, Observation, Trace
 from shapelens.source.module import Module
 from shapelens.source.statements import Placed
+from shapelens.trace_numbering import without_examples
 
 _FUNCTION = re.compile(r"(?:@.*\n)*(?:async[ \t]+)?def[ \t]+(\w+)")
 # What a function has in it that computes with tensors.

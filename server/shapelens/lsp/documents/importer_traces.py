@@ -7,13 +7,13 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
 from shapelens import protocol
-from shapelens.analysis.traces.numbering import merged, renumbered
 from shapelens.analysis.traces.programs import with_found, with_importing_program, with_program
 from shapelens.analysis.traces.views import classes_used, only_found, seen_by_program, seen_from, without_found
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.changes import changed_functions
 from shapelens.source.module import Module
+from shapelens.trace_numbering import merged, renumbered
 
 _FUNCTION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 

@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding
-from shapelens.analysis.traces.numbering import merged
 from shapelens.analysis.traces.programs import with_program
 from shapelens.analysis.traces.views import seen_from, with_evidence
 from shapelens.lsp.documents.analysis import Analysis
@@ -27,6 +26,7 @@ from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.repair import search
 from shapelens.runner import Worker
 from shapelens.source.position_map import PositionMap
+from shapelens.trace_numbering import merged
 
 LIMITS = search.Limits(seconds_per_finding=5.0, seconds=15.0, seconds_for_others=0.5)
 # A request for code actions waits no longer than this for fixes that are being tried.

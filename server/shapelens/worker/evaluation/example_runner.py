@@ -31,6 +31,7 @@ from .evaluated import Evaluated, named_calls
 from .evaluation import EXITS, NONE_TURNED, RUN_IS_OVER, exit_message
 from .expression import compile_expression, evaluate
 from .going_past import GoingPast
+from .line_by_line import line_by_line
 from .probing import invariant_part, probes
 from .run_context import RunContext
 
@@ -142,8 +143,16 @@ class ExampleRunner:
             self.findings.expect_first(self.evaluation.calls, lambda: self.trace)
             self.progress.begin()
 
+        def tell(file: str, line: int) -> None:
+            example.error_span = self.frames.line(file, line)
+            self._send_so_far()
+
         try:
-            return self.evaluation.run(start, run_it)
+            if not self.run.line_by_line:
+                return self.evaluation.run(start, run_it)
+            error = self.evaluation.run(start, partial(line_by_line, run_it, self.frames.is_user_file, tell))
+            example.error_span = None
+            return error
         except Interrupted:
             raise
         except RUN_IS_OVER as stop:

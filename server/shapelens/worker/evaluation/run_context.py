@@ -16,7 +16,7 @@ from ...protocol import FileSpan, Mismatch, Note, Run, Trace
 from ..calls.mismatches import OF_THE_WORLD, is_set_elsewhere, may_follow, one_line
 from ..calls.module_calls import watching
 from ..loading.compile_cache import PREPARED
-from ..loading.definitions import KEPT
+from ..loading.definitions import KEPT, LeftOutError, left_out
 from ..loading.importer import UserFinder, executed_once, load
 from ..loading.missing_packages import MissingFinder
 from ..loading.shadowed_modules import shadowed_by_files, taken_away
@@ -86,6 +86,7 @@ class RunContext:
 
     def load(self) -> Dict[str, Any]:
         """Load the document; its names. Raises SyntaxError; what its definitions raise is put into the trace."""
+        left_out.update({(self.run.file, each.line): each.message for each in self.run.left_out})
         module = load(self.run.file, self.run.root, self.finder)
         self.evaluation.calls.definitions_ended()
         self.trace.notes += self.absences()
@@ -123,9 +124,11 @@ class RunContext:
                 self.trace.notes.append(Note(code, message, span))
             stand_ins.called.clear()
         elif not may_follow(self.trace, file, node) and not is_set_elsewhere(error):
+            if isinstance(error, LeftOutError):
+                span = self.frames.line(file, node.lineno)
             trail = self.frames.trail_of(traceback_of(error)) or [refused_at(error, file) or span]
             message = error.msg if isinstance(error, SyntaxError) and trail[-1] != span else one_line(error)
-            kind = SystemExit if isinstance(error, ProcessEnded) else type(error)
+            kind = {ProcessEnded: SystemExit, LeftOutError: RuntimeError}.get(type(error), type(error))
             self.trace.mismatches.append(Mismatch("definition", message or kind.__name__, kind.__name__, trail[-1], trail, -1))
 
 

@@ -68,6 +68,13 @@ WORKS = {
 FILLS = ("append", "extend", "insert", "add", "update", "setdefault")
 
 
+left_out: Dict[Tuple[str, int], str] = {}  # statements that are not executed, by file and line: what is said of them
+
+
+class LeftOutError(RuntimeError):
+    """A statement was not executed."""
+
+
 class _Builtins(Dict[str, Any]):
     """What stands behind a module's globals: Python's builtins, then the statements that did not run."""
 
@@ -203,6 +210,10 @@ class Definitions:
                     pass
 
     def _execute(self, node: ast.stmt) -> None:
+        why = left_out.get((self._file, node.lineno))
+        if why is not None:
+            self._failed(node, LeftOutError(why))
+            return
         start = time.perf_counter()
         is_definition = isinstance(node, DEFINES)
         longest = half_of_what_is_left(self._longest_definition if is_definition else self._longest)
@@ -243,11 +254,13 @@ class Definitions:
             for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.
                 self._names[name] = absent(name, "missing-file")
         except (Exception, SystemExit) as error:
-            if isinstance(error, SystemExit) and not self._all_of_it and not isinstance(error, ProcessEnded):
+            if isinstance(error, SystemExit) and not (self._all_of_it or is_definition or isinstance(error, ProcessEnded)):
                 raise
             self._failed(node, error)
         finally:
             executing.depth -= 1
+            if load_progress.shared.progress is not None:
+                load_progress.shared.progress.go_on(executing.depth)
             self._running.pop()
             if not executing.depth:
                 executing.restore_modules()

@@ -41,7 +41,7 @@ def reparsed(before: Parsed, text: str, file: str, sites: List[Site]) -> Optiona
 
     Statements that were rewritten have `SITES`; their sites are in `sites` and are moved with them. `before` is used up.
     """
-    if _LONE_RETURN.search(text) or text.startswith("\ufeff") or before.text.startswith("\ufeff"):
+    if any(_LONE_RETURN.search(each) or each.startswith("\ufeff") for each in (before.text, text)):
         return None  # Python's lines are others than ours.
     old, new = before.text.split("\n"), text.split("\n")
     front = _alike(old, new)

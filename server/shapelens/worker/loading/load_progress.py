@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import struct
 import tempfile
-from typing import List, NamedTuple, Optional
+from typing import Callable, List, NamedTuple, Optional, Union
 
 from ..sandbox.originals import os, time
 
@@ -44,6 +44,9 @@ class LoadProgress:
             entry = _ENTRY.pack(self._count, time.monotonic(), line, end_line, is_import, len(name)) + name
             self._memory[level * _SIZE : level * _SIZE + len(entry)] = entry
 
+    def go_on(self, level: int) -> None:
+        """A statement has ended. Its number says so as soon as another one begins."""
+
     def end(self) -> None:
         """All that was to be loaded is."""
         self._memory[: _ENTRY.size] = bytes(_ENTRY.size)
@@ -66,8 +69,30 @@ class LoadProgress:
         self._memory.close()
 
 
+class ToldProgress:
+    """Word of each statement of one file. tell: called with the line of the one that is executed, 0 for none."""
+
+    def __init__(self, file: str, tell: Callable[[int], None]) -> None:
+        self._file = file
+        self._tell = tell
+        self._lines: List[int] = []  # of the statements that are being executed, by level; 0 for those of other files
+
+    def begin(self, level: int, file: str, line: int, end_line: int, is_import: bool) -> None:
+        """A statement is about to be executed."""
+        self._lines[level:] = [line if file == self._file else 0]
+        self._say()
+
+    def go_on(self, level: int) -> None:
+        """A statement has ended, and the one that it stood in goes on."""
+        del self._lines[level:]
+        self._say()
+
+    def _say(self) -> None:
+        self._tell(next((line for line in reversed(self._lines) if line), 0))
+
+
 class _OwnProgress:
-    progress: Optional[LoadProgress] = None  # of this process, where somebody wants to see it
+    progress: Optional[Union[LoadProgress, ToldProgress]] = None  # of this process, where somebody wants to see it
 
 
 shared = _OwnProgress()

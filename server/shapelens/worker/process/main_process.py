@@ -118,7 +118,7 @@ class MainProcess:
         if run.background and ready is not None and self._is_better_to_come(run):
             self._say_that_it_loads(run)
             return
-        if run.run_id == self._refused:
+        if run.run_id == self._refused or run.line_by_line or run.left_out:  # No zygote is to load that.
             self._children.submit(self._queue.pop(0))
         elif ready is not None:
             self._zygotes.lend(ready, self._queue.pop(0))
