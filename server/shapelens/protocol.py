@@ -230,10 +230,12 @@ class Loading:
 
 @dataclass
 class Executing:
-    """A statement of the run's document is executed now, while that is loaded line by line; 0: none is, or none is left to be."""
+    """A statement of the run's document is executed now, while that is loaded line by line: its first and last line. 0: none is."""
 
     run_id: int
     line: int
+    end_line: int = 0
+    is_import: bool = False
 
 
 @dataclass
@@ -288,6 +290,7 @@ class Finished:
     seconds: float = 0.0
     read: List[str] = field(default_factory=list)  # by absolute path, files that are no library's: the run depends on them
     target: str = ""  # the class whose search ended the run, where that is known
+    left_out: int = 0  # statements of the document that were not executed, as one that is ends the process, or never ends
     hurried: bool = False  # following the program was short of time somewhere, and there is more that it may have
 
 

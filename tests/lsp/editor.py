@@ -296,13 +296,15 @@ class Editor:
             by_line.setdefault(hint.position.line, []).append(str(hint.label))
         return {line: " | ".join(labels) for line, labels in by_line.items()}
 
-    async def hints_when(self, uri: str, good: Callable[[dict[int, str]], bool] = lambda hints: "[B, " in str(hints)) -> dict[int, str]:
-        """The hints as soon as they are so (by default: dims have names), asked for again at each refresh."""
-        return await self.when(lambda: self.hints(uri), good)
+    async def hints_when(
+        self, uri: str, good: Callable[[dict[int, str]], bool] = lambda hints: "[B, " in str(hints), seconds: float = PATIENCE
+    ) -> dict[int, str]:
+        """The hints as soon as they are so (by default: dims have names), asked for again at each refresh, for so many seconds."""
+        return await self.when(lambda: self.hints(uri), good, seconds)
 
-    async def when(self, ask: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
-        """An answer as soon as it is so, asked for again at each refresh."""
-        async with timeout(PATIENCE):
+    async def when(self, ask: Callable[[], Awaitable[T]], good: Callable[[T], bool], seconds: float = PATIENCE) -> T:
+        """An answer as soon as it is so, asked for again at each refresh, for so many seconds."""
+        async with timeout(seconds):
             while True:
                 self.heard.clear()
                 answer = await ask()

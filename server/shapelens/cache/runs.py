@@ -65,7 +65,12 @@ class RunCache:
     def keep(self, run: Run, interpreter: str, kept: KeptRun) -> ReadState | None:
         """Remember how a run went, if it came to an end of its own. Returns what it read, or None where it is not kept."""
         environment = self.environments.worked_in(interpreter)
-        if environment is None or kept.finished.outcome != "ok" or was_cut_short(run.search, kept.finished, kept.traced.trace):
+        if (
+            environment is None
+            or kept.finished.outcome != "ok"
+            or kept.finished.left_out
+            or was_cut_short(run.search, kept.finished, kept.traced.trace)
+        ):
             return None
         trace, users = kept.traced.trace, run.search.users if run.search is not None else []
         files = {*trace.files, *kept.finished.read, *users} - {run.file}

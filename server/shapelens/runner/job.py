@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from shapelens import protocol
 from shapelens.runner.ended_examples import EndedExamples
-from shapelens.runner.left_out_statements import LeftOutStatements
+from shapelens.runner.left_out_statements import KnownStatements, LeftOutStatements
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ class Job:
     finished: asyncio.Future[protocol.Finished]
     cancelled: asyncio.Event
     on_profile: Callable[[protocol.ModelProfile], None]
+    known_statements: KnownStatements
     loads: bool = False  # what it imports, in the worker
     target: str = ""  # the class whose example is evaluated, or searched for
     number: int = -1  # of the example that is evaluated, among those of the run
@@ -35,9 +36,11 @@ class Job:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     is_loaded: bool = False  # the document is, of the run as it is now
     ended_examples: EndedExamples = field(init=False)
-    left_out_statements: LeftOutStatements = field(default_factory=LeftOutStatements)
+    left_out_statements: LeftOutStatements = field(init=False)
 
     def __post_init__(self) -> None:
+        self.run = self.known_statements.without(self.run)
+        self.left_out_statements = LeftOutStatements(self.known_statements)
         self.ended_examples = EndedExamples(self.run)
 
     def tell(self, traced: protocol.Traced) -> None:
@@ -82,7 +85,7 @@ class Job:
                 return
             self._say(self.ended_examples.last_word())
             finished = replace(first, read=sorted({*first.read, *finished.read}))
-        self.finished.set_result(finished)
+        self.finished.set_result(replace(finished, left_out=len(self.run.left_out)))
 
     def _look_at_next(self) -> bool:
         """Have an example of which nothing was seen evaluated once more; whether there is one."""

@@ -13,6 +13,7 @@ from typing import Any
 from shapelens import protocol
 from shapelens.runner import process as processes
 from shapelens.runner.job import Job
+from shapelens.runner.left_out_statements import KnownStatements
 from shapelens.runner.worker_state import StartFailure, WorkerState, ends_again_and_again
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Worker:
         self._watches: set[asyncio.Task[None]] = set()
         self._preloaded: list[str] = []
         self._allow: list[str] = []  # as the newest run's
+        self._known_statements = KnownStatements()
         self._stopping = False
 
     @property
@@ -100,7 +102,7 @@ class Worker:
         on_profile: Callable[[protocol.ModelProfile], None] = lambda profile: None,
     ) -> asyncio.Future[protocol.Finished]:
         """Run this as soon as may be. An older run that waits or is under way is cancelled: its Finished says "cancelled"."""
-        job = Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event(), on_profile)
+        job = Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event(), on_profile, self._known_statements)
         if self._stopping:
             job.finish("cancelled")
             return job.finished
@@ -144,6 +146,7 @@ class Worker:
                 self.cancel(job.run.run_id)
         await self._end_process()
         self._failure, self._crashes, self._has_given_up, self._preloaded = None, 0, False, []
+        self._known_statements.forget()
         return await self.start()
 
     async def stop(self) -> None:
@@ -254,7 +257,7 @@ class Worker:
                 job.target, job.number, job.is_loaded = message.target, message.number, True
         elif isinstance(message, protocol.Executing):
             if job is not None and message.run_id == job.run.run_id:
-                job.left_out_statements.line = message.line
+                job.left_out_statements.executed = message
         elif isinstance(message, protocol.Profiled):
             if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
                 job.on_profile(message.profile)

@@ -18,7 +18,7 @@ from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.evaluation import EXITS, exit_message
 from .evaluation.example_runner import ExampleRunner
 from .evaluation.run_context import RunContext
-from .loading.load_progress import ToldProgress, shared
+from .loading.load_progress import RunningStatement, ToldProgress, shared
 from .memo import early_diagnosis
 from .meta import (  # noqa: F401  These modules add their rules to those of the mode.
     constants,
@@ -118,7 +118,7 @@ class Stages:
     def _load(self, load: Load) -> bool:
         """Load the document; whether that is possible."""
         if self.run.line_by_line:
-            shared.progress = ToldProgress(self.run.file, lambda line: self.send(Executing(self.run.run_id, line)))
+            shared.progress = ToldProgress(self.run.file, self._tell_of_statement)
         try:
             self.runner.names = load()
         except SyntaxError as error:
@@ -129,10 +129,14 @@ class Stages:
             ]
             self.send(Traced(self.run.run_id, "run", self.trace))
             return False
-        if self.run.line_by_line:
-            shared.progress = None
-            self.send(Executing(self.run.run_id, 0))
+        finally:
+            if self.run.line_by_line:
+                shared.progress = None
         return True
+
+    def _tell_of_statement(self, running: Optional[RunningStatement]) -> None:
+        where = (running.line, running.end_line, running.is_import) if running is not None else (0,)
+        self.send(Executing(self.run.run_id, *where))
 
     def _take_part_in_rehearsals(self) -> None:
         """Write down what is built and called where this run is rehearsed, or say what is wrong by what was written down."""

@@ -86,6 +86,7 @@ class RunContext:
 
     def load(self) -> Dict[str, Any]:
         """Load the document; its names. Raises SyntaxError; what its definitions raise is put into the trace."""
+        left_out.clear()
         left_out.update({(self.run.file, each.line): each.message for each in self.run.left_out})
         module = load(self.run.file, self.run.root, self.finder)
         self.evaluation.calls.definitions_ended()

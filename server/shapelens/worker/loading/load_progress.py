@@ -70,25 +70,25 @@ class LoadProgress:
 
 
 class ToldProgress:
-    """Word of each statement of one file. tell: called with the line of the one that is executed, 0 for none."""
+    """Word of each statement of one file. tell: called with the one that is executed, None for none."""
 
-    def __init__(self, file: str, tell: Callable[[int], None]) -> None:
+    def __init__(self, file: str, tell: Callable[[Optional[RunningStatement]], None]) -> None:
         self._file = file
         self._tell = tell
-        self._lines: List[int] = []  # of the statements that are being executed, by level; 0 for those of other files
+        self._running: List[Optional[RunningStatement]] = []  # by level; None for those of other files
 
     def begin(self, level: int, file: str, line: int, end_line: int, is_import: bool) -> None:
         """A statement is about to be executed."""
-        self._lines[level:] = [line if file == self._file else 0]
+        self._running[level:] = [RunningStatement(file, line, end_line, is_import, 0.0) if file == self._file else None]
         self._say()
 
     def go_on(self, level: int) -> None:
         """A statement has ended, and the one that it stood in goes on."""
-        del self._lines[level:]
+        del self._running[level:]
         self._say()
 
     def _say(self) -> None:
-        self._tell(next((line for line in reversed(self._lines) if line), 0))
+        self._tell(next((each for each in reversed(self._running) if each is not None), None))
 
 
 class _OwnProgress:
