@@ -13,15 +13,15 @@ LOOKING_SECONDS = 2.0  # for an example that has ended its process, once more
 class EndedExamples:
     """Those of one run, which is `run` at first and the one without them later.
 
-    What ends the process without a word, C code say, has told of nothing that was seen: such an example is evaluated once more by itself,
-    with word of each line.
+    What ends the process without a word, C code say, has not told where, nor what was seen until then: such an example is evaluated once
+    more by itself, with word of each line.
     """
 
     def __init__(self, run: Run) -> None:
         self._whole = run
         self._left = list(range(len(run.examples)))  # the numbers of the examples that are still to run
         self._parts: dict[int, Trace] = {}  # what was seen of an example, by its number
-        self._silent: list[int] = []  # the numbers of those of which nothing was seen
+        self._silent: list[int] = []  # the numbers of those that have not said where they ended
         self._looked_at: int | None = None  # the one that is evaluated once more
         self._newest: Traced | None = None  # of the run as it is now
 
@@ -42,23 +42,22 @@ class EndedExamples:
     def leave_out(self, run: Run, number: int, finished: Finished) -> Run:
         """The run without the example of this number, which has ended it."""
         request, whole = run.examples[number], self._left.pop(number)
-        part = self._seen_of(number)
-        if part is None:
-            self._silent.append(whole)
-            part = Trace(run.file, examples=[ExampleRun(request.target, request.expression)])
+        part = self._seen_of(number) or Trace(run.file, examples=[ExampleRun(request.target, request.expression)])
         example = part.examples[0]
+        if example.error_span is None:
+            self._silent.append(whole)
         if example.error_kind != finished.outcome:
             part.examples = [replace(example, error=finished.detail, error_kind=finished.outcome)]
         self._parts[whole] = part
         self._newest = None
         return replace(run, examples=[each for each in run.examples if each is not request])
 
-    def next_to_look_at(self) -> Run | None:
-        """A run of one of those of which nothing was seen; None where there are no more."""
+    def next_to_look_at(self, run: Run) -> Run | None:
+        """A run of one of those that have not said where they ended; None where there are no more."""
         self._looked_at = self._silent.pop(0) if self._silent else None
         if self._looked_at is None:
             return None
-        run, request = self._whole, self._whole.examples[self._looked_at]
+        request = self._whole.examples[self._looked_at]
         deadline = min(run.deadline, LOOKING_SECONDS)
         return replace(run, examples=[request], search=None, deadline=deadline, findings_first=False, named=False, line_by_line=True)
 
@@ -83,8 +82,10 @@ class EndedExamples:
     def _look(self, number: int, trace: Trace) -> None:
         """An example that is evaluated once more has come to another line. That is where it ends, unless there is another one."""
         if trace.examples and trace.examples[0].error_span is not None:
-            example = replace(self._parts[number].examples[0], error_span=trace.examples[0].error_span)
-            self._parts[number] = replace(trace, examples=[example], mismatches=[], remarks=[])
+            before = self._parts[number]
+            example = replace(before.examples[0], error_span=trace.examples[0].error_span)
+            more = trace if len(trace.observations) >= len(before.observations) else before
+            self._parts[number] = replace(more, examples=[example], mismatches=[], remarks=[])
 
 
 def _with_example(trace: Trace, number: int, part: Trace) -> Trace:

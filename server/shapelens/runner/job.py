@@ -88,8 +88,8 @@ class Job:
         self.finished.set_result(replace(finished, left_out=len(self.run.left_out)))
 
     def _look_at_next(self) -> bool:
-        """Have an example of which nothing was seen evaluated once more; whether there is one."""
-        run = self.ended_examples.next_to_look_at()
+        """Have an example that has not said where it ended evaluated once more; whether there is one."""
+        run = self.ended_examples.next_to_look_at(self.run)
         self.run = run or self.run
         return run is not None
 

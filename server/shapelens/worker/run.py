@@ -88,6 +88,7 @@ class Stages:
             if self._load(load):
                 self.context.progress.look()
                 if self.run.profile is not None:
+                    self.send(Evaluating(self.run.run_id, ""))
                     profile(self.runner, self.run.profile, lambda found: self.send(Profiled(self.run.run_id, found)))
                     return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
                 self._take_part_in_rehearsals()
