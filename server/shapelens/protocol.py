@@ -118,6 +118,7 @@ class Known:
     call: Optional[FileSpan] = (
         None  # the call in the project that says all of it: it stays even if it fails, as one that the user gave does
     )
+    former: Optional[Alternative] = None  # the one that ran before this one was found, and failed since: it comes back when it runs again
 
 
 @dataclass

@@ -325,3 +325,30 @@ async def test_what_the_program_calls_a_class_with_becomes_its_example(editor: E
     editor.replace(uri, "nn.Conv2d(4, 9", "nn.Conv2d(3, 9")
     editor.replace(uri, "\nTrainer(pictures(48)).fit(Net())\n", "")
     assert not any("40" in title or "48" in title for title in titles(await lenses_when(editor, uri, "inferred")))
+
+
+POSITIONS = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, dim, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.to_q = nn.Linear(dim, dim)
+        self.pos = nn.Parameter(torch.zeros(1, 64, dim))
+    def forward(self, x):
+        b, n, d = x.shape
+        q = self.to_q(x) + self.pos[:, :n]
+        return q.reshape(b, n, self.heads, d // self.heads)
+"""
+
+
+async def test_an_example_that_failed_comes_back_when_it_runs_again(editor: Editor) -> None:
+    uri = editor.open("found/positions.py", POSITIONS)
+    await lenses_when(editor, uri, "Net(dim=64)(f32[B:2, n:16, 64])")
+    for length in (7, 3):
+        editor.set_text(uri, POSITIONS.replace("zeros(1, 64", f"zeros(1, {length}"))
+        found = await lenses_when(editor, uri, f"n:{length}, 64])")
+        assert any("inferred" in title for title in titles(found))
+    editor.set_text(uri, POSITIONS)
+    await lenses_when(editor, uri, "Net(dim=64)(f32[B:2, n:16, 64])")

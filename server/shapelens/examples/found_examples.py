@@ -28,6 +28,7 @@ class _RememberedExample:
     failed: bool  # its run showed something wrong, be it with the code or with the example
     chosen: bool = False
     proven: bool = False  # it ran to its end at least once
+    former: Alternative | None = None  # the one that ran before it, and failed in a text since
 
 
 @dataclass
@@ -59,7 +60,7 @@ class FoundExamples:
             settled = found.failed and found.text == self._text(module, run, found.files, surroundings)
             where = _moved(module, run.where, found.line)
             chosen, call = found.chosen or settled, _moved_call(module, run.call, found.call_line)
-            known.append(Known(name, run.expression, run.evidence, where, chosen=chosen, proven=found.proven, call=call))
+            known.append(Known(name, run.expression, run.evidence, where, chosen, found.proven, call, found.former))
         return known
 
     def has_some(self, path: str) -> bool:
@@ -94,7 +95,10 @@ class FoundExamples:
                     failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
                     lines = _lines(path, module, run)
-                    self._by_class[path, run.target] = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven)
+                    former = _former(before, run)
+                    self._by_class[path, run.target] = _RememberedExample(
+                        run, evidence, text, *lines, files, failed, chosen, proven, former
+                    )
             examples.append(run)
         return replace(trace, examples=examples)
 
@@ -171,6 +175,16 @@ class FoundExamples:
             waiting = {word for name in waiting for text in binding[name] for word in words(text) & binding.keys()} - reached
         kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(bound(text))]
         return kept, [self.state_of(file) for file in files], surroundings
+
+
+def _former(before: _RememberedExample | None, run: ExampleRun) -> Alternative | None:
+    """What an example stands in for: the one that ran, or what that stood in for itself; None where that is the same."""
+    if before is None or before.chosen:
+        return None
+    former = before.former
+    if former is None and before.proven and before.run.call is None:
+        former = Alternative(before.run.expression, before.run.evidence, before.run.where)
+    return former if former is not None and former.expression != run.expression else None
 
 
 def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:

@@ -294,9 +294,11 @@ class Pipeline:
 
     async def _search_closed_importers(self, document: Document) -> None:
         """Look for models of files that import this one which are made of its classes, as far as no example of its own is found for these:
-        what a part is given is often said where it is used only."""
-        searched = 0
-        for each in document.importers or []:
+        what a part is given is often said where it is used only. Before one that has gone through older code, those are asked again that
+        come first: they may show more of this text than of that.
+        """
+        searched, importers = 0, document.importers or []
+        for number, each in enumerate(importers):
             own, traces = document.analysis.own if document.analysis is not None else None, document.importer_traces
             outdated = traces.outdated(document.module)
             parts = unsure_classes(document.module, own, traces.classes(but=outdated))
@@ -305,7 +307,7 @@ class Pipeline:
             if importer is None or search is None:
                 continue
             is_new = document.consult(each.path, each.state)
-            if is_new or each.path in outdated:
+            if is_new or any(other.path in outdated for other in importers[number:]):
                 results = await self._run_closed_importer(document, importer, self._chooser.choose_given(importer), search)
                 searched += 1
                 if results is not None and results.cancelled:

@@ -134,7 +134,7 @@ class Finder:
         self.shows, self._stays, self._took_too_long = self.shows or stays, stays, took_too_long
 
     def _example(self, name: str, cls: type) -> Searching:
-        known = self._known.get(name)
+        known = self._former_again(self._known.get(name))
         if known is None or not _is_settled(known):
             found = yield from self._searched(name, self._by_evidence(name, cls, self._ways(name, cls)))
             yield ExampleFound(found)
@@ -152,6 +152,13 @@ class Finder:
         other = found if known.chosen else (yield from self._searched(name, self._after_edit(known, cls)))
         yield ExampleKept(other) if other.expression == found.expression else ExampleFound(other, instead=True)
         return other
+
+    def _former_again(self, known: Optional[Known]) -> Optional[Known]:
+        """The example that was known before this one, where it runs again: a search would find it first, as one has."""
+        former = known.former if known is not None and not known.chosen else None
+        if known is None or former is None or attempt(self.runner, former.expression).error is not None:
+            return known
+        return Known(known.target, former.expression, former.evidence, former.where, proven=True)
 
     def _alternatives(self, found: FoundExample) -> List[Alternative]:
         """Other calls of the class that the project has, as far as they run and there is time to see that."""
