@@ -236,3 +236,42 @@ async def test_functions_that_a_closed_file_has_led_into_follow_their_edits(edit
     editor.replace(functions, "x[None]", "x.t()")
     editor.replace(functions, "x.t()", "x + x")
     assert (await editor.hints_when(functions, lambda hints: "[1, B, 12]" not in str(hints)))[2] == "→ [B, 12]"
+
+
+async def test_a_part_whose_inputs_are_guessed_is_shown_in_a_closed_file_after_edits_too(editor: Editor) -> None:
+    parts = """\
+import torch
+from torch import nn
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+    def forward(self, q, k):
+        scores = q @ k.transpose(-1, -2)
+        return self.scale * scores
+"""
+    model = """\
+from torch import nn
+from parts9 import Scores
+class Model(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.query = nn.Linear(size, 24)
+        self.scores = Scores()
+    def forward(self, x):
+        q = self.query(x)
+        return self.scores(q, q).softmax(-1)
+def entropy(scores):
+    return -(scores * scores.log()).sum(-1)
+"""
+    on_disk(editor, "found/model9.py", model)
+    opened = editor.open("found/parts9.py", parts)
+    await editor.hints_when(opened, lambda hints: "24]" in hints.get(6, ""))
+    editor.set_text(opened, parts.replace("scores = q", "scores = q @"))
+    editor.set_text(opened, parts.replace("scores = q @ k", "scores = q[:, :3] @ k"))
+    hints = await editor.hints_when(opened, lambda hints: "3, " in hints.get(7, "") and "24]" in hints.get(6, ""))
+    assert hints[7] == "→ [B, 3, T]"
+    editor.set_text(opened, parts)
+    await editor.hints_when(opened, lambda hints: hints.get(7) == "→ [B, T, T]" and "24]" in hints.get(6, ""))
+    (lens,) = await editor.lenses(opened)
+    assert lens.command is not None and lens.command.title.startswith("part of Model in model9.py")

@@ -127,7 +127,7 @@ class Pipeline:
             classes = [cls.qualname for cls in importer.module.classes]
             given = self._chooser.choose_given(importer)
             # Its steps ask for what its classes are called with.
-            if classes and not given.examples and not self.found.has_some(path) and not does_something(importer.module):
+            if classes and not given.examples and not traces.of({path}) and not does_something(importer.module):
                 await self._run_closed_importer(document, importer, given, self._chooser.search(importer, importer.module, classes))
             if not self._is_done(document, analysis):
                 return
@@ -294,11 +294,9 @@ class Pipeline:
 
     async def _search_closed_importers(self, document: Document) -> None:
         """Look for models of files that import this one which are made of its classes, as far as no example of its own is found for these:
-        what a part is given is often said where it is used only. Before one that has gone through older code, those are asked again that
-        come first: they may show more of this text than of that.
-        """
-        searched, importers = 0, document.importers or []
-        for number, each in enumerate(importers):
+        what a part is given is often said where it is used only."""
+        searched = 0
+        for each in document.importers or []:
             own, traces = document.analysis.own if document.analysis is not None else None, document.importer_traces
             outdated = traces.outdated(document.module)
             parts = unsure_classes(document.module, own, traces.classes(but=outdated))
@@ -307,7 +305,7 @@ class Pipeline:
             if importer is None or search is None:
                 continue
             is_new = document.consult(each.path, each.state)
-            if is_new or any(other.path in outdated for other in importers[number:]):
+            if is_new or each.path in outdated:
                 results = await self._run_closed_importer(document, importer, self._chooser.choose_given(importer), search)
                 searched += 1
                 if results is not None and results.cancelled:
@@ -316,15 +314,17 @@ class Pipeline:
                     return
 
     async def _renew_importers(self, document: Document, analysis: Analysis) -> None:
-        """Run closed files again that have gone through a document's older code, for a file of functions; of other files the own examples
-        show all by now, as when they are opened. What no run has renewed is forgotten.
+        """Run closed files again that have gone through a document's older code, for functions, and for classes whose inputs were guessed.
+        Of other files the own examples show all by now, as when they are opened. What no run has renewed is forgotten.
         """
         if analysis.module.errors or not self.presenter.is_current(document, analysis):
             return
         open_files = [each.path for each in self._documents.values()]
         traces = document.importer_traces
+        own = self._own(document)
+        is_renewed = not analysis.module.classes or (own is not None and bool(guessed_classes(own)))
         for number, path in enumerate(traces.outdated(analysis.module, open_files)):
-            importer = self._closed_importer(document, path) if not analysis.module.classes and number < ENOUGH else None
+            importer = self._closed_importer(document, path) if is_renewed and number < ENOUGH else None
             given = self._chooser.choose_given(importer) if importer is not None else None
             if importer is not None and given is not None:
                 search = self._chooser.search_around(importer, ()) if not given.examples else None
