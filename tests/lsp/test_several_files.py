@@ -253,6 +253,14 @@ class Scores(nn.Module):
     model = """\
 from torch import nn
 from parts9 import Scores
+class Twice(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.query = nn.Linear(size, 24)
+        self.scores = Scores()
+    def forward(self, x):
+        q = self.query(x) * 2
+        return self.scores(q, q).softmax(-1)
 class Model(nn.Module):
     def __init__(self, size):
         super().__init__()
@@ -274,4 +282,6 @@ def entropy(scores):
     editor.set_text(opened, parts)
     await editor.hints_when(opened, lambda hints: hints.get(7) == "→ [B, T, T]" and "24]" in hints.get(6, ""))
     (lens,) = await editor.lenses(opened)
-    assert lens.command is not None and lens.command.title.startswith("part of Model in model9.py")
+    assert lens.command is not None and lens.command.title.startswith("part of Model in model9.py"), (
+        "as it was opened: the last class first"
+    )

@@ -63,6 +63,13 @@ class FoundExamples:
             known.append(Known(name, run.expression, run.evidence, where, chosen, found.proven, call, found.former))
         return known
 
+    def in_order(self, path: str, classes: Iterable[str]) -> list[str]:
+        """Classes of a file in the order in which examples of them were found, then the others. Of those that come later in it, the ones
+        before may show most.
+        """
+        numbers = {name: number for number, (file, name) in enumerate(self._by_class) if file == path}
+        return sorted(classes, key=lambda name: numbers.get(name, len(numbers)))
+
     def has_some(self, path: str) -> bool:
         """Whether something was found for a class of this file."""
         return any(file == path for file, _ in self._by_class)

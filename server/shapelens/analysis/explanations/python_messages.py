@@ -66,7 +66,7 @@ def _of_attribute(places: Places, mismatch: Mismatch) -> str:
         if seen.name.startswith("self.") and seen.function.split(".")[0] == found["owner"]
     }
     known |= {layer.path.rpartition(".")[2] for layer in places.trace.layers if layer.path}
-    meant = difflib.get_close_matches(found["which"], sorted(known), 1, 0.7)
+    meant = difflib.get_close_matches(found["which"], sorted(known - {found["which"]}), 1, 0.7)
     which = _MANGLED.sub("", found["which"]) if found["owner"] == "super" else found["which"]
     return f"{found['owner']} has no attribute `{which}`" + (f"; did you mean `{meant[0]}`?" if meant else "")
 

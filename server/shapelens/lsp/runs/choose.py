@@ -62,7 +62,7 @@ class Chooser:
         """What a worker needs to look for models of a file that is not open which are made of `parts`, classes that the file imports; where
         there are none, to run those that were found before. None where there is nothing to run."""
         known = self.known(importer, importer.module, [cls.qualname for cls in importer.module.classes])
-        wanted = made_of(importer.module, parts) if parts else [each.target for each in known if each.proven]
+        wanted = made_of(importer.module, parts) if parts else [each.target for each in known if each.proven or each.former is not None]
         return self.search(importer, importer.module, wanted)
 
     def others(self, document: Document) -> Others:
@@ -78,6 +78,7 @@ class Chooser:
         """What a worker needs to look for examples of these classes; None where there are none."""
         if not classes:
             return None
+        classes = self._found.in_order(document.path, classes)
         seen = document.importer_traces.classes()
         later = [name for name in classes if name.rpartition(".")[2] in seen]
-        return Search(self.known(document, module, classes), [each.path for each in document.importers or []], list(classes), later=later)
+        return Search(self.known(document, module, classes), [each.path for each in document.importers or []], classes, later=later)
