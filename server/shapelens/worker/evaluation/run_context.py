@@ -129,8 +129,8 @@ class RunContext:
                 span = self.frames.line(file, node.lineno)
             trail = self.frames.trail_of(traceback_of(error)) or [refused_at(error, file) or span]
             message = error.msg if isinstance(error, SyntaxError) and trail[-1] != span else one_line(error)
-            kind = {ProcessEnded: SystemExit, LeftOutError: RuntimeError}.get(type(error), type(error))
-            self.trace.mismatches.append(Mismatch("definition", message or kind.__name__, kind.__name__, trail[-1], trail, -1))
+            kind = {ProcessEnded: "SystemExit", LeftOutError: ""}.get(type(error), type(error).__name__)
+            self.trace.mismatches.append(Mismatch("definition", message or kind, kind, trail[-1], trail, -1))
 
 
 def refused_at(error: BaseException, file: str) -> Optional[FileSpan]:

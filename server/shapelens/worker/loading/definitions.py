@@ -71,8 +71,8 @@ FILLS = ("append", "extend", "insert", "add", "update", "setdefault")
 left_out: Dict[Tuple[str, int], str] = {}  # statements that are not executed, by file and line: what is said of them
 
 
-class LeftOutError(RuntimeError):
-    """A statement was not executed."""
+class LeftOutError(Exception):
+    """A statement was not executed, or not to its end: the code has raised nothing."""
 
 
 class _Builtins(Dict[str, Any]):
@@ -247,7 +247,7 @@ class Definitions:
             if is_definition:
                 self._longest_definition = LONGEST_DEFINITION / 4  # One such statement is seldom the only one.
                 message = "this did not come to an end within %g s while the file was loaded" % longest
-                self._failed(node, RuntimeError(message).with_traceback(stop.__traceback__))
+                self._failed(node, LeftOutError(message).with_traceback(stop.__traceback__))
                 return
             self._longest = LONGEST / 4
             self._on_failure(node, stop)
