@@ -68,9 +68,9 @@ class Left:
 class Table:
     """One server and its world: a workspace, a home folder and a temporary folder of its own."""
 
-    def __init__(self, python: str, options: list[str]) -> None:
+    def __init__(self, python: str, deadline: float | None) -> None:
         self.python = python
-        self.options = options
+        self.deadline = deadline
         self.world = Path(tempfile.mkdtemp(prefix="hostile-"))
         self.workspace, self.home, self.temporary = (self.world / name for name in ("workspace", "home", "tmp"))
         self.mark = uuid.uuid4().hex
@@ -82,7 +82,11 @@ class Table:
         """A server; after that `left` is known."""
         for folder in (self.workspace, self.home, self.temporary):
             folder.mkdir()
-        command = [sys.executable, "-m", "shapelens.lsp", "--interpreter", self.python, *self.options]
+        if self.deadline is not None:
+            settings = self.workspace / "pyproject.toml"
+            self.written[settings] = f"[tool.shapelens]\ndeadline = {self.deadline}\n".encode()
+            settings.write_bytes(self.written[settings])
+        command = [sys.executable, "-m", "shapelens.lsp", "--interpreter", self.python]
         world = {"HOME": self.home, "TMPDIR": self.temporary, MARK: self.mark, "SHAPELENS_CACHE_DIR": ""}
         before = dict(os.environ)
         os.environ.update({name: str(value) for name, value in world.items()})
@@ -153,10 +157,10 @@ def attacks() -> dict[str, Text]:
 
 
 async def rows_of(
-    chosen: dict[str, Text], python: str, *options: str, tell: Callable[[Row], None] = lambda row: None
+    chosen: dict[str, Text], python: str, deadline: float | None = None, tell: Callable[[Row], None] = lambda row: None
 ) -> tuple[list[Row], Left]:
-    """The table, and what is left."""
-    table = Table(python, list(options))
+    """The table, and what is left. deadline: in seconds, of a run; None: the default."""
+    table = Table(python, deadline)
     rows = []
     async with table.server() as server:
         for name, attack in chosen.items():
