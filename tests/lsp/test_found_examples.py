@@ -330,7 +330,7 @@ async def test_what_the_program_calls_a_class_with_becomes_its_example(editor: E
 POSITIONS = """\
 import torch
 from torch import nn
-class Net(nn.Module):
+class Positional(nn.Module):
     def __init__(self, dim, heads=4):
         super().__init__()
         self.heads = heads
@@ -345,10 +345,10 @@ class Net(nn.Module):
 
 async def test_an_example_that_failed_comes_back_when_it_runs_again(editor: Editor) -> None:
     uri = editor.open("found/positions.py", POSITIONS)
-    await lenses_when(editor, uri, "Net(dim=64)(f32[B:2, n:16, 64])")
+    await lenses_when(editor, uri, "Positional(dim=64)(f32[B:2, n:16, 64])")
     for length in (7, 3):
         editor.set_text(uri, POSITIONS.replace("zeros(1, 64", f"zeros(1, {length}"))
         found = await lenses_when(editor, uri, f"n:{length}, 64])")
         assert any("inferred" in title for title in titles(found))
     editor.set_text(uri, POSITIONS)
-    await lenses_when(editor, uri, "Net(dim=64)(f32[B:2, n:16, 64])")
+    await lenses_when(editor, uri, "Positional(dim=64)(f32[B:2, n:16, 64])")

@@ -11,6 +11,7 @@ from shapelens.protocol import Alternative, ExampleRun, FileSpan, Known, Trace
 from shapelens.source.module import Module
 
 _LINE = re.compile(r"line (\d+)\Z")
+MOST_FIRST = 4  # first choices of one class, by their evidence
 _IMPORT = re.compile(r"(?:from|import)\b")
 
 
@@ -28,7 +29,14 @@ class _RememberedExample:
     failed: bool  # its run showed something wrong, be it with the code or with the example
     chosen: bool = False
     proven: bool = False  # it ran to its end at least once
-    former: Alternative | None = None  # the one that ran before it, and failed in a text since
+
+
+@dataclass(frozen=True)
+class _FirstChoice:
+    """The first example of a class that ran with this evidence: a search finds it again where it runs again."""
+
+    run: ExampleRun
+    evidence_text: object
 
 
 @dataclass
@@ -40,6 +48,7 @@ class FoundExamples:
 
     state_of: Callable[[str], object]
     _by_class: dict[tuple[str, str], _RememberedExample] = field(default_factory=dict)
+    _first: dict[tuple[str, str], list[_FirstChoice]] = field(default_factory=dict)
     _adopted: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)  # the programs that have said an expression, by that
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
@@ -60,7 +69,8 @@ class FoundExamples:
             settled = found.failed and found.text == self._text(module, run, found.files, surroundings)
             where = _moved(module, run.where, found.line)
             chosen, call = found.chosen or settled, _moved_call(module, run.call, found.call_line)
-            known.append(Known(name, run.expression, run.evidence, where, chosen, found.proven, call, found.former))
+            former = self._former(path, module, run, surroundings) if not found.chosen else None
+            known.append(Known(name, run.expression, run.evidence, where, chosen, found.proven, call, former))
         return known
 
     def in_order(self, path: str, classes: Iterable[str]) -> list[str]:
@@ -102,10 +112,9 @@ class FoundExamples:
                     failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
                     lines = _lines(path, module, run)
-                    former = _former(before, run)
-                    self._by_class[path, run.target] = _RememberedExample(
-                        run, evidence, text, *lines, files, failed, chosen, proven, former
-                    )
+                    self._by_class[path, run.target] = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven)
+                    if not (failed or chosen or run.call is not None):
+                        self._note_first(path, run, evidence)
             examples.append(run)
         return replace(trace, examples=examples)
 
@@ -170,6 +179,20 @@ class FoundExamples:
     def forget(self) -> None:
         """Everything but the user's own choices: another environment may run what this one did not."""
         self._by_class = {key: found for key, found in self._by_class.items() if found.chosen}
+        self._first.clear()
+
+    def _note_first(self, path: str, run: ExampleRun, evidence: object) -> None:
+        first = self._first.setdefault((path, run.target), [])
+        if all(each.evidence_text != evidence for each in first):
+            self._first[path, run.target] = [*first, _FirstChoice(run, evidence)][-MOST_FIRST:]
+
+    def _former(self, path: str, module: Module, run: ExampleRun, surroundings: object) -> Alternative | None:
+        """What ran before the example of a class that is known, and speaks for itself as it did then; None where it is the same."""
+        for each in self._first.get((path, run.target), ()):
+            if each.evidence_text == _evidence_text(module, each.run, surroundings):
+                former = Alternative(each.run.expression, each.run.evidence, each.run.where)
+                return former if former.expression != run.expression else None
+        return None
 
     def _text(self, module: Module, run: ExampleRun, files: Iterable[str], surroundings: object) -> object:
         """All that the run of an example may depend on: the imports, what its class and its expression name, what that names, and so on."""
@@ -182,16 +205,6 @@ class FoundExamples:
             waiting = {word for name in waiting for text in binding[name] for word in words(text) & binding.keys()} - reached
         kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(bound(text))]
         return kept, [self.state_of(file) for file in files], surroundings
-
-
-def _former(before: _RememberedExample | None, run: ExampleRun) -> Alternative | None:
-    """What an example stands in for: the one that ran, or what that stood in for itself; None where that is the same."""
-    if before is None or before.chosen:
-        return None
-    former = before.former
-    if former is None and before.proven and before.run.call is None:
-        former = Alternative(before.run.expression, before.run.evidence, before.run.where)
-    return former if former is not None and former.expression != run.expression else None
 
 
 def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:

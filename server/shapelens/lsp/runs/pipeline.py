@@ -32,6 +32,7 @@ from shapelens.lsp.workspace.importers import Importers
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.protocol import PATIENT_SECONDS, PROGRAM_SECONDS, Search, Trace
+from shapelens.source.module import Module
 
 
 class Pipeline:
@@ -114,13 +115,12 @@ class Pipeline:
         module, traces = analysis.module, document.importer_traces
         if module.errors or not analysis.settings.program or not may_hold_tensors(module) or not self._is_done(document, analysis):
             return
-        own = self._own(document)
-        unseen = unshown(module, traces.merged_with(own, module, programs=False), traces.classes())
-        names = unseen | (guessed_classes(own) if own is not None else set())
+        unseen = self._unseen(document, module)
+        names = unseen | self._guessed(document)
         importers = await self.importers.of(document, patient=True) if names and self._is_done(document, analysis) else []
         traces.keep_importers([each.path for each in importers])
         says_more = False
-        for importer in itertools.islice(self._importing_programs(document, with_users(module, names)), MOST_FOLLOWED):
+        for importer in self._programs_to_follow(document, module):
             path, state = importer.path, self._parsed_files.state_of(importer.path)
             if traces.importer_holds(path, state, module, unseen):
                 continue
@@ -140,6 +140,20 @@ class Pipeline:
                 return
         if says_more:
             await self.run(document, whole=True)
+
+    def _unseen(self, document: Document, module: Module) -> set[str]:
+        """The names of what nothing but a program may show of a document."""
+        traces = document.importer_traces
+        return unshown(module, traces.merged_with(self._own(document), module, programs=False), traces.classes())
+
+    def _guessed(self, document: Document) -> set[str]:
+        own = self._own(document)
+        return guessed_classes(own) if own is not None else set()
+
+    def _programs_to_follow(self, document: Document, module: Module) -> list[Document]:
+        """The programs that import a document and are followed: for what nothing else shows of it, and for classes with guessed inputs."""
+        names = self._unseen(document, module) | self._guessed(document)
+        return list(itertools.islice(self._importing_programs(document, with_users(module, names)), MOST_FOLLOWED)) if names else []
 
     async def _take_more_time(self, document: Document, analysis: Analysis) -> None:
         """Run a document once more, with more time, where that was short: when all else is shown, and once for each file.
@@ -321,10 +335,10 @@ class Pipeline:
             return
         open_files = [each.path for each in self._documents.values()]
         traces = document.importer_traces
-        own = self._own(document)
-        is_renewed = not analysis.module.classes or (own is not None and bool(guessed_classes(own)))
+        followed = {each.path for each in self._programs_to_follow(document, analysis.module)} if analysis.module.classes else None
         for number, path in enumerate(traces.outdated(analysis.module, open_files)):
-            importer = self._closed_importer(document, path) if is_renewed and number < ENOUGH else None
+            is_renewed = number < ENOUGH and (followed is None or path in followed)
+            importer = self._closed_importer(document, path) if is_renewed else None
             given = self._chooser.choose_given(importer) if importer is not None else None
             if importer is not None and given is not None:
                 search = self._chooser.search_around(importer, ()) if not given.examples else None
