@@ -28,7 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
 
-from shapelens.protocol import ExampleRequest, Run, Trace
+from shapelens.protocol import ExampleRequest, Run, Trace, Traced
 from shapelens.worker import run as running
 from shapelens.worker.evaluation.example_runner import ExampleRunner
 from shapelens.worker.memo import early_diagnosis
@@ -145,7 +145,7 @@ def _edit(project: LoadedProject, before: Run, after: Run, what: str) -> Edited:
     _watch(found)
     messages: list[Any] = []
     with contextlib.suppress(Unsuitable):
-        running.execute(after, messages.append, project)
+        running.execute(after, lambda message: messages.append(message) if isinstance(message, Traced) else None, project)
     stages = [message.stage for message in messages]
     found.again = found.said and stages.count("findings") + stages.count("run") > 1
     found.words = [_words(message.trace) for message in messages if message.stage not in ("first", "partial")]

@@ -108,7 +108,7 @@ FORWARD = {
     "ends by C": _forward("C._exit(3)", codes="exit crash"),
     "aborts in C": _forward("C.abort()", codes="exit crash"),
     "reads where nothing is": _forward("ctypes.string_at(8)", codes="exit crash"),
-    "interrupts": _forward("raise KeyboardInterrupt", codes="exception"),
+    "interrupts": _forward("raise KeyboardInterrupt", codes="exit"),
     "forks": _forward("os.fork()", codes=" unavailable"),
     "forks in C, and leaves": _forward("if C.fork() == 0:", "    C.setsid()", "    while True: pass"),
     "starts a program": _forward("subprocess.run(['touch', 'left.txt'])", codes=" unavailable"),
@@ -130,7 +130,7 @@ FORWARD = {
     "kills its parent": _forward("os.kill(os.getppid(), signal.SIGKILL)", codes=" unavailable"),
     "kills its parent, in C": _forward("C.kill(os.getppid(), 9)"),
     "attaches to its parent": _forward("C.ptrace(16, os.getppid(), None, None)"),
-    "reads its parent's memory": _forward("open(f'/proc/{os.getppid()}/mem', 'rb')", codes=" unavailable"),
+    "reads its parent's memory": _forward("open(f'/proc/{os.getppid()}/mem', 'rb')", codes=" unavailable missing-file"),
     "closes all descriptors": _forward("os.closerange(0, 4096)"),
     "writes to all descriptors": _forward("for fd in range(3, 64):", "    C.write(fd, b'garbage', 7)"),
 }
@@ -150,7 +150,7 @@ LOADING = {
     "ends as a program": _loading("print('so far')\nsys.exit(3)"),
     "never ends as a program": _loading("n = 0\nwhile True:\n    n += 1", " deadline"),
     "imports itself": _loading("import imports_itself"),
-    "imports what is not there": _loading("import not_there_at_all", "import"),
+    "imports what is not there": _loading("import not_there_at_all", "missing-import"),
 }
 WHOLE = {
     "many lines": Text("x = 1\n" * 50_000 + STAYS, frozenset([""])),

@@ -222,10 +222,11 @@ def test_a_cancelled_run_does_not_begin_to_load_again(forking: WorkerProcess, zo
     assert trace is not None and [5, 3] in [value.shape for item in trace.observations if item.kind == "return" for value in item.values]
 
 
-def test_a_document_that_cannot_be_loaded_says_why_each_time_and_runs_once_it_can(forking: WorkerProcess, zoo: Path) -> None:
-    for text in (NET + "\n\nclass Gone:\n    exit(3)\n", NET + "\n\nclass Gone:\n    exit(4)\n"):
-        _, finished = forking.run(zoo / "net.py", text, EXAMPLE)
-        assert finished.outcome == "exit" and "sys.exit" in finished.detail
+def test_a_class_that_ends_the_process_says_so_each_time_and_the_rest_runs(forking: WorkerProcess, zoo: Path) -> None:
+    for code in (3, 4):
+        trace, finished = forking.run(zoo / "net.py", NET + f"\n\nclass Gone:\n    exit({code})\n", EXAMPLE)
+        assert finished.outcome == "ok" and trace is not None and trace.observations
+        assert [(found.code, found.message) for found in trace.mismatches] == [("definition", str(code))]
     settle(forking, zoo / "net.py", NET)
 
 
