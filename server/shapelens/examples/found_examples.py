@@ -188,7 +188,8 @@ class FoundExamples:
 
     def _former(self, path: str, module: Module, run: ExampleRun, surroundings: object) -> Alternative | None:
         """What ran before the example of a class that is known, and speaks for itself as it did then; None where it is the same."""
-        for each in self._first.get((path, run.target), ()):
+        first = self._first.get((path, run.target), [])
+        for each in first if any(other.run.expression != run.expression for other in first) else ():
             if each.evidence_text == _evidence_text(module, each.run, surroundings):
                 former = Alternative(each.run.expression, each.run.evidence, each.run.where)
                 return former if former.expression != run.expression else None

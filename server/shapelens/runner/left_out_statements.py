@@ -20,8 +20,9 @@ class KnownStatements:
     def note(self, run: Run, executed: Executing, message: str) -> None:
         """A statement has ended a run. That of an import may be due to the machine, and is tried again."""
         if not executed.is_import:
-            lines = run.text.split("\n")[executed.line - 1 : executed.end_line]
-            self._by_file[run.file]["\n".join(lines)] = message
+            statement = "\n".join(run.text.split("\n")[executed.line - 1 : executed.end_line])
+            if statement:  # Lines that end at a lone carriage return are others.
+                self._by_file[run.file][statement] = message
 
     def without(self, run: Run) -> Run:
         """The run without them."""
