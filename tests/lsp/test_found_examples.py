@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable
 
 from lsprotocol import types
 
 from lsp.editor import Editor
+from shapelens.lsp.runs.schedule import PAUSE_SECONDS
 
 TWO_SIZES = """\
 import torch
@@ -345,10 +347,26 @@ class Positional(nn.Module):
 
 async def test_an_example_that_failed_comes_back_when_it_runs_again(editor: Editor) -> None:
     uri = editor.open("found/positions.py", POSITIONS)
-    await lenses_when(editor, uri, ":16, 64])")
+    await editor.hints_when(uri, lambda hints: "4, 16]" in str(hints))  # A lens is there before its example has run.
     for length in (7, 3):
         editor.set_text(uri, POSITIONS.replace("zeros(1, 64", f"zeros(1, {length}"))
         found = await lenses_when(editor, uri, f":{length}, 64])")
         assert any("inferred" in title for title in titles(found))
     editor.set_text(uri, POSITIONS)
     await lenses_when(editor, uri, ":16, 64])")
+
+
+async def test_examples_of_an_older_text_are_searched_for_again_when_nobody_types(editor: Editor) -> None:
+    """What is shown then is what opening the text shows; but an example that fails stays, as the edit is to blame."""
+    short = POSITIONS.replace("Positional", "ShortPositional").replace("zeros(1, 64", "zeros(1, 7")
+    uri = editor.open("found/short_positions.py", short)
+    await lenses_when(editor, uri, ":7, 64])")
+    editor.replace(uri, "zeros(1, 7", "zeros(1, 64")
+    await lenses_when(editor, uri, ":16, 64])")
+    assert await editor.diagnostics(uri) == []
+    editor.replace(uri, "nn.Linear(dim, dim)", "nn.Linear(dim, dim + 1)")
+    wrong = [each.code for each in await editor.diagnostics(uri)]
+    assert len(wrong) == 1
+    await asyncio.sleep(2 * PAUSE_SECONDS)
+    assert [each.code for each in await editor.diagnostics(uri)] == wrong
+    assert ":16, 64])" in titles(await editor.lenses(uri))[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from shapelens.examples.statement_names import WORD, bound, statements_of, words
@@ -29,6 +30,7 @@ class _RememberedExample:
     failed: bool  # its run showed something wrong, be it with the code or with the example
     chosen: bool = False
     proven: bool = False  # it ran to its end at least once
+    searched_text: object = None  # what `text` was when a search that knew of no example ended with this one
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class FoundExamples:
     _by_class: dict[tuple[str, str], _RememberedExample] = field(default_factory=dict)
     _first: dict[tuple[str, str], list[_FirstChoice]] = field(default_factory=dict)
     _adopted: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)  # the programs that have said an expression, by that
+    _set_aside: set[tuple[str, str]] = field(default_factory=set)
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
         """What was found for these classes of a file, as far as the text that speaks for it still is the same.
@@ -60,7 +63,7 @@ class FoundExamples:
         known = []
         for name in classes:
             found = self._by_class.get((path, name))
-            if found is None or not found.run.expression:
+            if found is None or not found.run.expression or (path, name) in self._set_aside:
                 continue
             run = found.run
             if not found.chosen and found.evidence_text != _evidence_text(module, run, surroundings):
@@ -83,6 +86,38 @@ class FoundExamples:
     def has_some(self, path: str) -> bool:
         """Whether something was found for a class of this file."""
         return any(file == path for file, _ in self._by_class)
+
+    def found_for_other_text(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[str]:
+        """Classes with an example that runs, but was found when their code, or what it depends on, was another one: a search may find a
+        better one now. Not those for which the user or a program has said it.
+        """
+        outdated = []
+        for name in classes:
+            found = self._by_class.get((path, name))
+            if found is None or found.chosen or found.failed or not found.run.expression:
+                continue
+            said = self._adopted.get((path, name), {})
+            if found.run.expression not in said and found.searched_text != self._text(module, found.run, found.files, surroundings):
+                outdated.append(name)
+        return outdated
+
+    @contextmanager
+    def set_aside(self, path: str, classes: Iterable[str]) -> Iterator[None]:
+        """Until the end of this, the examples of these classes are not known, so that they are searched for. What is not found stays."""
+        names = {(path, name) for name in classes}
+        self._set_aside |= names
+        try:
+            yield
+        finally:
+            self._set_aside -= names
+
+    def note_search(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> None:
+        """A search that knew of no example for these classes has come to its end."""
+        for name in classes:
+            found = self._by_class.get((path, name))
+            if found is not None:
+                text = self._text(module, found.run, found.files, surroundings)
+                self._by_class[path, name] = replace(found, searched_text=text)
 
     def keep(
         self, path: str, module: Module, trace: Trace, surroundings: object = None, *, whole: bool = True, remember: bool = True
@@ -112,7 +147,9 @@ class FoundExamples:
                     failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
                     lines = _lines(path, module, run)
-                    self._by_class[path, run.target] = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven)
+                    searched = before.searched_text if before is not None and same else None
+                    remembered = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven, searched)
+                    self._by_class[path, run.target] = remembered
                     if not (failed or chosen or run.call is not None):
                         self._note_first(path, run, evidence)
             examples.append(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
@@ -59,6 +59,7 @@ class Session:
         self._is_taking_turn = False
         self._schedule = Schedule(
             self._take_turn,
+            self._search_again,
             self._pipeline.runner.end_turn,
             self._pipeline.background_fixes,
             self._pipeline.model_views,
@@ -395,10 +396,18 @@ class Session:
         self._client.status("idle", "", worker.interpreter)
 
     async def _take_turn(self, document: Document) -> None:
-        """Bring a document up to date. That a worker has nothing to do between two runs of a turn is not told: the turn is not over."""
+        """Bring a document up to date."""
+        await self._turn(document, self._pipeline.take_turn)
+
+    async def _search_again(self, document: Document) -> None:
+        """Search anew for the examples of a document that are of an older text."""
+        await self._turn(document, self._pipeline.search_again)
+
+    async def _turn(self, document: Document, turn: Callable[[Document], Awaitable[None]]) -> None:
+        """That a worker has nothing to do between two runs of a turn is not told: the turn is not over."""
         self._is_taking_turn = True
         try:
-            await self._pipeline.take_turn(document)
+            await turn(document)
         finally:
             self._is_taking_turn = False
             worker = self.workspace.worker(document)

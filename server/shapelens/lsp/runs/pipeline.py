@@ -51,12 +51,30 @@ class Pipeline:
         self.runner = Runner(documents, workspace, client, cached_runs, self.found, self.background_fixes, run_ids)
         self._chooser = Chooser(documents, workspace.configuration, self.found)
         self._short_of_time: set[str] = set()  # documents whose last search was, or what followed them as programs, by path
+        self._searching_again: Document | None = None
         self._patience: dict[str, bool] = {}  # by path, where more time was tried: whether a document's runs have it
 
     async def take_turn(self, document: Document) -> None:
         """Bring what the editor shows of a document up to date. Returns when that is done, or the turn was ended (`Runner.end_turn`)."""
         self.runner.begin_turn()
         await self.run(document)
+
+    async def search_again(self, document: Document) -> None:
+        """Search anew for examples that were found for an older text of a document and run with the newest one too, as opening it would.
+        Returns when that is done, or the turn was ended. An example that fails stays: the text since then is to blame.
+        """
+        complete = document.complete
+        if complete is None or document.outdated or document.module.errors or not self.presenter.is_current(document, complete):
+            return
+        outdated = self._chooser.found_for_other_text(document)
+        if outdated:
+            self.runner.begin_turn()
+            self._searching_again = document
+            try:
+                with self.found.set_aside(document.path, outdated):
+                    await self.run(document, whole=True)
+            finally:
+                self._searching_again = None
 
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that
@@ -252,7 +270,8 @@ class Pipeline:
             await self._search_closed_importers(document)
 
     async def _run_own(self, document: Document, analysis: Analysis, search: Search | None) -> OwnRun:
-        results = OwnRun(self.presenter, document, analysis, self._chooser.others(document), search)
+        only_at_end = document is self._searching_again
+        results = OwnRun(self.presenter, document, analysis, self._chooser.others(document), search, only_at_end=only_at_end)
         await self.runner.run(document, results, search)
         if results.was_short_of_time:
             self._short_of_time.add(document.path)

@@ -18,6 +18,8 @@ DEBOUNCE_SHARE = 0.25
 LONGEST_DEBOUNCE = 0.2
 # So do those that come faster than anybody types, from a held key or a program: the last one should find a process that is ready for it.
 BURST_SECONDS = 0.05
+# After a pause of this length in typing, examples are searched for again that were found while the text was another one.
+PAUSE_SECONDS = 1.5
 
 
 def debounce(document: Document) -> float:
@@ -32,17 +34,19 @@ def seconds_to_wait(to_findings: float, between_edits: float) -> float:
 
 class Schedule:
     """`take_turn` is awaited for one document after the other; `end_turn` makes it return early. Models are shown as a whole, and fixes are
-    tried, while there is nothing to run."""
+    tried, while there is nothing to run; `search_again` is awaited when there was nothing for a while."""
 
     def __init__(
         self,
         take_turn: Callable[[Document], Awaitable[None]],
+        search_again: Callable[[Document], Awaitable[None]],
         end_turn: Callable[[], None],
         background_fixes: BackgroundFixes,
         model_views: ModelViews,
         memory_notes: MemoryNotes,
     ) -> None:
         self._take_turn = take_turn
+        self._search_again = search_again
         self._end_turn = end_turn
         self._fix_search = background_fixes
         self._model_views = model_views
@@ -51,6 +55,8 @@ class Schedule:
         self._seeking_fixes_of: Document | None = None
         self._queue: list[Document] = []  # the last one is next
         self._timers: dict[Document, asyncio.TimerHandle] = {}
+        self._pauses: dict[Document, asyncio.TimerHandle] = {}
+        self._paused: list[Document] = []  # those that are searched for examples again
         self._running: Document | None = None
         self._task: asyncio.Task[None] | None = None
         self._over = asyncio.Event()  # what the next one that is over, or forgotten, sets
@@ -73,10 +79,27 @@ class Schedule:
             timer.cancel()
         if document in self._queue:
             self._queue.remove(document)
+        self._end_pause(document)
         self._fix_search.forget(document)
         if self._running is document:
             self._end_turn()
         self._tell_over()
+
+    def _begin_pause(self, document: Document) -> None:
+        self._end_pause(document)
+        self._pauses[document] = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._has_paused, document)
+
+    def _end_pause(self, document: Document) -> None:
+        timer = self._pauses.pop(document, None)
+        if timer is not None:
+            timer.cancel()
+        if document in self._paused:
+            self._paused.remove(document)
+
+    def _has_paused(self, document: Document) -> None:
+        del self._pauses[document]
+        self._paused.append(document)
+        self._go_on()
 
     async def over(self, document: Document) -> None:
         """Wait until this document has nothing to run."""
@@ -128,18 +151,27 @@ class Schedule:
                     await self._seek_fixes(without_fixes)
                     continue
                 without_note = self._memory_notes.next()
-                if without_note is None:
+                if without_note is not None:
+                    await self._add_note(*without_note)
+                    continue
+                if not self._paused:
                     return
-                await self._add_note(*without_note)
+                await self._run(self._paused.pop(), self._search_again)
                 continue
-            document = self._running = self._queue.pop()
-            try:
-                await self._take_turn(document)
-            except Exception:
-                logger.exception("the run of %s failed", document.uri)
-            finally:
-                self._running = None
-                self._tell_over()
+            document = self._queue.pop()
+            await self._run(document, self._take_turn)
+            if document not in self._queue and document not in self._timers:
+                self._begin_pause(document)
+
+    async def _run(self, document: Document, turn: Callable[[Document], Awaitable[None]]) -> None:
+        self._running = document
+        try:
+            await turn(document)
+        except Exception:
+            logger.exception("the run of %s failed", document.uri)
+        finally:
+            self._running = None
+            self._tell_over()
 
     async def _answer_model(self) -> None:
         try:

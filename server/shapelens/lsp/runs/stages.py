@@ -142,11 +142,20 @@ class OwnRun(RunResults):
     """The run of an open document: findings are shown at once, hints when the names of the dims are there or take too long."""
 
     def __init__(
-        self, presenter: Presenter, document: Document, analysis: Analysis, others: Others, search: protocol.Search | None = None
+        self,
+        presenter: Presenter,
+        document: Document,
+        analysis: Analysis,
+        others: Others,
+        search: protocol.Search | None = None,
+        *,
+        only_at_end: bool = False,
     ) -> None:
+        """only_at_end: nothing is shown before all of it is known, as what is shown already is of the same text."""
         super().__init__(presenter, analysis, others)
         self._document = document
         self._search = search
+        self._only_at_end = only_at_end
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -174,6 +183,8 @@ class OwnRun(RunResults):
         if not self._is_wanted():
             return
         analysis = self._presenter.with_trace(self._document, self.analysis, traced)
+        if self._only_at_end and traced.stage not in ("run", "named"):
+            return
         if traced.stage == "first":  # What has been mended goes when the run has come to it.
             self._publish(_with_others(analysis.findings, self._document.published_now()))
         elif traced.stage == "findings":
@@ -193,6 +204,8 @@ class OwnRun(RunResults):
                 self._timer.cancel()
             return
         self.was_short_of_time = self.seen is not None and was_cut_short(self._search, finished, self.seen)
+        if self._search is not None:
+            self._presenter.note_search(document, self._search)
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
