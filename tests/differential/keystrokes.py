@@ -26,6 +26,7 @@ import argparse
 import ast
 import asyncio
 import contextlib
+import json
 import os
 import random
 import re
@@ -48,8 +49,10 @@ from deeds import DEEDS, undone
 from wire import Client
 
 import shapelens
+from shapelens.lsp.runs.schedule import PAUSE_SECONDS as PAUSE_OF_SERVER
 
 QUIET_SECONDS = 0.7  # without anything new, after which what is shown is taken for the last word
+PAUSE_SECONDS = PAUSE_OF_SERVER + QUIET_SECONDS  # until then examples may be searched for again
 MOST_WORK = 0.1  # of a processor, that something which only waits takes
 PATIENCE_SECONDS = 40.0  # until then
 BETWEEN_KEYS = 0.004  # seconds at least; a pause comes now and then, so that runs come to their end
@@ -133,7 +136,7 @@ class Server(Client):
         while time.monotonic() - begin < PATIENCE_SECONDS:
             await asyncio.sleep(0.15)
             version = self.published.get(uri, (0.0, 0, []))[1]
-            if version != self.versions[uri] or time.monotonic() - self.heard < QUIET_SECONDS:
+            if version != self.versions[uri] or time.monotonic() - self.heard < PAUSE_SECONDS:
                 continue
             worked = self._worked()
             now = await self.shown_now(uri)
@@ -254,6 +257,8 @@ class Typist:
         self.hinted: set[str] = set()  # the lines with hints, when it was compared last, that nobody has touched since
         self.text_before = ""  # the text then
         self.compared: list[str] = []  # the texts that were compared last; the file as it is comes back in between, uncompared
+        self.typed: list[str] = []  # all texts since it was compared last but one
+        self.typed_before = 0  # how many of them were compared
         self.texts: list[str] = []  # since hints were seen last, the one from which they were first
 
     async def type(self, keys: int) -> None:
@@ -266,6 +271,7 @@ class Typist:
                 for text, spans in deed(self.server.texts[self.uri], self.chance):
                     self.server.change(self.uri, text, spans)
                     self.texts.append(text)
+                    self.typed.append(text)
                     self.report.keys += 1
                     self.hinted &= set(text.split("\n"))  # A line that is typed anew has no hint before it can be read.
                     if spans is None:  # Nothing is known of where hints would be now.
@@ -275,8 +281,10 @@ class Typist:
                 await self._compare(", ".join(deed.__name__ for deed in deeds))
             if self.chance.random() < 0.6 or not parses(self.server.texts[self.uri]):
                 self.server.change(self.uri, self.original, None)
+                self.typed.append(self.original)
                 self.report.keys += 1
         self.server.change(self.uri, self.original, None)
+        self.typed.append(self.original)
         await self._compare("at the end")
         self._close(self.server)
 
@@ -349,6 +357,8 @@ class Typist:
             await self._compare_with_fresh(text, shown, what)
         finally:
             self.compared.append(text)
+            self.typed = self.typed[self.typed_before :]
+            self.typed_before = len(self.typed)
 
     async def _compare_with_fresh(self, text: str, shown: dict[str, Any], what: str) -> None:
         if shown == self.fresh[text]:
@@ -399,11 +409,14 @@ class Typist:
         self._failures(self.other)
         return shown
 
-    def _keep(self, text: str) -> None:
+    def _keep(self, text: str, more: dict[str, Any] | None = None) -> None:
         folder = Path(os.environ.get("KEYSTROKES_KEEP", ""))
         if folder.name:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{self.path.stem}-{self.report.keys}.py").write_text(text, encoding="utf-8", errors="surrogatepass")
+            file = folder / f"{self.path.stem}-{self.report.keys}.py"
+            file.write_text(text, encoding="utf-8", errors="surrogatepass")
+            if more is not None:
+                file.with_suffix(".json").write_text(json.dumps(more), encoding="utf-8")
 
     async def _tell_difference(self, kind: str, what: str, text: str, shown: dict[str, Any], fresh: dict[str, Any]) -> None:
         parts = []
@@ -412,7 +425,7 @@ class Typist:
             more = [each for each in shown[part] if each not in fresh[part]]
             if gone or more:
                 parts.append(f"{part}: missing {gone[:3]}{'…' if len(gone) > 3 else ''} extra {more[:3]}{'…' if len(more) > 3 else ''}")
-        self._keep(text)
+        self._keep(text, {"shown": shown, "fresh": fresh, "typed": self.typed})
         self.report.note(kind, f"after {self.report.keys} keys ({what}): " + "; ".join(parts))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from shapelens import protocol
@@ -41,6 +42,8 @@ class ImporterTraces:
         self._program: ImporterTrace | None = None
         self._earlier_programs: list[ImporterTrace] = []  # newest first: what `_program` has not come to, where it did not come to its end
         self._program_outdated = False
+        self._searched: Module | None = None  # the text of the last program for which no call of a function was known before
+        self._knows_calls = True
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
@@ -63,6 +66,8 @@ class ImporterTraces:
                 seen |= _functions_seen(program.trace)
                 told |= tells
         self._program_outdated = False
+        if is_whole and not any(each.target in _definitions(module) for each in run.run.known):
+            self._searched = module
 
     def follow_importer(self, file: str, trace: protocol.Trace, module: Module, run: RepeatableRun, state: object) -> None:
         """A file that imports the document was followed as a program when the document's text was that of `module`."""
@@ -105,12 +110,30 @@ class ImporterTraces:
         """The examples with which functions were called when the document was last followed as a program, of those that still are as they
         were."""
         found: list[protocol.ExampleRun] = []
+        if not self._knows_calls:
+            return found
         now = _definitions(module)
         for program in (self._program, *self._earlier_programs):
             before, targets = _definitions(program.module) if program is not None else {}, {run.target for run in found}
             runs = program.trace.examples if program is not None else []
             found += [run for run in runs if run.target not in ("", *targets) and before.get(run.target) == now.get(run.target)]
         return found
+
+    def functions_of_other_text(self, module: Module) -> bool:
+        """Whether functions are shown with calls of an older text: the program may call them with something else now, if it is asked."""
+        program = self._program
+        if program is None or not (self._earlier_programs or any(run.target in _definitions(module) for run in program.trace.examples)):
+            return False
+        return self._searched is None or changed_functions(self._searched, module) != frozenset()
+
+    @contextmanager
+    def calls_set_aside(self) -> Iterator[None]:
+        """Until the end of this, it is not known what functions were called with, and the document is to be followed as a program anew."""
+        self._knows_calls, self._program_outdated = False, True
+        try:
+            yield
+        finally:
+            self._knows_calls = True
 
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through the document. Returns whether there was a trace of it."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 
 from pygls import uris
 
+from shapelens.analysis.findings.codes import is_lint
 from shapelens.analysis.traces.programs import guessed_classes
 from shapelens.analysis.traces.views import classes_called, see_all, unshown, unsure_classes
 from shapelens.examples.found_examples import FoundExamples
@@ -61,20 +63,26 @@ class Pipeline:
 
     async def search_again(self, document: Document) -> None:
         """Search anew for examples that were found for an older text of a document and run with the newest one too, as opening it would.
-        Returns when that is done, or the turn was ended. An example that fails stays: the text since then is to blame.
+        Returns when that is done, or the turn was ended. What fails stays: the text since then is to blame.
         """
-        complete = document.complete
+        complete, traces = document.complete, document.importer_traces
         if complete is None or document.outdated or document.module.errors or not self.presenter.is_current(document, complete):
             return
-        outdated = self._chooser.found_for_other_text(document)
-        if outdated:
-            self.runner.begin_turn()
-            self._searching_again = document
-            try:
-                with self.found.set_aside(document.path, outdated):
+        classes = self._chooser.found_for_other_text(document)
+        is_wrong = any(not is_lint(finding.code) for finding in complete.findings)
+        functions = not is_wrong and complete.settings.program and traces.functions_of_other_text(document.module)
+        if not classes and not functions:
+            return
+        self.runner.begin_turn()
+        self._searching_again = document
+        try:
+            with self.found.set_aside(document.path, classes), traces.calls_set_aside() if functions else nullcontext():
+                if classes:
                     await self.run(document, whole=True)
-            finally:
-                self._searching_again = None
+                else:
+                    await self._follow_program(document, self._chooser.choose(document).analysis)
+        finally:
+            self._searching_again = None
 
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that
@@ -118,8 +126,9 @@ class Pipeline:
         if self.runner.is_running(document) or document.importer_traces.program_holds(module, self._own(document)):
             return
         patient = self._patience.get(document.path, False)
-        is_tried = patient and document.path in self._short_of_time
-        is_last = document.path in self._patience
+        is_again = document is self._searching_again
+        is_tried = is_again or (patient and document.path in self._short_of_time)
+        is_last = is_again or document.path in self._patience
         others = self._chooser.others(document)
         results = ProgramRun(self.presenter, document, analysis, others, at_once=not is_tried, is_last=is_last)
         await self.runner.run_program(document, results, PATIENT_SECONDS if patient else PROGRAM_SECONDS)
