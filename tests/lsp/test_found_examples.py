@@ -370,3 +370,26 @@ async def test_examples_of_an_older_text_are_searched_for_again_when_nobody_type
     await asyncio.sleep(2 * PAUSE_SECONDS)
     assert [each.code for each in await editor.diagnostics(uri)] == wrong
     assert ":16, 64])" in titles(await editor.lenses(uri))[0]
+
+
+FUNCTION = """\
+import torch
+from torch import nn
+
+POSITIONS = torch.zeros(1, 7, 64)
+to_q = nn.Linear(64, 64)
+
+
+def with_positions(x):
+    b, n, d = x.shape
+    q = to_q(x) + POSITIONS[:, :n]
+    return q.reshape(b, n, 4, d // 4)
+"""
+
+
+async def test_what_a_function_is_called_with_is_searched_for_again_when_nobody_types(editor: Editor) -> None:
+    """The function is as it was, but what it goes through is not."""
+    uri = editor.open("found/with_positions.py", FUNCTION)
+    await lenses_when(editor, uri, ":7, 64])")
+    editor.replace(uri, "zeros(1, 7", "zeros(1, 64")
+    await lenses_when(editor, uri, ":16, 64])")

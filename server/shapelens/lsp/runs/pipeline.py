@@ -65,12 +65,12 @@ class Pipeline:
         """Search anew for examples that were found for an older text of a document and run with the newest one too, as opening it would.
         Returns when that is done, or the turn was ended. What fails stays: the text since then is to blame.
         """
-        complete, traces = document.complete, document.importer_traces
-        if complete is None or document.outdated or document.module.errors or not self.presenter.is_current(document, complete):
+        shown, traces = document.analysis, document.importer_traces
+        if shown is None or document.module.errors or not self.presenter.is_current(document, shown):
             return
         classes = self._chooser.found_for_other_text(document)
-        is_wrong = any(not is_lint(finding.code) for finding in complete.findings)
-        functions = not is_wrong and complete.settings.program and traces.functions_of_other_text(document.module)
+        is_wrong = any(not is_lint(finding.code) for finding in shown.findings)
+        functions = not is_wrong and shown.settings.program and traces.functions_of_other_text(document.module)
         if not classes and not functions:
             return
         self.runner.begin_turn()
