@@ -154,6 +154,35 @@ def test_a_changed_module_that_is_taken_from_its_package_is_loaded_again(forking
         assert trace is not None and shapes(trace, "b") == [[[5, int(size)]]]
 
 
+def test_what_is_loaded_is_at_its_lines_after_another_text_has_moved_it(forking: WorkerProcess, tmp_path: Path) -> None:
+    """Lines are taken away above a function, and come back: the text is that which was loaded first."""
+    file, method = tmp_path / "moved.py", "\n    def other(self, x):\n        return x\n"
+    text = f"""import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.fc = nn.Linear(4, size)
+
+    def forward(self, x):
+        return self.fc(x)
+{method}
+
+def build(size):
+    net = Net(size)
+    y = net.fc(torch.ones(2, 4))
+    return net
+"""
+    for each in (text, text.replace(method, ""), text, text.replace(method, ""), text):
+        for expression in ("Net(3)(f32[B:2, 4])", "build(3)(f32[B:2, 4])"):
+            trace, _ = forking.run(file, each, expression)
+        assert trace is not None
+        lines = {item.span.line for item in trace.observations if item.function == "build" and item.name == "y"}
+        assert lines == {each.split("\n").index("    y = net.fc(torch.ones(2, 4))") + 1}
+
+
 def test_another_document_of_the_project_is_run_with_what_the_first_has_loaded(forking: WorkerProcess, zoo: Path) -> None:
     settle(forking, zoo / "net.py", NET)
     text = (zoo / "derived.py").read_text() + "    def forward(self, x):\n        c = super().forward(x)\n        return c\n"

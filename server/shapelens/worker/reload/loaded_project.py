@@ -67,6 +67,7 @@ class LoadedProject:
         self._package = ""  # the outermost one that the document is in
         self._most_sites = 0
         self._names: Optional[Dict[str, Any]] = None  # of the document, until something is run with them
+        self.is_moved = False  # the document's statements are at their places in another text, which was read for those who follow
         self.is_half_loaded = False  # something ended the loading of a run: what is there is of no text
         self._patchable: Optional[LoadedDocument] = None  # the document, where a later one may be a patch of it
         self._set_by_document = _SetByDocument([], [], self._dtype)
@@ -98,7 +99,9 @@ class LoadedProject:
 
         Returns whether that may go on: what is no longer used is not given back.
         """
-        finder, recorder = self.context.finder, self.context.recorder
+        finder, recorder, loaded_run = self.context.finder, self.context.recorder, self.context.run
+        # What the two have in common is at the places of the later one now.
+        self.is_moved |= run.file == loaded_run.file and run.text != loaded_run.text
         loaded = dict(recorder.rewritten)
         try:
             tree = finder.parse_document(run.file, run.text)
@@ -311,7 +314,8 @@ class _NextRun:
     def is_the_loaded_run(self) -> bool:
         run, loaded = self._run, self._project.context.run
         same = (run.file, run.text, run.overlays, run.observe) == (loaded.file, loaded.text, loaded.overlays, loaded.observe)
-        return self.names is not None and same and not self._project.files.have_changed(run)
+        is_unused = self.names is not None and not self._project.is_moved
+        return is_unused and same and not self._project.files.have_changed(run)
 
     @cached_property
     def tree(self) -> ast.Module:
