@@ -44,6 +44,7 @@ class ImporterTraces:
         self._program_outdated = False
         self._searched: Module | None = None  # the text of the last program for which no call of a function was known before
         self._knows_calls = True
+        self._knew_calls = False  # of functions, when it was followed last
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
@@ -66,8 +67,6 @@ class ImporterTraces:
                 seen |= _functions_seen(program.trace)
                 told |= tells
         self._program_outdated = False
-        if is_whole and not any(each.target in _definitions(module) for each in run.run.known):
-            self._searched = module
 
     def follow_importer(self, file: str, trace: protocol.Trace, module: Module, run: RepeatableRun, state: object) -> None:
         """A file that imports the document was followed as a program when the document's text was that of `module`."""
@@ -110,19 +109,23 @@ class ImporterTraces:
         """The examples with which functions were called when the document was last followed as a program, of those that still are as they
         were."""
         found: list[protocol.ExampleRun] = []
-        if not self._knows_calls:
-            return found
         now = _definitions(module)
-        for program in (self._program, *self._earlier_programs):
+        for program in (self._program, *self._earlier_programs) if self._knows_calls else ():
             before, targets = _definitions(program.module) if program is not None else {}, {run.target for run in found}
             runs = program.trace.examples if program is not None else []
             found += [run for run in runs if run.target not in ("", *targets) and before.get(run.target) == now.get(run.target)]
+        self._knew_calls = bool(found)
         return found
+
+    def program_has_ended(self, module: Module) -> None:
+        """The document has been followed as a program, with the text of `module`, for as long as it may take."""
+        if not self._knew_calls:
+            self._searched = module
 
     def functions_of_other_text(self, module: Module) -> bool:
         """Whether functions are shown with calls of an older text: the program may call them with something else now, if it is asked."""
         program = self._program
-        if program is None or not (self._earlier_programs or any(run.target in _definitions(module) for run in program.trace.examples)):
+        if program is None or not (self._earlier_programs or any(run.target for run in program.trace.examples)):
             return False
         return self._searched is None or changed_functions(self._searched, module) != frozenset()
 

@@ -99,6 +99,7 @@ class ProgramRun(RunResults):
         super().finish(finished)
         self.was_short_of_time = finished.hurried
         if not self.cancelled:
+            self._document.importer_traces.program_has_ended(self.analysis.module)
             has_crashed = finished.outcome == "crash"
             if has_crashed:
                 module, settings = self.analysis.module, self.analysis.settings
