@@ -121,6 +121,8 @@ class ImporterTraces:
         """The document has been followed as a program, with the text of `module`, for as long as it may take."""
         if not self._knew_calls:
             self._searched = module
+        elif self._searched is not None and changed_functions(self._searched, module) != frozenset():
+            self._searched = None  # Calls of that text, or of one before it, are known for this one.
 
     def functions_of_other_text(self, module: Module) -> bool:
         """Whether functions are shown with calls of an older text: the program may call them with something else now, if it is asked."""
