@@ -111,13 +111,20 @@ class FoundExamples:
         finally:
             self._set_aside -= names
 
-    def note_search(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> None:
-        """A search that knew of no example for these classes has come to its end."""
+    def note_search(self, path: str, module: Module, classes: Iterable[str], trace: Trace, surroundings: object = None) -> None:
+        """A search that knew of no example for these classes has come to its end with this trace. From now on the classes of the file are
+        in the order in which it came to them; those that others have shown meanwhile need no example.
+        """
+        runs = {run.target: run for run in trace.examples if run.evidence and not run.file}
         for name in classes:
-            found = self._by_class.get((path, name))
-            if found is not None:
-                text = self._text(module, found.run, found.files, surroundings)
-                self._by_class[path, name] = replace(found, searched_text=text)
+            if name not in runs:
+                self._by_class.pop((path, name), None)
+            elif (path, name) in self._by_class:
+                found = self._by_class[path, name]
+                self._by_class[path, name] = replace(found, searched_text=self._text(module, found.run, found.files, surroundings))
+        for name in runs:
+            if (path, name) in self._by_class:
+                self._by_class[path, name] = self._by_class.pop((path, name))
 
     def keep(
         self, path: str, module: Module, trace: Trace, surroundings: object = None, *, whole: bool = True, remember: bool = True

@@ -268,6 +268,8 @@ class Pipeline:
         search = self._chooser.search(document, analysis.module, lacking)
         if search is not None and self._patience.get(document.path):
             search = replace(search, known=[known for known in search.known if known.proven], seconds=PATIENT_SECONDS)
+        elif search is not None and document is self._searching_again:
+            search = replace(search, seconds=PATIENT_SECONDS)  # What is shown is there until then.
         results = await self._run_own(document, analysis, search)
         if results.cancelled or not lacking:
             return

@@ -205,8 +205,8 @@ class OwnRun(RunResults):
                 self._timer.cancel()
             return
         self.was_short_of_time = self.seen is not None and was_cut_short(self._search, finished, self.seen)
-        if self._search is not None:
-            self._presenter.note_search(document, self._search)
+        if self._search is not None and self.seen is not None and finished.outcome == "ok" and self.analysis.kept is None:
+            self._presenter.note_search(document, self._search, self.seen)
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
