@@ -125,9 +125,11 @@ class ImporterTraces:
             self._searched = None  # Calls of that text, or of one before it, are known for this one.
 
     def functions_of_other_text(self, module: Module) -> bool:
-        """Whether functions are shown with calls of an older text: the program may call them with something else now, if it is asked."""
+        """Whether functions are shown with calls of an older text: other ones may be found now. Not where one of these is wrong, as another
+        one might hide that.
+        """
         program = self._program
-        if program is None or not (self._earlier_programs or any(run.target for run in program.trace.examples)):
+        if program is None or program.trace.mismatches or not (self._earlier_programs or any(run.target for run in program.trace.examples)):
             return False
         return self._searched is None or changed_functions(self._searched, module) != frozenset()
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from pygls import uris
 
-from shapelens.analysis.findings.codes import is_lint
 from shapelens.analysis.traces.programs import guessed_classes
 from shapelens.analysis.traces.views import classes_called, see_all, unshown, unsure_classes
 from shapelens.examples.found_examples import FoundExamples
@@ -69,8 +68,7 @@ class Pipeline:
         if shown is None or document.module.errors or not self.presenter.is_current(document, shown):
             return
         classes = self._chooser.found_for_other_text(document)
-        is_wrong = any(not is_lint(finding.code) for finding in shown.findings)
-        functions = not is_wrong and shown.settings.program and traces.functions_of_other_text(document.module)
+        functions = shown.settings.program and traces.functions_of_other_text(document.module)
         if not classes and not functions:
             return
         self.runner.begin_turn()
@@ -128,7 +126,7 @@ class Pipeline:
         patient = self._patience.get(document.path, False)
         is_again = document is self._searching_again
         is_tried = is_again or (patient and document.path in self._short_of_time)
-        is_last = is_again or document.path in self._patience
+        is_last = document.path in self._patience
         others = self._chooser.others(document)
         results = ProgramRun(self.presenter, document, analysis, others, at_once=not is_tried, is_last=is_last)
         await self.runner.run_program(document, results, PATIENT_SECONDS if patient else PROGRAM_SECONDS)

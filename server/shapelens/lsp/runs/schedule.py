@@ -19,7 +19,7 @@ LONGEST_DEBOUNCE = 0.2
 # So do those that come faster than anybody types, from a held key or a program: the last one should find a process that is ready for it.
 BURST_SECONDS = 0.05
 # After a pause of this length in typing, examples are searched for again that were found while the text was another one.
-PAUSE_SECONDS = 1.5
+PAUSE_SECONDS = 1.0
 
 
 def debounce(document: Document) -> float:
