@@ -111,16 +111,17 @@ class FoundExamples:
         finally:
             self._set_aside -= names
 
-    def note_search(self, path: str, module: Module, classes: Iterable[str], trace: Trace, surroundings: object = None) -> None:
-        """A search that knew of no example for these classes has come to its end with this trace. From now on the classes of the file are
-        in the order in which it came to them; those that others have shown meanwhile need no example.
+    def note_search(self, path: str, module: Module, classes: Iterable[str], trace: Trace | None, surroundings: object = None) -> None:
+        """A search that knew of no example for these classes has come to its end with this trace; None where what was found before stays.
+
+        From now on the classes of the file are in the order in which it came to them, and those that others have shown need no example.
         """
-        runs = {run.target: run for run in trace.examples if run.evidence and not run.file}
+        runs = {run.target: run for run in trace.examples if run.evidence and not run.file} if trace is not None else {}
         for name in classes:
-            if name not in runs:
+            found = self._by_class.get((path, name))
+            if trace is not None and name not in runs:
                 self._by_class.pop((path, name), None)
-            elif (path, name) in self._by_class:
-                found = self._by_class[path, name]
+            elif found is not None:
                 self._by_class[path, name] = replace(found, searched_text=self._text(module, found.run, found.files, surroundings))
         for name in runs:
             if (path, name) in self._by_class:

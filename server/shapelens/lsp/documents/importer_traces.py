@@ -136,11 +136,24 @@ class ImporterTraces:
     @contextmanager
     def calls_set_aside(self) -> Iterator[None]:
         """Until the end of this, it is not known what functions were called with, and the document is to be followed as a program anew."""
+        program, was_outdated = self._program, self._program_outdated
         self._knows_calls, self._program_outdated = False, True
         try:
             yield
         finally:
             self._knows_calls = True
+            if self._program is program:
+                self._program_outdated = was_outdated
+
+    def shows_more_than(self, trace: protocol.Trace | None, module: Module) -> bool:
+        """Whether functions of `module` are called with something, in what is known of the document as a program, that this trace does not
+        come to."""
+        called = {run.target for run in trace.examples} if trace is not None else set()
+        known = [self._program, *self._earlier_programs] if self._program is not None else []
+        lost = {run.target for program in known for run in program.trace.examples if run.error is None} - called
+        return not lost.isdisjoint(_definitions(module)) or any(
+            cls.qualname == name.rpartition(".")[0] for cls in module.classes for name in lost
+        )
 
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through the document. Returns whether there was a trace of it."""

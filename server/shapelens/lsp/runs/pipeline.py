@@ -128,7 +128,7 @@ class Pipeline:
         is_tried = is_again or (patient and document.path in self._short_of_time)
         is_last = document.path in self._patience
         others = self._chooser.others(document)
-        results = ProgramRun(self.presenter, document, analysis, others, at_once=not is_tried, is_last=is_last)
+        results = ProgramRun(self.presenter, document, analysis, others, at_once=not is_tried, is_last=is_last, is_again=is_again)
         await self.runner.run_program(document, results, PATIENT_SECONDS if patient else PROGRAM_SECONDS)
         if results.was_short_of_time:
             self._short_of_time.add(document.path)

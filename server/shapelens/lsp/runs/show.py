@@ -70,11 +70,10 @@ class Presenter:
         surroundings = document.evidence_around
         return self._found.keep(document.path, document.module, traced.trace, surroundings, whole=whole, remember=not more)
 
-    def note_search(self, document: Document, search: protocol.Search, trace: protocol.Trace) -> None:
-        """A search for examples of a document's classes has come to its end with this trace, in the newest text."""
-        known = {each.target for each in search.known}
-        unknown = [name for name in search.classes if name not in known]
-        self._found.note_search(document.path, document.module, unknown, trace, document.evidence_around)
+    def note_search(self, document: Document, classes: Sequence[str], trace: protocol.Trace | None) -> None:
+        """A search for examples of these classes of a document has come to its end with this trace, in the newest text; None where what is
+        shown stays."""
+        self._found.note_search(document.path, document.module, classes, trace, document.evidence_around)
 
     def with_importers(self, document: Document, analysis: Analysis) -> Analysis:
         """The analysis with what the runs of importing files saw in the document, and with the findings of all of it."""
