@@ -129,9 +129,12 @@ class ImporterTraces:
         one might hide that.
         """
         program = self._program
-        if program is None or program.trace.mismatches or not (self._earlier_programs or any(run.target for run in program.trace.examples)):
+        if program is None or program.trace.mismatches:
             return False
-        return self._searched is None or changed_functions(self._searched, module) != frozenset()
+        if self._earlier_programs:
+            return True
+        calls = any(run.target for run in program.trace.examples)
+        return calls and (self._searched is None or changed_functions(self._searched, module) != frozenset())
 
     @contextmanager
     def calls_set_aside(self) -> Iterator[None]:

@@ -123,8 +123,8 @@ class Pipeline:
             return
         if self.runner.is_running(document) or document.importer_traces.program_holds(module, self._own(document)):
             return
-        patient = self._patience.get(document.path, False)
         is_again = document is self._searching_again
+        patient = is_again or self._patience.get(document.path, False)
         is_tried = is_again or (patient and document.path in self._short_of_time)
         is_last = document.path in self._patience
         others = self._chooser.others(document)
