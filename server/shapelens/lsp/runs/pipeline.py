@@ -62,20 +62,24 @@ class Pipeline:
 
     async def search_again(self, document: Document) -> None:
         """Search anew for examples that were found for an older text of a document and run with the newest one too, as opening it would.
-        Returns when that is done, or the turn was ended. What fails stays: the text since then is to blame.
+
+        What was short of time gets more of it. Returns when all is done, or the turn was ended. What fails stays: the text since then is to
+        blame.
         """
         shown, traces = document.analysis, document.importer_traces
         if shown is None or document.module.errors or not self.presenter.is_current(document, shown):
             return
         classes = self._chooser.found_for_other_text(document)
-        functions = shown.settings.program and traces.functions_of_other_text(document.module)
-        if not classes and not functions:
+        is_short = document.path in self._short_of_time
+        functions = shown.settings.program and (is_short or traces.functions_of_other_text(document.module))
+        if not (classes or functions or is_short):
             return
         self.runner.begin_turn()
         self._searching_again = document
+        self._short_of_time.discard(document.path)
         try:
             with self.found.set_aside(document.path, classes), traces.calls_set_aside() if functions else nullcontext():
-                if classes:
+                if classes or is_short:
                     await self.run(document, whole=True)
                 else:
                     await self._follow_program(document, self._chooser.choose(document).analysis)
@@ -186,7 +190,12 @@ class Pipeline:
         Its next runs have as much where that has shown more.
         """
         path = document.path
-        if path not in self._short_of_time or path in self._patience or not self._is_done(document, analysis):
+        if (
+            document is self._searching_again
+            or path not in self._short_of_time
+            or path in self._patience
+            or not self._is_done(document, analysis)
+        ):
             return
         self._patience[path], shown = True, len(document.hints())
         document.importer_traces.mark_program_outdated()
