@@ -45,6 +45,7 @@ class ImporterTraces:
         self._searched: Module | None = None  # the text of the last program for which no call of a function was known before
         self._knows_calls = True
         self._knew_calls = False  # of functions, when it was followed last
+        self._is_sought = False  # it is to be followed for these, and was not yet
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
@@ -97,7 +98,7 @@ class ImporterTraces:
 
         Where a function has changed that neither it came to nor `own`, what the examples saw, it may come to that function now.
         """
-        if self._program is None or self._program_outdated:
+        if self._program is None or self._program_outdated or self._is_sought:
             return False
         changed = changed_functions(self._program.module, module)
         reached = [run.reached for run in self._program.trace.examples]
@@ -119,6 +120,7 @@ class ImporterTraces:
 
     def program_has_ended(self, module: Module) -> None:
         """The document has been followed as a program, with the text of `module`, for as long as it may take."""
+        self._is_sought = False
         if not self._knew_calls:
             self._searched = module
         elif self._searched is not None and changed_functions(self._searched, module) != frozenset():
@@ -139,14 +141,11 @@ class ImporterTraces:
     @contextmanager
     def calls_set_aside(self) -> Iterator[None]:
         """Until the end of this, it is not known what functions were called with, and the document is to be followed as a program anew."""
-        program, was_outdated = self._program, self._program_outdated
-        self._knows_calls, self._program_outdated = False, True
+        self._knows_calls, self._is_sought = False, True
         try:
             yield
         finally:
-            self._knows_calls = True
-            if self._program is program:
-                self._program_outdated = was_outdated
+            self._knows_calls, self._is_sought = True, False
 
     def shows_more_than(self, trace: protocol.Trace | None, module: Module) -> bool:
         """Whether functions of `module` are called with something, in what is known of the document as a program, that this trace does not

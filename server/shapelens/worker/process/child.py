@@ -20,7 +20,7 @@ from ..sandbox.limits import DeadlineReached, Interrupted, limit_memory, limit_t
 from ..sandbox.monkeypatches import ProcessState
 from ..sandbox.originals import gc, os, select, signal
 from ..sandbox.output import flush
-from ..sandbox.scratch_folder import scratch_of
+from ..sandbox.scratch_folder import folder_of_worker, scratch_of
 from ..sandbox.threads import OtherThreads
 from .framing import read_message
 from .messages import Imported, OpCacheAdditions, Outdated, Rehearsal, RunBegun, RunUnsuitable
@@ -62,9 +62,10 @@ def serve(numbers: List[int], project: Optional[LoadedProject], rehearsal: Optio
                     outgoing.flush()
                 do_run(run, outgoing, project, rehearsal)
     except BaseException:  # Nothing may get past this point: the parent's stack is below.
-        import traceback
+        if os.path.isdir(folder_of_worker()):  # Else the worker has ended, and what this process needs has gone with it.
+            import traceback
 
-        traceback.print_exc()
+            traceback.print_exc()
         code = 70
     finally:
         flush()
