@@ -15,7 +15,6 @@ from shapelens.lsp.documents.moved_findings import moved_findings
 from shapelens.lsp.documents.paths import on_disk, path_of
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.notebooks import script_as_python
-from shapelens.source.changes import changed_functions
 from shapelens.source.module import Module, parse
 from shapelens.source.position_map import PositionMap
 from shapelens.source.positions import Lines, Position, Span
@@ -42,7 +41,7 @@ class Document:
     - a text of which nothing has to run follows its edit: `follow_edit`;
     - something is shown: `show`, `add_fixes`, `note_published`;
     - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`,
-      `consulted_again`, `forget_consulted`.
+      `forget_consulted`.
 
     The text is always the newest. `analysis` stays behind until the next run has ended, and its positions are mapped.
     """
@@ -75,8 +74,7 @@ class Document:
         self._seconds_to_findings = 0.0
         # The files that import it.
         self._importers: list[ImportingFile] | None = None
-        # With the text of this document when they ran last; None where what that showed was forgotten.
-        self._consulted: dict[tuple[Document | str, object], Module | None] = {}
+        self._consulted: set[tuple[Document | str, object]] = set()
 
     # --- the text ---
 
@@ -336,27 +334,13 @@ class Document:
     def consult(self, importer: Document | str, state: object) -> bool:
         """A file that imports this one could be run to see this one from there. Returns False if it was before in this state."""
         key = importer, state
-        if key in self._consulted:
-            return False
-        self._consulted[key] = self.module
-        return True
-
-    def consulted_again(self, importer: str, *, forgotten: bool = False) -> None:
-        """A closed file that imports this one is run again, with the newest text; or what it showed of this one is `forgotten`."""
-        for key in self._consulted:
-            if key[0] == importer:
-                self._consulted[key] = self.module if not forgotten else None
-
-    def was_other(self, importer: str, state: object) -> bool:
-        """Whether a file that imports this one, in this state, was run when this one had another text: it may show more of this one now."""
-        if (importer, state) not in self._consulted:
-            return False
-        before = self._consulted[importer, state]
-        return before is None or changed_functions(before, self.module) != frozenset()
+        known = key in self._consulted
+        self._consulted.add(key)
+        return not known
 
     def forget_consulted(self, importer: Document | str, state: object) -> None:
         """The run of a file that imports this one was ended before it was over."""
-        self._consulted.pop((importer, state), None)
+        self._consulted.discard((importer, state))
 
     @property
     def evidence_around(self) -> object:

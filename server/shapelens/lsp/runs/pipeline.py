@@ -72,7 +72,7 @@ class Pipeline:
         classes = self._chooser.found_for_other_text(document)
         is_short = document.path in self._short_of_time
         functions = shown.settings.program and (is_short or traces.functions_of_other_text(document.module))
-        if not (classes or functions or is_short or self._may_be_shown_again(document)):
+        if not (classes or functions or is_short):
             return
         self.runner.begin_turn()
         self._searching_again = document
@@ -81,23 +81,10 @@ class Pipeline:
             with self.found.set_aside(document.path, classes), traces.calls_set_aside() if functions else nullcontext():
                 if classes or is_short:
                     await self.run(document, whole=True)
-                elif functions:
+                else:
                     await self._follow_program(document, self._chooser.choose(document).analysis)
-            if self._may_be_shown_again(document) and self.presenter.is_current(document, shown):
-                await self._search_closed_importers(document)
         finally:
             self._searching_again = None
-
-    def _may_be_shown_again(self, document: Document) -> bool:
-        """Whether a closed file that shows nothing of a document was run for its unsure classes when it had another text."""
-        traces = document.importer_traces
-        silent = [each for each in document.importers or [] if not traces.of({each.path})]
-        is_other = any(document.was_other(each.path, each.state) for each in silent)
-        return is_other and bool(unsure_classes(document.module, self._shown_own(document), traces.classes()))
-
-    @staticmethod
-    def _shown_own(document: Document) -> Trace | None:
-        return document.analysis.own if document.analysis is not None else None
 
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that
@@ -340,7 +327,7 @@ class Pipeline:
         Returns whether there is time left for more: no run was cancelled.
         """
         open_files = {each.path for each in self._documents.values()}
-        own = [each for each in [self._shown_own(document)] if each is not None]
+        own = [document.analysis.own] if document.analysis is not None and document.analysis.own is not None else []
         if not document.module.classes or see_all(document.module, [*own, *document.importer_traces.of(open_files)]):
             return True
         reached = 0
@@ -361,15 +348,13 @@ class Pipeline:
         what a part is given is often said where it is used only."""
         searched = 0
         for each in document.importers or []:
-            own, traces = self._shown_own(document), document.importer_traces
+            own, traces = document.analysis.own if document.analysis is not None else None, document.importer_traces
             outdated = traces.outdated(document.module)
             parts = unsure_classes(document.module, own, traces.classes(but=outdated))
             importer = self._closed_importer(document, each.path) if parts and searched < MOST_SEARCHED else None
             search = self._chooser.search_around(importer, parts) if importer is not None else None
             if importer is None or search is None:
                 continue
-            if document is self._searching_again and document.was_other(each.path, each.state):
-                document.forget_consulted(each.path, each.state)
             is_new = document.consult(each.path, each.state)
             if is_new or each.path in outdated:
                 results = await self._run_closed_importer(document, importer, self._chooser.choose_given(importer), search)
@@ -401,7 +386,6 @@ class Pipeline:
         outdated = traces.outdated(analysis.module, open_files)
         for path in outdated:
             traces.drop(path)
-            document.consulted_again(path, forgotten=True)
         if outdated and document.analysis is not None:
             self.presenter.show(document, self.presenter.with_importers(document, document.analysis))
 
@@ -425,7 +409,6 @@ class Pipeline:
         """Run a file that is not open for a document that it imports; None where there is nothing to run, or nobody to see it."""
         if self._documents.get(document.uri) is not document or not (analysis.examples or search):
             return None
-        document.consulted_again(importer.path)
         results = ImporterRun(self.presenter, importer, analysis, self._chooser.others(importer))
         await self.runner.run_importer(importer, results, search, document)
         self.presenter.seek_fixes(document)
