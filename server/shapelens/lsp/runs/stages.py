@@ -171,6 +171,9 @@ class OwnRun(RunResults):
         self._search = search
         known = {each.target for each in search.known} if search is not None else set()
         self._searched = [name for name in search.classes if name not in known] if search is not None else []
+        own = document.analysis.own if document.analysis is not None else None
+        ran = {run.target for run in own.examples if run.expression and run.error is None} if own is not None else set()
+        self._ran_before = [name for name in self._searched if name in ran]
         self._only_at_end = only_at_end
         self._is_in_vain = False  # what was there shows more
         self._newest: Analysis | None = None
@@ -202,7 +205,7 @@ class OwnRun(RunResults):
         if self._only_at_end:
             if traced.stage not in ("run", "named"):
                 return
-            self._is_in_vain = not all(_runs(name, traced.trace) for name in self._searched)
+            self._is_in_vain = not all(_runs(name, traced.trace) for name in self._ran_before)
             if self._is_in_vain:
                 return
         analysis = self._presenter.with_trace(self._document, self.analysis, traced)
