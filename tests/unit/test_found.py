@@ -241,24 +241,23 @@ def test_classes_inherit_the_forward_of_one_that_may_be_a_module() -> None:
     assert without_example(module, choose(module, FILE, Settings())) == ["Coupling", "Affine", "Additive"]
 
 
-def test_what_was_found_for_another_text_is_set_aside_for_a_search() -> None:
-    found, other = kept(INFERRED), TEXT.replace("return x", "return x + 1", 1)
-    found.note_search(FILE, parse(TEXT), ["Net"], Trace(FILE, examples=[INFERRED]))
-    assert found.found_for_other_text(FILE, parse(TEXT), ["Net"]) == []
-    assert found.found_for_other_text(FILE, parse(other), ["Net"]) == ["Net"]
-    with found.set_aside(FILE, ["Net"]):
-        assert known(found, other) == []
-    assert [each.expression for each in known(found, other)] == [INFERRED.expression]
-    found.note_search(FILE, parse(other), ["Net"], None)  # It has found nothing better.
-    assert found.found_for_other_text(FILE, parse(other), ["Net"]) == [] and known(found, other)
-    found.note_search(FILE, parse(TEXT), ["Net"], Trace(FILE))  # Another class shows it.
-    assert known(found, TEXT) == []
-
-
-def test_what_fails_or_was_chosen_is_not_searched_for_again() -> None:
-    other = parse(TEXT.replace("return x", "return x + 1", 1))
+def test_what_fails_or_was_chosen_is_known_where_all_else_is_searched_for_anew() -> None:
+    module, other = parse(TEXT), parse(TEXT.replace("return x", "return x + 1", 1))
+    assert kept(INFERRED).begun_anew({FILE: module}.get).files() == set()
     failing = kept(replace(INFERRED, error="no"))
-    assert failing.found_for_other_text(FILE, other, ["Net"]) == []
+    assert known(failing.begun_anew({FILE: module}.get), TEXT)
+    assert failing.begun_anew({FILE: other}.get).files() == set()  # The text is another one, and may not be to blame.
+    assert failing.begun_anew({}.get).files() == set()
     chosen = kept(INFERRED)
     chosen.choose(FILE, "Net", INFERRED.expression)
-    assert chosen.found_for_other_text(FILE, other, ["Net"]) == []
+    assert known(chosen.begun_anew({FILE: other}.get), TEXT)
+
+
+def test_what_was_searched_for_anew_takes_the_place_of_what_was_known() -> None:
+    mine, other = kept(INFERRED), replace(INFERRED, expression="Net()(f32[2, 5])")
+    mine.take_over(kept(other), {"elsewhere.py"})
+    assert [each.expression for each in known(mine, TEXT)] == [INFERRED.expression]
+    mine.take_over(kept(other), {FILE})
+    assert [each.expression for each in known(mine, TEXT)] == [other.expression]
+    mine.take_over(FoundExamples(STATES.get), {FILE})
+    assert known(mine, TEXT) == []

@@ -120,26 +120,9 @@ def test_the_layers_of_functions_that_a_program_has_not_come_to_yet_are_theirs()
     assert seen == {1: "Linear", 6: "Conv2d"}
 
 
-def test_calls_of_another_text_are_sought_once_and_what_is_outdated_meanwhile_stays_so() -> None:
-    traces, run = ImporterTraces("/net.py"), None
-    first, second = parse(TEXT.format(".first()")), parse(TEXT.format(".second()"))
+def test_a_program_shows_more_where_it_calls_functions_that_another_does_not() -> None:
+    traces, text = ImporterTraces("/net.py"), parse(TEXT.format(".first()"))
     called = replace(trace_of("main"), examples=[ExampleRun("", "", reached=["main"]), ExampleRun("encode", "encode(1)", reached=[])])
-
-    def follow(module: Module) -> None:
-        traces.functions_called(module)
-        traces.follow_program(called, module, run)  # type: ignore[arg-type]
-        traces.program_has_ended(module)
-
-    follow(first)
-    assert not traces.functions_of_other_text(first)
-    follow(second)
-    assert traces.functions_of_other_text(parse(TEXT.format(".third()")))
-    with traces.calls_set_aside():
-        assert not traces.functions_called(second) and not traces.program_holds(second, None)
-        follow(second)
-        assert traces.program_holds(second, None)
-    assert not traces.functions_of_other_text(second)
-    assert traces.shows_more_than(trace_of(), second) and not traces.shows_more_than(called, second)
-    with traces.calls_set_aside():
-        traces.mark_program_outdated()  # As a file that it imports is edited.
-    assert not traces.program_holds(second, None)
+    traces.follow_program(called, text, None)  # type: ignore[arg-type]
+    assert traces.shows_more_than(ImporterTraces("/net.py"), text) and not traces.shows_more_than(traces, text)
+    assert not traces.shows_more_than(ImporterTraces("/net.py"), parse("x = 1\n"))  # There is no such function any more.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from shapelens.examples.statement_names import WORD, bound, statements_of, words
 from shapelens.protocol import Alternative, ExampleRun, FileSpan, Known, Trace
@@ -13,6 +13,7 @@ from shapelens.source.module import Module
 
 _LINE = re.compile(r"line (\d+)\Z")
 MOST_FIRST = 4  # first choices of one class, by their evidence
+_OfClass = TypeVar("_OfClass")
 _IMPORT = re.compile(r"(?:from|import)\b")
 
 
@@ -23,14 +24,13 @@ class _RememberedExample:
 
     run: ExampleRun
     evidence_text: object
-    text: object
+    text: tuple[object, object, object] | None
     line: str
     call_line: str
     files: tuple[str, ...]  # that its run imported
     failed: bool  # its run showed something wrong, be it with the code or with the example
     chosen: bool = False
     proven: bool = False  # it ran to its end at least once
-    searched_text: object = None  # what `text` was when a search that knew of no example ended with this one
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,6 @@ class FoundExamples:
     _by_class: dict[tuple[str, str], _RememberedExample] = field(default_factory=dict)
     _first: dict[tuple[str, str], list[_FirstChoice]] = field(default_factory=dict)
     _adopted: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)  # the programs that have said an expression, by that
-    _set_aside: set[tuple[str, str]] = field(default_factory=set)
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
         """What was found for these classes of a file, as far as the text that speaks for it still is the same.
@@ -63,7 +62,7 @@ class FoundExamples:
         known = []
         for name in classes:
             found = self._by_class.get((path, name))
-            if found is None or not found.run.expression or (path, name) in self._set_aside:
+            if found is None or not found.run.expression:
                 continue
             run = found.run
             if not found.chosen and found.evidence_text != _evidence_text(module, run, surroundings):
@@ -87,45 +86,33 @@ class FoundExamples:
         """Whether something was found for a class of this file."""
         return any(file == path for file, _ in self._by_class)
 
-    def found_for_other_text(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[str]:
-        """Classes with an example that runs, but was found when their code, or what it depends on, was another one: a search may find a
-        better one now. Not those for which the user or a program has said it.
+    def files(self) -> set[str]:
+        """The files with a class for which something was found."""
+        return {file for file, _ in self._by_class}
+
+    def begun_anew(self, module_of: Callable[[str], Module | None]) -> FoundExamples:
+        """What is to be known where all else is searched for anew: what the user has chosen, and what fails with the texts as they are.
+
+        The text is to blame for that, and another example might hide it. module_of: gives the module of a file by its path.
         """
-        outdated = []
-        for name in classes:
-            found = self._by_class.get((path, name))
-            if found is None or found.chosen or found.failed or not found.run.expression:
-                continue
-            said = self._adopted.get((path, name), {})
-            if found.run.expression not in said and found.searched_text != self._text(module, found.run, found.files, surroundings):
-                outdated.append(name)
-        return outdated
+        kept = {
+            key: found
+            for key, found in self._by_class.items()
+            if found.chosen or (found.failed and self._still_fails(found, module_of(key[0])))
+        }
+        first = {key: list(self._first[key]) for key in kept.keys() & self._first.keys()}
+        adopted = {key: dict(self._adopted[key]) for key in kept.keys() & self._adopted.keys()}
+        return FoundExamples(self.state_of, kept, first, adopted)
 
-    @contextmanager
-    def set_aside(self, path: str, classes: Iterable[str]) -> Iterator[None]:
-        """Until the end of this, the examples of these classes are not known, so that they are searched for. What is not found stays."""
-        names = {(path, name) for name in classes}
-        self._set_aside |= names
-        try:
-            yield
-        finally:
-            self._set_aside -= names
-
-    def note_search(self, path: str, module: Module, classes: Iterable[str], trace: Trace | None, surroundings: object = None) -> None:
-        """A search that knew of no example for these classes has come to its end with this trace; None where what was found before stays.
-
-        From now on the classes of the file are in the order in which it came to them, and those that others have shown need no example.
-        """
-        runs = {run.target: run for run in trace.examples if run.evidence and not run.file} if trace is not None else {}
-        for name in classes:
-            found = self._by_class.get((path, name))
-            if trace is not None and name not in runs:
-                self._by_class.pop((path, name), None)
-            elif found is not None:
-                self._by_class[path, name] = replace(found, searched_text=self._text(module, found.run, found.files, surroundings))
-        for name in runs:
-            if (path, name) in self._by_class:
-                self._by_class[path, name] = self._by_class.pop((path, name))
+    def take_over(self, other: FoundExamples, files: Container[str]) -> None:
+        """Of the classes of these files nothing is known any more but what the other one knows, and what ran with other evidence."""
+        self._by_class = {**_of_files(self._by_class, files, but=True), **_of_files(other._by_class, files)}
+        self._adopted = {**_of_files(self._adopted, files, but=True), **_of_files(other._adopted, files)}
+        for key, first in other._first.items():
+            if key[0] in files:
+                evidence = [each.evidence_text for each in first]
+                before = [each for each in self._first.get(key, []) if each.evidence_text not in evidence]
+                self._first[key] = [*before, *first][-MOST_FIRST:]
 
     def keep(
         self, path: str, module: Module, trace: Trace, surroundings: object = None, *, whole: bool = True, remember: bool = True
@@ -155,9 +142,7 @@ class FoundExamples:
                     failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
                     lines = _lines(path, module, run)
-                    searched = before.searched_text if before is not None and same else None
-                    remembered = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven, searched)
-                    self._by_class[path, run.target] = remembered
+                    self._by_class[path, run.target] = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven)
                     if not (failed or chosen or run.call is not None):
                         self._note_first(path, run, evidence)
             examples.append(run)
@@ -226,6 +211,11 @@ class FoundExamples:
         self._by_class = {key: found for key, found in self._by_class.items() if found.chosen}
         self._first.clear()
 
+    def _still_fails(self, found: _RememberedExample, module: Module | None) -> bool:
+        if module is None or module.errors or found.text is None:
+            return False
+        return found.text[:2] == self._text(module, found.run, found.files, None)[:2]
+
     def _note_first(self, path: str, run: ExampleRun, evidence: object) -> None:
         first = self._first.setdefault((path, run.target), [])
         if all(each.evidence_text != evidence for each in first):
@@ -240,7 +230,7 @@ class FoundExamples:
                 return former if former.expression != run.expression else None
         return None
 
-    def _text(self, module: Module, run: ExampleRun, files: Iterable[str], surroundings: object) -> object:
+    def _text(self, module: Module, run: ExampleRun, files: Iterable[str], surroundings: object) -> tuple[object, object, object]:
         """All that the run of an example may depend on: the imports, what its class and its expression name, what that names, and so on."""
         read = statements_of(module)
         statements, binding = read.statements, read.binding
@@ -251,6 +241,11 @@ class FoundExamples:
             waiting = {word for name in waiting for text in binding[name] for word in words(text) & binding.keys()} - reached
         kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(bound(text))]
         return kept, [self.state_of(file) for file in files], surroundings
+
+
+def _of_files(known: Mapping[tuple[str, str], _OfClass], files: Container[str], *, but: bool = False) -> dict[tuple[str, str], _OfClass]:
+    """What is known of the classes of these files, or of all other ones."""
+    return {key: each for key, each in known.items() if (key[0] in files) is not but}
 
 
 def _evidence_text(module: Module, run: ExampleRun, surroundings: object) -> object:

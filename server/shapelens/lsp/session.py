@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,6 +18,7 @@ from shapelens.analysis.traces.shown import shown_for
 from shapelens.cache.inputs import ReadState
 from shapelens.cache.store import Store, removal
 from shapelens.examples import expression as expressions
+from shapelens.examples.found_examples import FoundExamples
 from shapelens.lsp.documents.annotated_text import annotated
 from shapelens.lsp.documents.document import Change, Document
 from shapelens.lsp.documents.moved_findings import moved_lenses
@@ -24,11 +26,14 @@ from shapelens.lsp.documents.notebook_document import CellText, ListedCell, Note
 from shapelens.lsp.documents.paths import on_disk
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
-from shapelens.lsp.runs.model_views import ModelOptions, ViewedModel
-from shapelens.lsp.runs.pipeline import Pipeline
+from shapelens.lsp.runs.memory_notes import MemoryNotes
+from shapelens.lsp.runs.model_views import ModelOptions, ModelViews, ViewedModel
+from shapelens.lsp.runs.pipeline import Pipeline, RunServices
+from shapelens.lsp.runs.reopening import Reopening
 from shapelens.lsp.runs.schedule import Schedule, debounce
 from shapelens.lsp.workspace.consent import Consent
-from shapelens.lsp.workspace.parsed_files import depends_on
+from shapelens.lsp.workspace.importers import Importers
+from shapelens.lsp.workspace.parsed_files import ParsedFiles, depends_on
 from shapelens.lsp.workspace.workers import Workers
 from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.protocol import Alternative
@@ -55,21 +60,27 @@ class Session:
         self._restarting: asyncio.Task[None] | None = None  # as the user has answered
         self._store = store
         self._cached_runs = CachedRuns(store)
-        self._pipeline = Pipeline(self.documents, self.workspace, client, self._cached_runs)
+        parsed_files = ParsedFiles(self.documents)
+        self._importers = Importers(self.documents, self.workspace)
+        services = RunServices(self.workspace, self._cached_runs, parsed_files, self._importers, itertools.count(1))
+        self._pipeline = Pipeline(self.documents, services, client, FoundExamples(parsed_files.state_of))
+        self._model_views = ModelViews(self.documents, self.workspace, parsed_files, services.run_ids)
+        self._memory_notes = MemoryNotes(self.documents, self._model_views, client)
+        self._reopening = Reopening(self._pipeline, self.documents, services)
         self._is_taking_turn = False
         self._schedule = Schedule(
             self._take_turn,
-            self._search_again,
-            self._pipeline.runner.end_turn,
+            self._reopen,
+            self._reopening.end_turn,
             self._pipeline.background_fixes,
-            self._pipeline.model_views,
-            self._pipeline.memory_notes,
+            self._model_views,
+            self._memory_notes,
         )
 
     def greet(self) -> None:
         """The client has said hello: tell it of what has happened until now, too."""
         self.workspace.configuration.greeted()
-        self._pipeline.importers.look_around(list(self.workspace.folders))
+        self._importers.look_around(list(self.workspace.folders))
         self.workspace.workers.listen(self._tell_state)
         asyncio.get_running_loop().call_later(WARM_UP_AFTER, warm_up)
 
@@ -145,7 +156,7 @@ class Session:
         document = self.documents.pop(uri, None)
         if document is not None:
             self._schedule.forget(document)
-            self._pipeline.model_views.forget(document)
+            self._model_views.forget(document)
             for text in [cell.uri for cell in document.cells] if isinstance(document, NotebookDocument) else [uri]:
                 self._client.clear(text)
             self._run_dependents(document, outdated=True)
@@ -226,7 +237,7 @@ class Session:
         for cls in analysis.module.classes:
             if cls.name_span.start <= place <= cls.name_span.end:
                 self._schedule.look_at(document, cls.qualname)
-        notes = self._pipeline.memory_notes.of(document)
+        notes = self._memory_notes.of(document)
         found: Hover | None = hover(analysis.module, analysis.trace, place, analysis.settings, notes)
         span = document.since.map(found.span) if found is not None else None
         return (found.markdown, span) if found is not None and span is not None else None
@@ -238,7 +249,7 @@ class Session:
         if document is None or analysis is None:
             return []
         # Only where somebody wants it there: without that setting a lens would change once its class is hovered over.
-        notes = self._pipeline.memory_notes.of(document) if analysis.settings.device_memory else {}
+        notes = self._memory_notes.of(document) if analysis.settings.device_memory else {}
         return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace, notes), document.since)
 
     def check_example(self, expression: str) -> str | None:
@@ -297,7 +308,7 @@ class Session:
         if not class_name and classes:
             around = [each for each in classes if each.first_line <= line <= each.span.end_line]
             class_name = (around[-1] if around else classes[-1]).qualname
-        answer = self._pipeline.model_views.want(document, class_name, options)
+        answer = self._model_views.want(document, class_name, options)
         self._schedule.show_model()
         return await answer
 
@@ -397,11 +408,11 @@ class Session:
 
     async def _take_turn(self, document: Document) -> None:
         """Bring a document up to date."""
-        await self._turn(document, self._pipeline.take_turn)
+        await self._turn(document, self._reopening.take_turn)
 
-    async def _search_again(self, document: Document) -> None:
-        """Search anew for the examples of a document that are of an older text."""
-        await self._turn(document, self._pipeline.search_again)
+    async def _reopen(self, document: Document) -> None:
+        """Show a document as opening it would show it."""
+        await self._turn(document, self._reopening.reopen)
 
     async def _turn(self, document: Document, turn: Callable[[Document], Awaitable[None]]) -> None:
         """That a worker has nothing to do between two runs of a turn is not told: the turn is not over."""
@@ -435,6 +446,6 @@ class Session:
         """The client says goodbye: no run and no process is left when this returns."""
         for document in self.documents.values():
             self._schedule.forget(document)
-        self._pipeline.model_views.give_up()
+        self._model_views.give_up()
         await self.workspace.workers.stop()
         await self._cached_runs.written()

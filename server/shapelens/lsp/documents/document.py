@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 from shapelens.analysis.display.hints import Hint
@@ -40,6 +41,7 @@ class Document:
       `cancel_run`; it is followed as a program: `end_program`, `fail_program`;
     - a text of which nothing has to run follows its edit: `follow_edit`;
     - something is shown: `show`, `add_fixes`, `note_published`;
+    - all of that is done once more beside it, and takes its place: `reopened`, `take_over`;
     - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`,
       `forget_consulted`.
 
@@ -49,7 +51,6 @@ class Document:
     def __init__(self, uri: str, version: int, text: str) -> None:
         self.uri = uri
         self.path = path_of(uri)
-        self.importer_traces = ImporterTraces(self.path)
         # The text.
         self._version = version
         self._source = text
@@ -60,6 +61,14 @@ class Document:
         self._module: Module | None = None
         self._parsable: Module | None = None
         self._lines: Lines | None = None
+        # The files that import it.
+        self._importers: list[ImportingFile] | None = None
+        self._know_nothing()
+
+    def _know_nothing(self) -> None:
+        """It has been opened, and nothing has run yet."""
+        self.importer_traces = ImporterTraces(self.path)
+        self._consulted: set[tuple[Document | str, object]] = set()
         # What is shown.
         self._analysis: Analysis | None = None
         self._since = PositionMap()
@@ -72,9 +81,22 @@ class Document:
         self._outdated = True
         self._was_outdated = True
         self._seconds_to_findings = 0.0
-        # The files that import it.
-        self._importers: list[ImportingFile] | None = None
-        self._consulted: set[tuple[Document | str, object]] = set()
+
+    def reopened(self) -> Document:
+        """Another document with the same text, of which nothing is known yet, as if it were opened now."""
+        document = copy(self)
+        document._know_nothing()
+        return document
+
+    def take_over(self, reopened: Document) -> None:
+        """From now on nothing is known but what is known of a document that was `reopened`, and still has the same text."""
+        self._analysis, self._since, self._complete = reopened._analysis, reopened._since, reopened._complete
+        self._last_run, self._failure, self._program_failure = reopened._last_run, reopened._failure, reopened._program_failure
+        self._outdated, self._was_outdated = reopened._outdated, reopened._was_outdated
+        self.importer_traces = reopened.importer_traces
+        # Other open documents stay what they are.
+        self._consulted = {key for key in self._consulted if not isinstance(key[0], str)}
+        self._consulted |= {key for key in reopened._consulted if isinstance(key[0], str)}
 
     # --- the text ---
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from shapelens import protocol
@@ -42,10 +41,6 @@ class ImporterTraces:
         self._program: ImporterTrace | None = None
         self._earlier_programs: list[ImporterTrace] = []  # newest first: what `_program` has not come to, where it did not come to its end
         self._program_outdated = False
-        self._searched: Module | None = None  # the text of the last program for which no call of a function was known before
-        self._knows_calls = True
-        self._knew_calls = False  # of functions, when it was followed last
-        self._is_sought = False  # it is to be followed for these, and was not yet
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
@@ -98,7 +93,7 @@ class ImporterTraces:
 
         Where a function has changed that neither it came to nor `own`, what the examples saw, it may come to that function now.
         """
-        if self._program is None or self._program_outdated or self._is_sought:
+        if self._program is None or self._program_outdated:
             return False
         changed = changed_functions(self._program.module, module)
         reached = [run.reached for run in self._program.trace.examples]
@@ -111,51 +106,24 @@ class ImporterTraces:
         were."""
         found: list[protocol.ExampleRun] = []
         now = _definitions(module)
-        for program in (self._program, *self._earlier_programs) if self._knows_calls else ():
+        for program in (self._program, *self._earlier_programs):
             before, targets = _definitions(program.module) if program is not None else {}, {run.target for run in found}
             runs = program.trace.examples if program is not None else []
             found += [run for run in runs if run.target not in ("", *targets) and before.get(run.target) == now.get(run.target)]
-        self._knew_calls = bool(found)
         return found
 
-    def program_has_ended(self, module: Module) -> None:
-        """The document has been followed as a program, with the text of `module`, for as long as it may take."""
-        self._is_sought = False
-        if not self._knew_calls:
-            self._searched = module
-        elif self._searched is not None and changed_functions(self._searched, module) != frozenset():
-            self._searched = None  # Calls of that text, or of one before it, are known for this one.
-
-    def functions_of_other_text(self, module: Module) -> bool:
-        """Whether functions are shown with calls of an older text: other ones may be found now. Not where one of these is wrong, as another
-        one might hide that.
-        """
-        program = self._program
-        if program is None or program.trace.mismatches:
-            return False
-        if self._earlier_programs:
-            return True
-        calls = any(run.target for run in program.trace.examples)
-        return calls and (self._searched is None or changed_functions(self._searched, module) != frozenset())
-
-    @contextmanager
-    def calls_set_aside(self) -> Iterator[None]:
-        """Until the end of this, it is not known what functions were called with, and the document is to be followed as a program anew."""
-        self._knows_calls, self._is_sought = False, True
-        try:
-            yield
-        finally:
-            self._knows_calls, self._is_sought = True, False
-
-    def shows_more_than(self, trace: protocol.Trace | None, module: Module) -> bool:
-        """Whether functions of `module` are called with something, in what is known of the document as a program, that this trace does not
-        come to."""
-        called = {run.target for run in trace.examples} if trace is not None else set()
-        known = [self._program, *self._earlier_programs] if self._program is not None else []
-        lost = {run.target for program in known for run in program.trace.examples if run.error is None} - called
+    def shows_more_than(self, other: ImporterTraces, module: Module) -> bool:
+        """Whether functions of `module` are called with something, in what is known of the document as a program, of which the other one
+        shows nothing."""
+        lost = self._called() - other._called()
         return not lost.isdisjoint(_definitions(module)) or any(
             cls.qualname == name.rpartition(".")[0] for cls in module.classes for name in lost
         )
+
+    def _called(self) -> set[str]:
+        """The functions that are called with something when the document is followed as a program, by qualified name."""
+        known = [self._program, *self._earlier_programs] if self._program is not None else []
+        return {run.target for program in known for run in program.trace.examples if run.error is None}
 
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through the document. Returns whether there was a trace of it."""

@@ -74,11 +74,6 @@ class Chooser:
         """The examples that were found for these classes before, as far as the text that speaks for them is the same."""
         return self._found.known(document.path, module, classes, document.evidence_around)
 
-    def found_for_other_text(self, document: Document) -> list[str]:
-        """The classes of a document with an example that was found for another text of it, and runs with the newest one."""
-        lacking = self.choose(document).lacking
-        return self._found.found_for_other_text(document.path, document.module, lacking, document.evidence_around)
-
     def search(self, document: Document, module: Module, classes: Sequence[str]) -> Search | None:
         """What a worker needs to look for examples of these classes; None where there are none."""
         if not classes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pygls import uris
 
@@ -23,8 +22,6 @@ from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.choose import Chooser, Chosen
 from shapelens.lsp.runs.client import Client
-from shapelens.lsp.runs.memory_notes import MemoryNotes
-from shapelens.lsp.runs.model_views import ModelViews
 from shapelens.lsp.runs.plan import FollowEdit, RunAffected, StayAsShown, plan
 from shapelens.lsp.runs.run import Runner
 from shapelens.lsp.runs.show import Presenter
@@ -36,23 +33,34 @@ from shapelens.protocol import PATIENT_SECONDS, PROGRAM_SECONDS, Search, Trace
 from shapelens.source.module import Module
 
 
+@dataclass(frozen=True)
+class RunServices:
+    """What all runs of a client share, whatever is shown of them."""
+
+    workspace: Workspace
+    cached_runs: CachedRuns
+    parsed_files: ParsedFiles
+    importers: Importers
+    run_ids: itertools.count[int]
+
+
 class Pipeline:
     """Takes one document at a time through the four steps, and the files that import it where those show it better than a search would."""
 
-    def __init__(self, documents: Mapping[str, Document], workspace: Workspace, client: Client, cached_runs: CachedRuns) -> None:
+    def __init__(
+        self, documents: Mapping[str, Document], services: RunServices, client: Client, found: FoundExamples, *, in_background: bool = False
+    ) -> None:
+        """found: what is known of examples. in_background: its runs leave alone what is ready for those that somebody waits for."""
+        workspace, cached_runs, run_ids = services.workspace, services.cached_runs, services.run_ids
         self._documents = documents
-        self._parsed_files = ParsedFiles(documents)
-        run_ids = itertools.count(1)
-        self.found = FoundExamples(self._parsed_files.state_of)
-        self.importers = Importers(documents, workspace)
+        self._parsed_files = services.parsed_files
+        self._importers = services.importers
+        self.found = found
         self.background_fixes = BackgroundFixes(client, cached_runs, self._parsed_files, run_ids)
-        self.model_views = ModelViews(documents, workspace, self._parsed_files, run_ids)
-        self.memory_notes = MemoryNotes(documents, self.model_views, client)
-        self.presenter = Presenter(documents, workspace.configuration, client, self.found, self._parsed_files, self.background_fixes)
-        self.runner = Runner(documents, workspace, client, cached_runs, self.found, self.background_fixes, run_ids)
-        self._chooser = Chooser(documents, workspace.configuration, self.found)
+        self.presenter = Presenter(documents, workspace.configuration, client, found, self._parsed_files, self.background_fixes)
+        self.runner = Runner(documents, workspace, client, cached_runs, found, self.background_fixes, run_ids, in_background=in_background)
+        self._chooser = Chooser(documents, workspace.configuration, found)
         self._short_of_time: set[str] = set()  # documents whose last search was, or what followed them as programs, by path
-        self._searching_again: Document | None = None
         self._patience: dict[str, bool] = {}  # by path, where more time was tried: whether a document's runs have it
 
     async def take_turn(self, document: Document) -> None:
@@ -60,31 +68,21 @@ class Pipeline:
         self.runner.begin_turn()
         await self.run(document)
 
-    async def search_again(self, document: Document) -> None:
-        """Search anew for examples that were found for an older text of a document and run with the newest one too, as opening it would.
-
-        What was short of time gets more of it. Returns when all is done, or the turn was ended. What fails stays: the text since then is to
-        blame.
-        """
-        shown, traces = document.analysis, document.importer_traces
-        if shown is None or document.module.errors or not self.presenter.is_current(document, shown):
-            return
-        classes = self._chooser.found_for_other_text(document)
-        is_short = document.path in self._short_of_time
-        functions = shown.settings.program and (is_short or traces.functions_of_other_text(document.module))
-        if not (classes or functions or is_short):
-            return
-        self.runner.begin_turn()
-        self._searching_again = document
-        self._short_of_time.discard(document.path)
-        try:
-            with self.found.set_aside(document.path, classes), traces.calls_set_aside() if functions else nullcontext():
-                if classes or is_short:
-                    await self.run(document, whole=True)
-                else:
-                    await self._follow_program(document, self._chooser.choose(document).analysis)
-        finally:
-            self._searching_again = None
+    def take_over(self, beside: Pipeline, document: Document, reopened: Document) -> None:
+        """Show a document as another pipeline has brought it up, for which it was `reopened`, and know no more of it than that one does."""
+        if document.importers is None and reopened.importers is not None:
+            document.found_importers(reopened.importers)
+        open_files = {each.path for each in self._documents.values()}
+        closed_importers = {each.path for each in document.importers or []} - open_files
+        self.found.take_over(beside.found, {document.path, *closed_importers})
+        self._patience.pop(document.path, None)
+        self._patience.update(beside._patience)
+        self._short_of_time = (self._short_of_time - {document.path}) | beside._short_of_time
+        self.presenter.take_over(document, reopened)
+        self.presenter.seek_fixes(document)
+        complete = document.complete
+        if complete is not None and complete.own is not None:
+            self.presenter.show_elsewhere(complete.own, self._chooser.others(document), complete.run, hints=True)
 
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that
@@ -127,12 +125,11 @@ class Pipeline:
             return
         if self.runner.is_running(document) or document.importer_traces.program_holds(module, self._own(document)):
             return
-        is_again = document is self._searching_again
-        patient = is_again or self._patience.get(document.path, False)
-        is_tried = is_again or (patient and document.path in self._short_of_time)
+        patient = self._patience.get(document.path, False)
+        is_tried = patient and document.path in self._short_of_time
         is_last = document.path in self._patience
         others = self._chooser.others(document)
-        results = ProgramRun(self.presenter, document, analysis, others, at_once=not is_tried, is_last=is_last, is_again=is_again)
+        results = ProgramRun(self.presenter, document, analysis, others, at_once=not is_tried, is_last=is_last)
         await self.runner.run_program(document, results, PATIENT_SECONDS if patient else PROGRAM_SECONDS)
         if results.was_short_of_time:
             self._short_of_time.add(document.path)
@@ -146,7 +143,7 @@ class Pipeline:
             return
         unseen = self._unseen(document, module)
         names = unseen | self._guessed(document)
-        importers = await self.importers.of(document, patient=True) if names and self._is_done(document, analysis) else []
+        importers = await self._importers.of(document, patient=True) if names and self._is_done(document, analysis) else []
         traces.keep_importers([each.path for each in importers])
         says_more = False
         for importer in self._programs_to_follow(document, module):
@@ -190,12 +187,7 @@ class Pipeline:
         Its next runs have as much where that has shown more.
         """
         path = document.path
-        if (
-            document is self._searching_again
-            or path not in self._short_of_time
-            or path in self._patience
-            or not self._is_done(document, analysis)
-        ):
+        if path not in self._short_of_time or path in self._patience or not self._is_done(document, analysis):
             return
         self._patience[path], shown = True, len(document.hints())
         document.importer_traces.mark_program_outdated()
@@ -263,7 +255,7 @@ class Pipeline:
             self.presenter.show(document, self.presenter.with_importers(document, analysis))
             return
         if not given:
-            if lacking and await self.importers.of(document):
+            if lacking and await self._importers.of(document):
                 await self._run_open_importers(document)
                 if not self.presenter.is_current(document, analysis) or not await self._show_by_importers(document, analysis):
                     return
@@ -275,12 +267,10 @@ class Pipeline:
         search = self._chooser.search(document, analysis.module, lacking)
         if search is not None and self._patience.get(document.path):
             search = replace(search, known=[known for known in search.known if known.proven], seconds=PATIENT_SECONDS)
-        elif search is not None and document is self._searching_again:
-            search = replace(search, seconds=PATIENT_SECONDS)  # What is shown is there until then.
         results = await self._run_own(document, analysis, search)
         if results.cancelled or not lacking:
             return
-        if await self.importers.of(document, patient=True) != importers and self.presenter.is_current(document, analysis):
+        if await self._importers.of(document, patient=True) != importers and self.presenter.is_current(document, analysis):
             await self.run(document)  # More importers were found while the document ran, and may show more of it.
         elif given:
             await self._run_closed_importers(document)
@@ -288,8 +278,7 @@ class Pipeline:
             await self._search_closed_importers(document)
 
     async def _run_own(self, document: Document, analysis: Analysis, search: Search | None) -> OwnRun:
-        only_at_end = document is self._searching_again
-        results = OwnRun(self.presenter, document, analysis, self._chooser.others(document), search, only_at_end=only_at_end)
+        results = OwnRun(self.presenter, document, analysis, self._chooser.others(document), search)
         await self.runner.run(document, results, search)
         if results.was_short_of_time:
             self._short_of_time.add(document.path)

@@ -44,6 +44,8 @@ class Runner:
         found: FoundExamples,
         background_fixes: BackgroundFixes,
         run_ids: itertools.count[int],
+        *,
+        in_background: bool = False,
     ) -> None:
         self._documents = documents
         self._workspace = workspace
@@ -52,6 +54,7 @@ class Runner:
         self._found = found
         self._fix_search = background_fixes
         self._run_ids = run_ids
+        self._in_background = in_background
         self._under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
         self.turn_has_ended = False  # before all was done
 
@@ -150,7 +153,7 @@ class Runner:
         telling = asyncio.create_task(tell_when_slow(run, worker, self._client))
         try:
             finished = await self._cached_runs.run(
-                run,
+                replace(run, background=True) if self._in_background else run,
                 worker,
                 results.take,
                 lasting=repeatable.lasting,

@@ -18,7 +18,7 @@ DEBOUNCE_SHARE = 0.25
 LONGEST_DEBOUNCE = 0.2
 # So do those that come faster than anybody types, from a held key or a program: the last one should find a process that is ready for it.
 BURST_SECONDS = 0.05
-# After a pause of this length in typing, examples are searched for again that were found while the text was another one.
+# After a pause of this length in typing, a document is shown as opening it would show it.
 PAUSE_SECONDS = 1.0
 
 
@@ -34,19 +34,19 @@ def seconds_to_wait(to_findings: float, between_edits: float) -> float:
 
 class Schedule:
     """`take_turn` is awaited for one document after the other; `end_turn` makes it return early. Models are shown as a whole, and fixes are
-    tried, while there is nothing to run; `search_again` is awaited when there was nothing for a while."""
+    tried, while there is nothing to run; `reopen` is awaited when there was nothing for a while."""
 
     def __init__(
         self,
         take_turn: Callable[[Document], Awaitable[None]],
-        search_again: Callable[[Document], Awaitable[None]],
+        reopen: Callable[[Document], Awaitable[None]],
         end_turn: Callable[[], None],
         background_fixes: BackgroundFixes,
         model_views: ModelViews,
         memory_notes: MemoryNotes,
     ) -> None:
         self._take_turn = take_turn
-        self._search_again = search_again
+        self._reopen = reopen
         self._end_turn = end_turn
         self._fix_search = background_fixes
         self._model_views = model_views
@@ -56,7 +56,7 @@ class Schedule:
         self._queue: list[Document] = []  # the last one is next
         self._timers: dict[Document, asyncio.TimerHandle] = {}
         self._pauses: dict[Document, asyncio.TimerHandle] = {}
-        self._paused: list[Document] = []  # those that are searched for examples again
+        self._paused: list[Document] = []  # those that are to be reopened
         self._running: Document | None = None
         self._task: asyncio.Task[None] | None = None
         self._over = asyncio.Event()  # what the next one that is over, or forgotten, sets
@@ -156,7 +156,7 @@ class Schedule:
                     continue
                 if not self._paused:
                     return
-                await self._run(self._paused.pop(), self._search_again)
+                await self._run(self._paused.pop(), self._reopen)
                 continue
             document = self._queue.pop()
             await self._run(document, self._take_turn)

@@ -14,7 +14,7 @@ from shapelens.examples.choose import choose
 from shapelens.examples.found_examples import FoundExamples
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
-from shapelens.lsp.documents.moved_findings import moved_findings
+from shapelens.lsp.documents.moved_findings import moved_findings, with_known_fixes
 from shapelens.lsp.documents.moved_traces import moved_trace
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.lsp.runs.background_fixes import BackgroundFixes
@@ -69,11 +69,6 @@ class Presenter:
         whole, more = traced.stage != "partial", traced.stage in protocol.WHAT_IS_WRONG
         surroundings = document.evidence_around
         return self._found.keep(document.path, document.module, traced.trace, surroundings, whole=whole, remember=not more)
-
-    def note_search(self, document: Document, classes: Sequence[str], trace: protocol.Trace | None) -> None:
-        """A search for examples of these classes of a document has come to its end with this trace, in the newest text; None where what is
-        shown stays."""
-        self._found.note_search(document.path, document.module, classes, trace, document.evidence_around)
 
     def with_importers(self, document: Document, analysis: Analysis) -> Analysis:
         """The analysis with what the runs of importing files saw in the document, and with the findings of all of it."""
@@ -138,6 +133,15 @@ class Presenter:
         self.publish(document, seen.findings)
         self.show_hints(document, seen)
         self.seek_fixes(document)
+
+    def take_over(self, document: Document, reopened: Document) -> None:
+        """Show a document as it was shown where it was `reopened`, with the fixes that are known."""
+        fixed, found = document.published_now(), reopened.published_now()
+        document.take_over(reopened)
+        analysis = document.analysis
+        if analysis is not None:
+            self.publish(document, with_known_fixes(found, fixed))
+            self.show_hints(document, document.add_fixes(analysis, with_known_fixes(analysis.findings, fixed)))
 
     def show_program(
         self, document: Document, analysis: Analysis, trace: protocol.Trace | None, run: RepeatableRun, *, is_whole: bool = True

@@ -75,24 +75,15 @@ class ProgramRun(RunResults):
     """An open document followed as a program: what that saw is shown at once, and again with what its functions saw."""
 
     def __init__(
-        self,
-        presenter: Presenter,
-        document: Document,
-        analysis: Analysis,
-        others: Others,
-        *,
-        at_once: bool = True,
-        is_last: bool = True,
-        is_again: bool = False,
+        self, presenter: Presenter, document: Document, analysis: Analysis, others: Others, *, at_once: bool = True, is_last: bool = True
     ) -> None:
         """at_once: else all of it is shown in the end, as there is more to see until then. is_last: else it will run with more time, where
-        that is short. is_again: it is shown only where it comes to all functions that are shown already.
+        that is short.
         """
         super().__init__(presenter, analysis, others)
         self._document = document
         self._at_once = at_once
         self._is_last = is_last
-        self._is_again = is_again
         self._newest: protocol.Trace | None = None
         self._shown: protocol.Trace | None = None
         self.says_more = False  # whether it has said what a class is called with whose example was inferred
@@ -108,9 +99,6 @@ class ProgramRun(RunResults):
         super().finish(finished)
         self.was_short_of_time = finished.hurried
         if not self.cancelled:
-            self._document.importer_traces.program_has_ended(self.analysis.module)
-            if self._is_again and self._document.importer_traces.shows_more_than(self._newest, self.analysis.module):
-                return
             has_crashed = finished.outcome == "crash"
             if has_crashed:
                 module, settings = self.analysis.module, self.analysis.settings
@@ -154,28 +142,11 @@ class OwnRun(RunResults):
     """The run of an open document: findings are shown at once, hints when the names of the dims are there or take too long."""
 
     def __init__(
-        self,
-        presenter: Presenter,
-        document: Document,
-        analysis: Analysis,
-        others: Others,
-        search: protocol.Search | None = None,
-        *,
-        only_at_end: bool = False,
+        self, presenter: Presenter, document: Document, analysis: Analysis, others: Others, search: protocol.Search | None = None
     ) -> None:
-        """only_at_end: nothing is shown before all of it is known, as what is shown already is of the same text; and nothing at all where
-        the search finds nothing that runs for a class for which there was something.
-        """
         super().__init__(presenter, analysis, others)
         self._document = document
         self._search = search
-        known = {each.target for each in search.known} if search is not None else set()
-        self._searched = [name for name in search.classes if name not in known] if search is not None else []
-        own = document.analysis.own if document.analysis is not None else None
-        ran = {run.target for run in own.examples if run.expression and run.error is None} if own is not None else set()
-        self._ran_before = [name for name in self._searched if name in ran]
-        self._only_at_end = only_at_end
-        self._is_in_vain = False  # what was there shows more
         self._newest: Analysis | None = None
         self._published: Sequence[Finding] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -202,12 +173,6 @@ class OwnRun(RunResults):
         """The run has told of a stage. That is dropped if the text has changed since."""
         if not self._is_wanted():
             return
-        if self._only_at_end:
-            if traced.stage not in ("run", "named"):
-                return
-            self._is_in_vain = not all(_runs(name, traced.trace) for name in self._ran_before)
-            if self._is_in_vain:
-                return
         analysis = self._presenter.with_trace(self._document, self.analysis, traced)
         if traced.stage == "first":  # What has been mended goes when the run has come to it.
             self._publish(_with_others(analysis.findings, self._document.published_now()))
@@ -227,13 +192,7 @@ class OwnRun(RunResults):
             if self._timer is not None:
                 self._timer.cancel()
             return
-        if self._only_at_end and (self._is_in_vain or finished.outcome != "ok"):
-            self._presenter.note_search(document, self._searched, None)
-            document.cancel_run()
-            return
         self.was_short_of_time = self.seen is not None and was_cut_short(self._search, finished, self.seen)
-        if self.seen is not None and finished.outcome == "ok" and self.analysis.kept is None:
-            self._presenter.note_search(document, self._searched, self.seen)
         found = list(self._newest.findings if self._newest is not None else self.analysis.findings)
         failed: list[Finding] = []
         if finished.outcome != "ok" and not any(finding.code == finished.outcome for finding in found):
@@ -316,15 +275,6 @@ def _with_others(findings: Sequence[Finding], others: Sequence[Finding]) -> list
     known = {(found.code, found.span) for found in findings}
     left = [found for found in others if (found.code, found.span) not in known]
     return sorted([*findings, *left], key=lambda found: (found.span, found.code))
-
-
-def _runs(name: str, trace: protocol.Trace) -> bool:
-    """Whether a class of the file has an example of its own that runs, or is shown by another one."""
-    wrong = {mismatch.example for mismatch in trace.mismatches}
-    runs = [(number, run) for number, run in enumerate(trace.examples) if run.target == name and not run.file]
-    if not runs:
-        return name.rpartition(".")[2] in _seen_classes(trace)
-    return any(run.expression and number not in wrong and run.error is None and not run.doubtful for number, run in runs)
 
 
 def _seen_classes(trace: protocol.Trace | None) -> frozenset[str]:

@@ -1,0 +1,138 @@
+"""After a pause in typing: what opening the newest text of a document would show, found out beside what is shown, takes its place.
+
+What is shown after edits depends on what was found for the texts between: an example that ran when half a line was there, what a closed
+file was given then, what a function was called with. So the document runs once more as if nothing were known of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from shapelens.analysis.findings.findings import Finding
+from shapelens.lsp.documents.document import Document
+from shapelens.lsp.runs.client import Client
+from shapelens.lsp.runs.pipeline import Pipeline, RunServices
+from shapelens.protocol import ExampleRequest, Trace
+from shapelens.source.changes import changed_functions
+from shapelens.source.module import Module
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What a document was when it was shown as opening it shows it. files: the states of those that it went through, and that import it."""
+
+    module: Module
+    examples: Sequence[ExampleRequest]
+    files: Mapping[str, object]
+
+
+class Reopening:
+    """Takes the turns of a pipeline, and knows which documents are shown as opening them would show them."""
+
+    def __init__(self, pipeline: Pipeline, documents: Mapping[str, Document], services: RunServices) -> None:
+        self._pipeline = pipeline
+        self._documents = documents
+        self._services = services
+        self._opened: WeakKeyDictionary[Document, _Opened] = WeakKeyDictionary()
+        self._beside: Pipeline | None = None  # in which a document is reopened
+
+    async def take_turn(self, document: Document) -> None:
+        """Bring what the editor shows of a document up to date. Returns when that is done, or the turn was ended."""
+        is_new, known = document.analysis is None, self._pipeline.found.files()
+        await self._pipeline.take_turn(document)
+        importers = [each.path for each in document.importers or []]
+        if is_new and not self._pipeline.runner.turn_has_ended and known.isdisjoint([document.path, *importers]):
+            self._note(document)
+
+    def end_turn(self) -> None:
+        """Stop what is under way, and send nothing more of what would follow it."""
+        for pipeline in (self._pipeline, self._beside):
+            if pipeline is not None:
+                pipeline.runner.end_turn()
+
+    async def reopen(self, document: Document) -> None:
+        """Show a document as opening it would show it, unless it is so already, or that would show less. Returns when that is done, or the
+        turn was ended.
+
+        Nothing is shown before all of it is known. What fails stays: the newest edits are to blame, and another example might hide it.
+        """
+        shown, presenter = document.analysis, self._pipeline.presenter
+        if shown is None or document.module.errors or not presenter.is_current(document, shown) or self._is_as_opened(document):
+            return
+        documents = {uri: each.reopened() for uri, each in self._documents.items()}
+        reopened, found = documents[document.uri], self._pipeline.found.begun_anew(self._services.parsed_files)
+        self._beside = beside = Pipeline(documents, self._services, _Nobody(), found, in_background=True)
+        try:
+            await beside.take_turn(reopened)
+        finally:
+            self._beside = None
+        if beside.runner.turn_has_ended or document.version != reopened.version or reopened.analysis is None:
+            return
+        if not _shows_less(reopened, document):
+            self._pipeline.take_over(beside, document, reopened)
+        self._note(document)
+
+    def _note(self, document: Document) -> None:
+        """There is nothing to be reopened before something changes."""
+        analysis, importers = document.analysis, [each.path for each in document.importers or []]
+        if analysis is not None:
+            files = {*(analysis.trace.files if analysis.trace is not None else ()), *importers} - {document.path}
+            states = {path: self._services.parsed_files.state_of(path) for path in files}
+            self._opened[document] = _Opened(analysis.module, [each.request for each in analysis.examples], states)
+
+    def _is_as_opened(self, document: Document) -> bool:
+        """Whether nothing has changed since the document was shown as opening it shows it."""
+        opened, analysis = self._opened.get(document), document.analysis
+        return (
+            opened is not None
+            and analysis is not None
+            and changed_functions(opened.module, document.module) == frozenset()
+            and opened.examples == [each.request for each in analysis.examples]
+            and all(self._services.parsed_files.state_of(path) == state for path, state in opened.files.items())
+        )
+
+
+class _Nobody(Client):
+    """Is shown what is not shown yet."""
+
+    def publish(self, document: Document, findings: Sequence[Finding]) -> None:
+        document.note_published(findings)
+
+    def clear(self, uri: str) -> None: ...
+
+    def refresh(self) -> None: ...
+
+    def status(self, state: str, message: str = "", detail: str = "") -> None: ...
+
+    def ask(self, question: str, answers: Sequence[str], on_answer: Callable[[str | None], None]) -> None: ...
+
+    def progress(self, title: str | None) -> None: ...
+
+
+def _shows_less(reopened: Document, document: Document) -> bool:
+    """Whether a reopened document lacks an error of the document, a class that runs there, or a function that is called; or has failed."""
+    before, now = document.analysis, reopened.analysis
+    if before is None or now is None or (reopened.failure and not document.failure):
+        return before is not None
+    errors = {(each.code, each.span) for each in document.published_now() if each.severity == "error"}
+    classes = {cls.qualname.rpartition(".")[2] for cls in before.module.classes} & _classes_that_run(before.trace)
+    return (
+        not errors <= {(each.code, each.span) for each in reopened.published_now()}
+        or not classes <= _classes_that_run(now.trace)
+        or document.importer_traces.shows_more_than(reopened.importer_traces, before.module)
+    )
+
+
+def _classes_that_run(trace: Trace | None) -> set[str]:
+    """The names of the classes that were called, but for those whose own example has failed."""
+    if trace is None:
+        return set()
+    wrong = {mismatch.example for mismatch in trace.mismatches}
+    failed = {
+        run.target.rpartition(".")[2]
+        for number, run in enumerate(trace.examples)
+        if run.target and not run.file and (number in wrong or run.error is not None or run.doubtful)
+    }
+    return {layer.class_name for layer in trace.layers if layer.calls} - failed
