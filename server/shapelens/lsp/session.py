@@ -357,6 +357,7 @@ class Session:
 
     def run_all(self) -> None:
         """Run every open document again."""
+        self._reopening.forget()
         for document in self.documents.values():
             self._want_anew(document, urgent=False)
 

@@ -40,6 +40,8 @@ class Reopening:
 
     async def take_turn(self, document: Document) -> None:
         """Bring what the editor shows of a document up to date. Returns when that is done, or the turn was ended."""
+        if document in self._opened and not self._is_as_opened(document):
+            del self._opened[document]
         is_new, known = document.analysis is None, self._pipeline.found.files()
         await self._pipeline.take_turn(document)
         importers = [each.path for each in document.importers or []]
@@ -51,6 +53,10 @@ class Reopening:
         for pipeline in (self._pipeline, self._beside):
             if pipeline is not None:
                 pipeline.runner.end_turn()
+
+    def forget(self) -> None:
+        """Opening a document may show something else than before, be its text the same."""
+        self._opened.clear()
 
     async def reopen(self, document: Document) -> None:
         """Show a document as opening it would show it, unless it is so already, or that would show less. Returns when that is done, or the

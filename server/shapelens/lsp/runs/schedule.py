@@ -58,6 +58,7 @@ class Schedule:
         self._pauses: dict[Document, asyncio.TimerHandle] = {}
         self._paused: list[Document] = []  # those that are to be reopened
         self._running: Document | None = None
+        self._is_reopening = False  # the one that runs
         self._task: asyncio.Task[None] | None = None
         self._over = asyncio.Event()  # what the next one that is over, or forgotten, sets
 
@@ -102,8 +103,8 @@ class Schedule:
         self._go_on()
 
     async def over(self, document: Document) -> None:
-        """Wait until this document has nothing to run."""
-        while document in self._timers or document in self._queue or self._running is document:
+        """Wait until this document has nothing to run. That it is reopened is not waited for."""
+        while document in self._timers or document in self._queue or (self._running is document and not self._is_reopening):
             await self._over.wait()
 
     def _tell_over(self) -> None:
@@ -116,7 +117,9 @@ class Schedule:
         if self._seeking_fixes_of is not None:
             self._fix_search.interrupt(self._seeking_fixes_of)
         self._model_views.interrupt()
-        if urgent and self._running is not None and self._running is not document:
+        if self._is_reopening:
+            self._interrupt_reopening()
+        elif urgent and self._running is not None and self._running is not document:
             interrupted = self._running
             self._end_turn()
             if interrupted not in self._queue and interrupted not in self._timers:
@@ -129,12 +132,20 @@ class Schedule:
             self._fix_search.interrupt(self._seeking_fixes_of)
         if self._is_adding_note:
             self._model_views.interrupt()
+        self._interrupt_reopening()
         self._go_on()
 
     def look_at(self, document: Document, class_name: str) -> None:
         """Somebody looks at a class: its memory is noted once nothing else wants to run."""
         self._memory_notes.want(document, class_name)
+        self._interrupt_reopening()
         self._go_on()
+
+    def _interrupt_reopening(self) -> None:
+        """Something that is waited for comes first."""
+        if self._is_reopening and self._running is not None:
+            self._end_turn()
+            self._begin_pause(self._running)
 
     def _go_on(self) -> None:
         if self._task is None or self._task.done():
@@ -156,7 +167,9 @@ class Schedule:
                     continue
                 if not self._paused:
                     return
+                self._is_reopening = True
                 await self._run(self._paused.pop(), self._reopen)
+                self._is_reopening = False
                 continue
             document = self._queue.pop()
             await self._run(document, self._take_turn)
