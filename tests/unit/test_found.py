@@ -244,7 +244,13 @@ def test_classes_inherit_the_forward_of_one_that_may_be_a_module() -> None:
 def test_what_fails_or_was_chosen_is_known_where_all_else_is_searched_for_anew() -> None:
     module, other = parse(TEXT), parse(TEXT.replace("return x", "return x + 1", 1))
     assert kept(INFERRED).begun_anew({FILE: module}.get).files() == set()
-    failing = kept(replace(INFERRED, error="no"))
+    fails = Trace(FILE, examples=[replace(INFERRED, error="no")])
+    failing = kept(INFERRED)
+    failing.keep(FILE, module, fails)
+    assert failing.begun_anew({FILE: module}.get).files() == set()  # It was found for a text between.
+    failing = kept(INFERRED)
+    failing.establish({FILE})
+    failing.keep(FILE, module, fails)
     assert known(failing.begun_anew({FILE: module}.get), TEXT)
     assert failing.begun_anew({FILE: other}.get).files() == set()  # The text is another one, and may not be to blame.
     assert failing.begun_anew({}.get).files() == set()

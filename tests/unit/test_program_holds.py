@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from shapelens.lsp.documents.importer_traces import ImporterTraces
-from shapelens.protocol import ExampleRun, FileSpan, LayerSeen, Observation, Trace, Value
+from shapelens.protocol import ExampleRun, FileSpan, LayerSeen, Mismatch, Observation, Trace, Value
 from shapelens.source.module import Module, parse
 
 TEXT = """\
@@ -125,4 +125,11 @@ def test_a_program_shows_more_where_it_calls_functions_that_another_does_not() -
     called = replace(trace_of("main"), examples=[ExampleRun("", "", reached=["main"]), ExampleRun("encode", "encode(1)", reached=[])])
     traces.follow_program(called, text, None)  # type: ignore[arg-type]
     assert traces.shows_more_than(ImporterTraces("/net.py"), text) and not traces.shows_more_than(traces, text)
+    wrong = replace(called, mismatches=[Mismatch("matmul", "shapes differ", "RuntimeError", None, [], 1)])
+    traces.follow_program(wrong, text, None)  # type: ignore[arg-type]
+    assert not traces.reopened(text).functions_called(text)  # It was found for a text between.
+    traces.follow_program(called, text, None)  # type: ignore[arg-type]
+    traces.establish()
+    traces.follow_program(wrong, text, None)  # type: ignore[arg-type]
+    assert [run.target for run in traces.reopened(text).functions_called(text)] == ["encode"]
     assert not traces.shows_more_than(ImporterTraces("/net.py"), parse("x = 1\n"))  # There is no such function any more.

@@ -31,6 +31,7 @@ class _RememberedExample:
     failed: bool  # its run showed something wrong, be it with the code or with the example
     chosen: bool = False
     proven: bool = False  # it ran to its end at least once
+    established: bool = False  # it ran when it was what opening the file shows
 
 
 @dataclass(frozen=True)
@@ -91,18 +92,25 @@ class FoundExamples:
         return {file for file, _ in self._by_class}
 
     def begun_anew(self, module_of: Callable[[str], Module | None]) -> FoundExamples:
-        """What is to be known where all else is searched for anew: what the user has chosen, and what fails with the texts as they are.
+        """What is to be known where all else is searched for anew: what the user has chosen, and what was established and fails with the
+        texts as they are.
 
-        The text is to blame for that, and another example might hide it. module_of: gives the module of a file by its path.
+        The edits since then are to blame, and another example might hide that. module_of: gives the module of a file by its path.
         """
         kept = {
             key: found
             for key, found in self._by_class.items()
-            if found.chosen or (found.failed and self._still_fails(found, module_of(key[0])))
+            if found.chosen or (found.established and found.failed and self._still_fails(found, module_of(key[0])))
         }
         first = {key: list(self._first[key]) for key in kept.keys() & self._first.keys()}
         adopted = {key: dict(self._adopted[key]) for key in kept.keys() & self._adopted.keys()}
         return FoundExamples(self.state_of, kept, first, adopted)
+
+    def establish(self, files: Container[str]) -> None:
+        """Of the classes of these files those examples are known that opening the files would find."""
+        for key, found in self._by_class.items():
+            if key[0] in files and not found.failed:
+                self._by_class[key] = replace(found, established=True)
 
     def take_over(self, other: FoundExamples, files: Container[str]) -> None:
         """Of the classes of these files nothing is known any more but what the other one knows, and what ran with other evidence."""
@@ -142,7 +150,10 @@ class FoundExamples:
                     failed = failed or run.doubtful
                     proven = not failed or (before is not None and same and before.proven)
                     lines = _lines(path, module, run)
-                    self._by_class[path, run.target] = _RememberedExample(run, evidence, text, *lines, files, failed, chosen, proven)
+                    established = before is not None and same and before.established
+                    self._by_class[path, run.target] = _RememberedExample(
+                        run, evidence, text, *lines, files, failed, chosen, proven, established
+                    )
                     if not (failed or chosen or run.call is not None):
                         self._note_first(path, run, evidence)
             examples.append(run)

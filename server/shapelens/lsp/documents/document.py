@@ -83,9 +83,10 @@ class Document:
         self._seconds_to_findings = 0.0
 
     def reopened(self) -> Document:
-        """Another document with the same text, of which nothing is known yet, as if it were opened now."""
+        """Another document with the same text, of which nothing is known yet, as if it were opened now, but for what edits have broken."""
         document = copy(self)
         document._know_nothing()
+        document.importer_traces = self.importer_traces.reopened(self.module)
         return document
 
     def take_over(self, reopened: Document) -> None:

@@ -41,6 +41,29 @@ class ImporterTraces:
         self._program: ImporterTrace | None = None
         self._earlier_programs: list[ImporterTrace] = []  # newest first: what `_program` has not come to, where it did not come to its end
         self._program_outdated = False
+        # Calls of functions that went well when opening the document showed them, and those of them that did not when it was reopened.
+        self._established: set[tuple[str, str]] = set()
+        self._broken: list[protocol.ExampleRun] = []
+
+    def reopened(self, module: Module) -> ImporterTraces:
+        """What is known of the document where all is found out anew: calls that went well when that was done last, and do not with the text
+        of `module`. The edits since then are to blame, and another call might hide that.
+        """
+        traces = ImporterTraces(self._path)
+        program = self._program.trace if self._program is not None else protocol.Trace(self._path)
+        numbers = {each.example for each in program.mismatches}
+        wrong = {run.target for number, run in enumerate(program.examples) if number in numbers}
+        called = [run for run in self.functions_called(module) if run.target in wrong]
+        traces._broken = [run for run in called if (run.target, run.expression) in self._established]
+        traces._established = {(run.target, run.expression) for run in traces._broken}
+        return traces
+
+    def establish(self) -> None:
+        """The document is shown as opening it shows it."""
+        if self._program is not None:
+            wrong = {each.example for each in self._program.trace.mismatches}
+            runs = [run for number, run in enumerate(self._program.trace.examples) if number not in wrong and run.error is None]
+            self._established |= {(run.target, run.expression) for run in runs if run.target}
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
@@ -54,6 +77,7 @@ class ImporterTraces:
         """
         earlier = [] if is_whole or self._program is None else [self._program, *self._earlier_programs]
         self._program = ImporterTrace(module, trace, run) if trace is not None else None
+        self._broken.clear()
         self._earlier_programs, seen = [], _functions_seen(trace) if trace is not None else set()
         told = False
         for program in earlier:
@@ -104,7 +128,7 @@ class ImporterTraces:
     def functions_called(self, module: Module) -> list[protocol.ExampleRun]:
         """The examples with which functions were called when the document was last followed as a program, of those that still are as they
         were."""
-        found: list[protocol.ExampleRun] = []
+        found = list(self._broken)
         now = _definitions(module)
         for program in (self._program, *self._earlier_programs):
             before, targets = _definitions(program.module) if program is not None else {}, {run.target for run in found}

@@ -6,6 +6,7 @@ file was given then, what a function was called with. So the document runs once 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -17,6 +18,8 @@ from shapelens.lsp.runs.pipeline import Pipeline, RunServices
 from shapelens.protocol import ExampleRequest, Trace
 from shapelens.source.changes import changed_functions
 from shapelens.source.module import Module
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ class Reopening:
         """Show a document as opening it would show it, unless it is so already, or that would show less. Returns when that is done, or the
         turn was ended.
 
-        Nothing is shown before all of it is known. What fails stays: the newest edits are to blame, and another example might hide it.
+        Nothing is shown before all of it is known. What ran when it was opened last, and fails now, stays: the edits since then are to
+        blame, and another example might hide that.
         """
         shown, presenter = document.analysis, self._pipeline.presenter
         if shown is None or document.module.errors or not presenter.is_current(document, shown) or self._is_as_opened(document):
@@ -76,7 +80,10 @@ class Reopening:
             self._beside = None
         if beside.runner.turn_has_ended or document.version != reopened.version or reopened.analysis is None:
             return
-        if not _shows_less(reopened, document):
+        if _shows_less(reopened, document):
+            logger.debug("%s stays as it is shown: opening it would show less", document.path)
+        else:
+            logger.debug("%s is shown as opening it shows it", document.path)
             self._pipeline.take_over(beside, document, reopened)
         self._note(document)
 
@@ -86,6 +93,8 @@ class Reopening:
         if analysis is not None:
             files = {*(analysis.trace.files if analysis.trace is not None else ()), *importers} - {document.path}
             states = {path: self._services.parsed_files.state_of(path) for path in files}
+            self._pipeline.found.establish({document.path, *importers})
+            document.importer_traces.establish()
             self._opened[document] = _Opened(analysis.module, [each.request for each in analysis.examples], states)
 
     def _is_as_opened(self, document: Document) -> bool:
@@ -118,17 +127,12 @@ class _Nobody(Client):
 
 
 def _shows_less(reopened: Document, document: Document) -> bool:
-    """Whether a reopened document lacks an error of the document, a class that runs there, or a function that is called; or has failed."""
+    """Whether a reopened document lacks a class that runs, or a function that is called; or has failed."""
     before, now = document.analysis, reopened.analysis
     if before is None or now is None or (reopened.failure and not document.failure):
         return before is not None
-    errors = {(each.code, each.span) for each in document.published_now() if each.severity == "error"}
     classes = {cls.qualname.rpartition(".")[2] for cls in before.module.classes} & _classes_that_run(before.trace)
-    return (
-        not errors <= {(each.code, each.span) for each in reopened.published_now()}
-        or not classes <= _classes_that_run(now.trace)
-        or document.importer_traces.shows_more_than(reopened.importer_traces, before.module)
-    )
+    return not classes <= _classes_that_run(now.trace) or document.importer_traces.shows_more_than(reopened.importer_traces, before.module)
 
 
 def _classes_that_run(trace: Trace | None) -> set[str]:
