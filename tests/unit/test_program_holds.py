@@ -120,16 +120,14 @@ def test_the_layers_of_functions_that_a_program_has_not_come_to_yet_are_theirs()
     assert seen == {1: "Linear", 6: "Conv2d"}
 
 
-def test_a_program_shows_more_where_it_calls_functions_that_another_does_not() -> None:
+def test_a_call_that_edits_have_broken_is_known_when_all_is_found_out_anew() -> None:
     traces, text = ImporterTraces("/net.py"), parse(TEXT.format(".first()"))
     called = replace(trace_of("main"), examples=[ExampleRun("", "", reached=["main"]), ExampleRun("encode", "encode(1)", reached=[])])
-    traces.follow_program(called, text, None)  # type: ignore[arg-type]
-    assert traces.shows_more_than(ImporterTraces("/net.py"), text) and not traces.shows_more_than(traces, text)
     wrong = replace(called, mismatches=[Mismatch("matmul", "shapes differ", "RuntimeError", None, [], 1)])
     traces.follow_program(wrong, text, None)  # type: ignore[arg-type]
     assert not traces.reopened(text).functions_called(text)  # It was found for a text between.
     traces.follow_program(called, text, None)  # type: ignore[arg-type]
     traces.establish()
+    assert not traces.reopened(text).functions_called(text)
     traces.follow_program(wrong, text, None)  # type: ignore[arg-type]
     assert [run.target for run in traces.reopened(text).functions_called(text)] == ["encode"]
-    assert not traces.shows_more_than(ImporterTraces("/net.py"), parse("x = 1\n"))  # There is no such function any more.

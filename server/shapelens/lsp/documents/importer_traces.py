@@ -136,15 +136,7 @@ class ImporterTraces:
             found += [run for run in runs if run.target not in ("", *targets) and before.get(run.target) == now.get(run.target)]
         return found
 
-    def shows_more_than(self, other: ImporterTraces, module: Module) -> bool:
-        """Whether functions of `module` are called with something, in what is known of the document as a program, of which the other one
-        shows nothing."""
-        lost = self._called() - other._called()
-        return not lost.isdisjoint(_definitions(module)) or any(
-            cls.qualname == name.rpartition(".")[0] for cls in module.classes for name in lost
-        )
-
-    def _called(self) -> set[str]:
+    def called(self) -> set[str]:
         """The functions that are called with something when the document is followed as a program, by qualified name."""
         known = [self._program, *self._earlier_programs] if self._program is not None else []
         return {run.target for program in known for run in program.trace.examples if run.error is None}

@@ -132,7 +132,8 @@ def _shows_less(reopened: Document, document: Document) -> bool:
     if before is None or now is None or (reopened.failure and not document.failure):
         return before is not None
     classes = {cls.qualname.rpartition(".")[2] for cls in before.module.classes} & _classes_that_run(before.trace)
-    return not classes <= _classes_that_run(now.trace) or document.importer_traces.shows_more_than(reopened.importer_traces, before.module)
+    functions = document.importer_traces.called() & _functions_shown(before.trace)
+    return not (classes <= _classes_that_run(now.trace) and functions <= _functions_shown(now.trace))
 
 
 def _classes_that_run(trace: Trace | None) -> set[str]:
@@ -146,3 +147,10 @@ def _classes_that_run(trace: Trace | None) -> set[str]:
         if run.target and not run.file and (number in wrong or run.error is not None or run.doubtful)
     }
     return {layer.class_name for layer in trace.layers if layer.calls} - failed
+
+
+def _functions_shown(trace: Trace | None) -> set[str]:
+    """The functions of the file of which some values are known, by qualified name."""
+    observations, file = (trace.observations, trace.file) if trace is not None else ([], "")
+    known = [seen for seen in observations if any(value.kind != "unknown" for value in seen.values)]
+    return {seen.function for seen in known if seen.span.file == file}
