@@ -285,3 +285,45 @@ def entropy(scores):
     assert lens.command is not None and lens.command.title.startswith("part of Model in model9.py"), (
         "as it was opened: the last class first"
     )
+
+
+async def test_an_example_of_a_closed_file_for_an_older_text_is_searched_for_again_when_nobody_types(editor: Editor) -> None:
+    part = """\
+import torch
+from torch import nn
+class Placed(nn.Module):
+    def __init__(self, attention, size):
+        super().__init__()
+        self.attention = attention
+        self.places = nn.Parameter(torch.zeros(1, 7, size))
+    def forward(self, x):
+        mixed, weights = self.attention(x, keys=x)
+        return mixed + self.places[:, : x.shape[1]], weights
+"""
+    model = """\
+from torch import nn
+from parts31 import Placed
+class Attention(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.query = nn.Linear(size, 24)
+    def forward(self, x, keys):
+        weights = self.query(x) @ keys.transpose(1, 2)
+        return weights @ keys, weights
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(100, 24)
+        self.layer = Placed(Attention(24), 24)
+    def forward(self, tokens):
+        return self.layer(self.embedding(tokens))[0]
+"""
+    on_disk(editor, "found/model31.py", model)
+    uri = editor.open("found/parts31.py", part)
+
+    async def example() -> str:
+        return " ".join(lens.command.title for lens in await editor.lenses(uri) if lens.command is not None)
+
+    await editor.when(example, lambda title: "Model()(i64[B:2, T:7])" in title)
+    editor.replace(uri, "zeros(1, 7, size)", "zeros(1, 64, size)")
+    await editor.when(example, lambda title: "Model()(i64[B:2, T:16])" in title)

@@ -163,6 +163,11 @@ class ImporterTraces:
         return [each.run for each in self._by_file.values()]
 
     @property
+    def is_known_otherwise(self) -> bool:
+        """Whether anything else than its own examples shows the document."""
+        return bool(self._by_file or self._programs) or self._program is not None
+
+    @property
     def program_run(self) -> RepeatableRun | None:
         """The run of the document as a program; None where there was none."""
         return self._program.run if self._program is not None else None

@@ -68,6 +68,10 @@ class Pipeline:
         self.runner.begin_turn()
         await self.run(document)
 
+    def depends_on_what_was_found(self, document: Document) -> bool:
+        """Whether more is shown of a document than what its given examples have come to."""
+        return bool(self._chooser.choose(document).lacking) or document.importer_traces.is_known_otherwise
+
     def take_over(self, beside: Pipeline, document: Document, reopened: Document) -> None:
         """Show a document as another pipeline has brought it up, for which it was `reopened`, and know no more of it than that one does."""
         if document.importers is None and reopened.importers is not None:

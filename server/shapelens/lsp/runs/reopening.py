@@ -68,8 +68,10 @@ class Reopening:
         Nothing is shown before all of it is known. What ran when it was opened last, and fails now, stays: the edits since then are to
         blame, and another example might hide that.
         """
-        shown, presenter = document.analysis, self._pipeline.presenter
-        if shown is None or document.module.errors or not presenter.is_current(document, shown) or self._is_as_opened(document):
+        shown, pipeline = document.analysis, self._pipeline
+        if shown is None or document.module.errors or not pipeline.presenter.is_current(document, shown):
+            return
+        if self._is_as_opened(document) or not pipeline.depends_on_what_was_found(document):
             return
         documents = {uri: each.reopened() for uri, each in self._documents.items()}
         reopened, found = documents[document.uri], self._pipeline.found.begun_anew(self._services.parsed_files)
