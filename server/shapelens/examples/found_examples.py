@@ -91,16 +91,16 @@ class FoundExamples:
         """The files with a class for which something was found."""
         return {file for file, _ in self._by_class}
 
-    def begun_anew(self, module_of: Callable[[str], Module | None]) -> FoundExamples:
-        """What is to be known where all else is searched for anew: what the user has chosen, and what was established and fails with the
-        texts as they are.
+    def begun_anew(self, module_of: Callable[[str], Module | None], classes: Container[tuple[str, str]] = ()) -> FoundExamples:
+        """What is to be known where all else is searched for anew: what the user has chosen, the examples of these classes, by path and
+        name, and what was established and fails with the texts as they are.
 
         The edits since then are to blame, and another example might hide that. module_of: gives the module of a file by its path.
         """
         kept = {
             key: found
             for key, found in self._by_class.items()
-            if found.chosen or (found.established and found.failed and self._still_fails(found, module_of(key[0])))
+            if found.chosen or key in classes or (found.established and found.failed and self._still_fails(found, module_of(key[0])))
         }
         first = {key: list(self._first[key]) for key in kept.keys() & self._first.keys()}
         adopted = {key: dict(self._adopted[key]) for key in kept.keys() & self._adopted.keys()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -82,11 +82,14 @@ class Document:
         self._was_outdated = True
         self._seconds_to_findings = 0.0
 
-    def reopened(self) -> Document:
-        """Another document with the same text, of which nothing is known yet, as if it were opened now, but for what edits have broken."""
+    def reopened(self, functions: Container[str] = ()) -> Document:
+        """Another document with the same text, of which nothing is known yet, as if it were opened now, but for what edits have broken.
+
+        functions: those of which it is known what they are called with, by qualified name.
+        """
         document = copy(self)
         document._know_nothing()
-        document.importer_traces = self.importer_traces.reopened(self.module)
+        document.importer_traces = self.importer_traces.reopened(self.module, functions)
         return document
 
     def take_over(self, reopened: Document) -> None:

@@ -41,21 +41,21 @@ class ImporterTraces:
         self._program: ImporterTrace | None = None
         self._earlier_programs: list[ImporterTrace] = []  # newest first: what `_program` has not come to, where it did not come to its end
         self._program_outdated = False
-        # Calls of functions that went well when opening the document showed them, and those of them that did not when it was reopened.
-        self._established: set[tuple[str, str]] = set()
-        self._broken: list[protocol.ExampleRun] = []
+        self._established: set[tuple[str, str]] = set()  # calls of functions that went well when opening the document showed them
+        self._given: list[protocol.ExampleRun] = []  # calls that are known before it is followed as a program
 
-    def reopened(self, module: Module) -> ImporterTraces:
-        """What is known of the document where all is found out anew: calls that went well when that was done last, and do not with the text
-        of `module`. The edits since then are to blame, and another call might hide that.
+    def reopened(self, module: Module, functions: Container[str] = ()) -> ImporterTraces:
+        """What is known of the document where all is found out anew: what these functions are called with, and calls that went well when
+        that was done last, and do not with the text of `module`. The edits since then are to blame, and another call might hide that.
         """
         traces = ImporterTraces(self._path)
         program = self._program.trace if self._program is not None else protocol.Trace(self._path)
         numbers = {each.example for each in program.mismatches}
         wrong = {run.target for number, run in enumerate(program.examples) if number in numbers}
-        called = [run for run in self.functions_called(module) if run.target in wrong]
-        traces._broken = [run for run in called if (run.target, run.expression) in self._established]
-        traces._established = {(run.target, run.expression) for run in traces._broken}
+        called = self.functions_called(module)
+        broken = {(run.target, run.expression) for run in called if run.target in wrong} & self._established
+        traces._established = broken
+        traces._given = [run for run in called if run.target in functions or (run.target, run.expression) in broken]
         return traces
 
     def establish(self) -> None:
@@ -77,7 +77,7 @@ class ImporterTraces:
         """
         earlier = [] if is_whole or self._program is None else [self._program, *self._earlier_programs]
         self._program = ImporterTrace(module, trace, run) if trace is not None else None
-        self._broken.clear()
+        self._given.clear()
         self._earlier_programs, seen = [], _functions_seen(trace) if trace is not None else set()
         told = False
         for program in earlier:
@@ -128,7 +128,7 @@ class ImporterTraces:
     def functions_called(self, module: Module) -> list[protocol.ExampleRun]:
         """The examples with which functions were called when the document was last followed as a program, of those that still are as they
         were."""
-        found = list(self._broken)
+        found = list(self._given)
         now = _definitions(module)
         for program in (self._program, *self._earlier_programs):
             before, targets = _definitions(program.module) if program is not None else {}, {run.target for run in found}

@@ -7,7 +7,7 @@ file was given then, what a function was called with. So the document runs once 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -49,6 +49,7 @@ class Reopening:
         await self._pipeline.take_turn(document)
         importers = [each.path for each in document.importers or []]
         if is_new and not self._pipeline.runner.turn_has_ended and known.isdisjoint([document.path, *importers]):
+            self._establish(document)
             self._note(document)
 
     def end_turn(self) -> None:
@@ -73,21 +74,38 @@ class Reopening:
             return
         if self._is_as_opened(document) or not pipeline.depends_on_what_was_found(document):
             return
-        documents = {uri: each.reopened() for uri, each in self._documents.items()}
-        reopened, found = documents[document.uri], self._pipeline.found.begun_anew(self._services.parsed_files)
+        kept = set[str]()
+        for _ in range(2):
+            beside, reopened = await self._open_beside(document, kept)
+            if beside.runner.turn_has_ended or document.version != reopened.version or reopened.analysis is None:
+                return
+            lost = _lost(reopened, document)
+            logger.debug("opened %s anew%s", document.path, f"; it would lose {', '.join(sorted(lost))}" if lost else "")
+            if not lost and not (reopened.failure and not document.failure):
+                self._pipeline.take_over(beside, document, reopened)
+                self._establish(document)
+            if lost <= kept:
+                break
+            kept |= lost
+        self._note(document)
+
+    async def _open_beside(self, document: Document, kept: Set[str]) -> tuple[Pipeline, Document]:
+        """Another document with the same text, and the pipeline that has brought it up. kept: the classes and functions that are called as
+        they are shown, by qualified name.
+        """
+        documents = {uri: each.reopened(kept if each is document else ()) for uri, each in self._documents.items()}
+        found = self._pipeline.found.begun_anew(self._services.parsed_files, {(document.path, name) for name in kept})
         self._beside = beside = Pipeline(documents, self._services, _Nobody(), found, in_background=True)
         try:
-            await beside.take_turn(reopened)
+            await beside.take_turn(documents[document.uri])
         finally:
             self._beside = None
-        if beside.runner.turn_has_ended or document.version != reopened.version or reopened.analysis is None:
-            return
-        if _shows_less(reopened, document):
-            logger.debug("%s stays as it is shown: opening it would show less", document.path)
-        else:
-            logger.debug("%s is shown as opening it shows it", document.path)
-            self._pipeline.take_over(beside, document, reopened)
-        self._note(document)
+        return beside, documents[document.uri]
+
+    def _establish(self, document: Document) -> None:
+        """What opening the document shows, the user may take for right: what fails later is due to later edits."""
+        self._pipeline.found.establish({document.path, *(each.path for each in document.importers or [])})
+        document.importer_traces.establish()
 
     def _note(self, document: Document) -> None:
         """There is nothing to be reopened before something changes."""
@@ -95,8 +113,6 @@ class Reopening:
         if analysis is not None:
             files = {*(analysis.trace.files if analysis.trace is not None else ()), *importers} - {document.path}
             states = {path: self._services.parsed_files.state_of(path) for path in files}
-            self._pipeline.found.establish({document.path, *importers})
-            document.importer_traces.establish()
             self._opened[document] = _Opened(analysis.module, [each.request for each in analysis.examples], states)
 
     def _is_as_opened(self, document: Document) -> bool:
@@ -128,14 +144,21 @@ class _Nobody(Client):
     def progress(self, title: str | None) -> None: ...
 
 
-def _shows_less(reopened: Document, document: Document) -> bool:
-    """Whether a reopened document lacks a class that runs, or a function that is called; or has failed."""
+def _lost(reopened: Document, document: Document) -> set[str]:
+    """The classes that run in a document, and the functions that show what they are called with, of which that is not so where it was
+    reopened; by qualified name. Where a class has the same example there, the text is to blame."""
     before, now = document.analysis, reopened.analysis
-    if before is None or now is None or (reopened.failure and not document.failure):
-        return before is not None
-    classes = {cls.qualname.rpartition(".")[2] for cls in before.module.classes} & _classes_that_run(before.trace)
-    functions = document.importer_traces.called() & _functions_shown(before.trace)
-    return not (classes <= _classes_that_run(now.trace) and functions <= _functions_shown(now.trace))
+    if before is None or now is None:
+        return set()
+    run, runs, examples = _classes_that_run(before.trace), _classes_that_run(now.trace), _examples(now.trace)
+    gone = {cls.qualname for cls in before.module.classes if (name := cls.qualname.rpartition(".")[2]) in run and name not in runs}
+    functions = document.importer_traces.called() & _functions_shown(before.trace) - _functions_shown(now.trace)
+    return functions | {name for name in gone if examples.isdisjoint(each for each in _examples(before.trace) if each[0] == name)}
+
+
+def _examples(trace: Trace | None) -> set[tuple[str, str]]:
+    """The classes and functions with an example, by qualified name, and the example."""
+    return {(run.target, run.expression) for run in trace.examples if run.expression and not run.file} if trace is not None else set()
 
 
 def _classes_that_run(trace: Trace | None) -> set[str]:
