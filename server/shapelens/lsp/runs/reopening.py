@@ -43,7 +43,7 @@ class Reopening:
 
     async def take_turn(self, document: Document) -> None:
         """Bring what the editor shows of a document up to date. Returns when that is done, or the turn was ended."""
-        if document in self._opened and not self._is_as_opened(document):
+        if document in self._opened and not document.module.errors and not self._is_as_opened(document):
             del self._opened[document]
         is_new, known = document.analysis is None, self._pipeline.found.files()
         await self._pipeline.take_turn(document)
