@@ -372,6 +372,34 @@ async def test_examples_of_an_older_text_are_searched_for_again_when_nobody_type
     assert ":16, 64])" in titles(await editor.lenses(uri))[0]
 
 
+OBSCURE = """
+
+class Obscure(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(37, 4)
+    def forward(self, x):
+        return self.fc(x)
+"""
+
+
+async def test_a_class_for_which_nothing_would_be_found_keeps_its_example_and_the_rest_is_searched_for_again(editor: Editor) -> None:
+    short = POSITIONS.replace("Positional", "OtherPositional").replace("zeros(1, 64", "zeros(1, 7")
+    uri = editor.open("found/obscure.py", short + OBSCURE)
+    await lenses_when(editor, uri, ":7, 64])")
+    await lenses_when(editor, uri, "Obscure()(f32[B:2, 37])")
+    editor.replace(uri, "        return self.fc(x)", "        assert x.ndim == 2 and x.shape[-1] * 7919 % 10007 == 2800\n        return x")
+    await editor.hints_when(uri, lambda hints: "→ [B, 37]" in hints.values())
+    editor.replace(uri, "        self.fc = nn.Linear(37, 4)", "        self.scale = 2")
+    editor.replace(uri, "zeros(1, 7", "zeros(1, 64")
+    await lenses_when(editor, uri, ":16, 64])")
+    assert any("Obscure()(f32[B:2, 37])" in title for title in titles(await editor.lenses(uri)))
+    assert "→ [B, 37]" in (await editor.hints(uri)).values()
+    again = editor.open("found/obscure_again.py", editor.texts[uri])
+    await lenses_when(editor, again, ":16, 64])")
+    assert not any("37" in title for title in titles(await editor.lenses(again)))
+
+
 FUNCTION = """\
 import torch
 from torch import nn

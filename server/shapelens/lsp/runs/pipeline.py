@@ -86,7 +86,7 @@ class Pipeline:
         self.presenter.seek_fixes(document)
         complete = document.complete
         if complete is not None and complete.own is not None:
-            self.presenter.show_elsewhere(complete.own, self._chooser.others(document), complete.run, hints=True)
+            self.presenter.show_elsewhere(complete.own, beside._chooser.others(reopened), complete.run, hints=True)
 
     async def run(self, document: Document, *, whole: bool = False) -> None:
         """Bring what the editor shows of a document up to date, by its whole run or that of what an edit has to do with. Returns when that

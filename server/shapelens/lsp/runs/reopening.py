@@ -77,11 +77,13 @@ class Reopening:
         kept = set[str]()
         for _ in range(2):
             beside, reopened = await self._open_beside(document, kept)
-            if beside.runner.turn_has_ended or document.version != reopened.version or reopened.analysis is None:
+            is_whole = not (beside.runner.turn_has_ended or beside.runner.has_lost_runs)
+            if not is_whole or document.version != reopened.version or reopened.analysis is None:
                 return
             lost = _lost(reopened, document)
             logger.debug("opened %s anew%s", document.path, f"; it would lose {', '.join(sorted(lost))}" if lost else "")
-            if not lost and not (reopened.failure and not document.failure):
+            has_failed = (reopened.failure and not document.failure) or (reopened.program_failure and not document.program_failure)
+            if not lost and not has_failed:
                 self._pipeline.take_over(beside, document, reopened)
                 self._establish(document)
             if lost <= kept:

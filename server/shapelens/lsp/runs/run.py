@@ -57,6 +57,7 @@ class Runner:
         self._in_background = in_background
         self._under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
         self.turn_has_ended = False  # before all was done
+        self.has_lost_runs = False  # in this turn, to others that the same worker had to do
 
     def is_running(self, document: Document) -> bool:
         """Whether a run is under way for a document."""
@@ -64,7 +65,7 @@ class Runner:
 
     def begin_turn(self) -> None:
         """From now on runs are sent for another document."""
-        self.turn_has_ended = False
+        self.turn_has_ended = self.has_lost_runs = False
 
     def end_turn(self) -> None:
         """Stop what is under way, and send nothing more of what would follow it."""
@@ -163,6 +164,7 @@ class Runner:
         finally:
             telling.cancel()
             del self._under_way[on_behalf_of]
+        self.has_lost_runs |= finished.outcome == "cancelled"
         results.finish(finished)
         logger.debug("%s %d ended: %s", "program" if run.program else "run", run.run_id, finished.outcome)
 
