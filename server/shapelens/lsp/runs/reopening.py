@@ -80,15 +80,17 @@ class Reopening:
             is_whole = not (beside.runner.turn_has_ended or beside.runner.has_lost_runs)
             if not is_whole or document.version != reopened.version or reopened.analysis is None:
                 return
-            lost = _lost(reopened, document)
+            classes, functions = _classes_lost(reopened, document), _functions_lost(reopened, document)
+            lost = classes | functions
             logger.debug("opened %s anew%s", document.path, f"; it would lose {', '.join(sorted(lost))}" if lost else "")
+            if lost and not kept:
+                kept = lost
+                continue
             has_failed = (reopened.failure and not document.failure) or (reopened.program_failure and not document.program_failure)
-            if not lost and not has_failed:
+            if not classes and not has_failed:
                 self._pipeline.take_over(beside, document, reopened)
                 self._establish(document)
-            if lost <= kept:
-                break
-            kept |= lost
+            break
         self._note(document)
 
     async def _open_beside(self, document: Document, kept: Set[str]) -> tuple[Pipeline, Document]:
@@ -146,16 +148,23 @@ class _Nobody(Client):
     def progress(self, title: str | None) -> None: ...
 
 
-def _lost(reopened: Document, document: Document) -> set[str]:
-    """The classes that run in a document, and the functions that show what they are called with, of which that is not so where it was
-    reopened; by qualified name. Where a class has the same example there, the text is to blame."""
+def _classes_lost(reopened: Document, document: Document) -> set[str]:
+    """The classes that run in a document and do not where it was reopened, by qualified name. Where one has the same example there, the
+    text is to blame."""
     before, now = document.analysis, reopened.analysis
     if before is None or now is None:
         return set()
     run, runs, examples = _classes_that_run(before.trace), _classes_that_run(now.trace), _examples(now.trace)
     gone = {cls.qualname for cls in before.module.classes if (name := cls.qualname.rpartition(".")[2]) in run and name not in runs}
-    functions = document.importer_traces.called() & _functions_shown(before.trace) - _functions_shown(now.trace)
-    return functions | {name for name in gone if examples.isdisjoint(each for each in _examples(before.trace) if each[0] == name)}
+    return {name for name in gone if examples.isdisjoint(each for each in _examples(before.trace) if each[0] == name)}
+
+
+def _functions_lost(reopened: Document, document: Document) -> set[str]:
+    """The functions that show in a document what they are called with, and nothing where it was reopened, by qualified name."""
+    before, now = document.analysis, reopened.analysis
+    if before is None or now is None:
+        return set()
+    return document.importer_traces.called() & _functions_shown(before.trace) - _functions_shown(now.trace)
 
 
 def _examples(trace: Trace | None) -> set[tuple[str, str]]:
@@ -164,16 +173,14 @@ def _examples(trace: Trace | None) -> set[tuple[str, str]]:
 
 
 def _classes_that_run(trace: Trace | None) -> set[str]:
-    """The names of the classes that were called, but for those whose own example has failed."""
+    """The names of the classes that an example calls which does not fail."""
     if trace is None:
         return set()
     wrong = {mismatch.example for mismatch in trace.mismatches}
-    failed = {
-        run.target.rpartition(".")[2]
-        for number, run in enumerate(trace.examples)
-        if run.target and not run.file and (number in wrong or run.error is not None or run.doubtful)
+    wrong |= {
+        number for number, run in enumerate(trace.examples) if run.doubtful or (run.error is not None and run.error_kind != "deadline")
     }
-    return {layer.class_name for layer in trace.layers if layer.calls} - failed
+    return {layer.class_name for layer in trace.layers if layer.calls and layer.example not in wrong}
 
 
 def _functions_shown(trace: Trace | None) -> set[str]:
