@@ -15,7 +15,7 @@ from shapelens.analysis.findings.findings import Finding
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.pipeline import Pipeline, RunServices
-from shapelens.protocol import ExampleRequest, Trace
+from shapelens.protocol import ExampleRequest, ExampleRun, Trace
 from shapelens.source.changes import changed_functions
 from shapelens.source.module import Module
 
@@ -149,14 +149,14 @@ class _Nobody(Client):
 
 
 def _classes_lost(reopened: Document, document: Document) -> set[str]:
-    """The classes that run in a document and do not where it was reopened, by qualified name. Where one has the same example there, the
-    text is to blame."""
+    """The classes that run in a document and do not where it was reopened, by qualified name. Where one has an example there that is
+    taken to be right, or the same one, the text is to blame."""
     before, now = document.analysis, reopened.analysis
     if before is None or now is None:
         return set()
-    run, runs, examples = _classes_that_run(before.trace), _classes_that_run(now.trace), _examples(now.trace)
+    run, runs, examples = _classes_that_run(before.trace), _classes_that_run(now.trace), _examples(before.trace)
     gone = {cls.qualname for cls in before.module.classes if (name := cls.qualname.rpartition(".")[2]) in run and name not in runs}
-    return {name for name in gone if examples.isdisjoint(each for each in _examples(before.trace) if each[0] == name)}
+    return gone - {each.target for each in _examples(now.trace) if not each.doubtful or _is_one_of(each, examples)}
 
 
 def _functions_lost(reopened: Document, document: Document) -> set[str]:
@@ -167,9 +167,13 @@ def _functions_lost(reopened: Document, document: Document) -> set[str]:
     return document.importer_traces.called() & _functions_shown(before.trace) - _functions_shown(now.trace)
 
 
-def _examples(trace: Trace | None) -> set[tuple[str, str]]:
-    """The classes and functions with an example, by qualified name, and the example."""
-    return {(run.target, run.expression) for run in trace.examples if run.expression and not run.file} if trace is not None else set()
+def _examples(trace: Trace | None) -> list[ExampleRun]:
+    """The examples of the file's own classes and functions, as far as there are any."""
+    return [run for run in trace.examples if run.expression and not run.file] if trace is not None else []
+
+
+def _is_one_of(run: ExampleRun, others: Sequence[ExampleRun]) -> bool:
+    return any((run.target, run.expression) == (other.target, other.expression) for other in others)
 
 
 def _classes_that_run(trace: Trace | None) -> set[str]:
