@@ -16,8 +16,6 @@ from shapelens.lsp.documents.document import Document
 from shapelens.lsp.runs.client import Client
 from shapelens.lsp.runs.pipeline import Pipeline, RunServices
 from shapelens.protocol import ExampleRequest, ExampleRun, Trace
-from shapelens.source.changes import changed_functions
-from shapelens.source.module import Module
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +24,7 @@ logger = logging.getLogger(__name__)
 class _Opened:
     """What a document was when it was shown as opening it shows it. files: the states of those that it went through, and that import it."""
 
-    module: Module
+    text: str  # comments included, as they may speak of shapes
     examples: Sequence[ExampleRequest]
     files: Mapping[str, object]
 
@@ -117,7 +115,7 @@ class Reopening:
         if analysis is not None:
             files = {*(analysis.trace.files if analysis.trace is not None else ()), *importers} - {document.path}
             states = {path: self._services.parsed_files.state_of(path) for path in files}
-            self._opened[document] = _Opened(analysis.module, [each.request for each in analysis.examples], states)
+            self._opened[document] = _Opened(analysis.module.text, [each.request for each in analysis.examples], states)
 
     def _is_as_opened(self, document: Document) -> bool:
         """Whether nothing has changed since the document was shown as opening it shows it."""
@@ -125,7 +123,7 @@ class Reopening:
         return (
             opened is not None
             and analysis is not None
-            and changed_functions(opened.module, document.module) == frozenset()
+            and opened.text == document.text
             and opened.examples == [each.request for each in analysis.examples]
             and all(self._services.parsed_files.state_of(path) == state for path, state in opened.files.items())
         )
