@@ -59,12 +59,12 @@ class CachedRuns:
         if kept is not None:
             logger.debug("%s is as it was when it last ran", run.file)
             worker.begin()
-            if run.named and not run.background:
+            if run.named:
                 self._read[run.file] = run, kept.read
                 self._whole[run.file] = run, dict.fromkeys(kept.read[0], started)
             on_trace(kept.traced)
             return kept.finished
-        if run.named and not run.background:
+        if run.named:
             self._read.pop(run.file, None)
         newest: list[protocol.Traced] = []
 
@@ -74,9 +74,7 @@ class CachedRuns:
             on_trace(traced)
 
         finished = await worker.submit(run, take)
-        if run.background:
-            pass
-        elif run.named and newest and finished.outcome == "ok":
+        if run.named and newest and finished.outcome == "ok":
             users = run.search.users if run.search is not None else []
             read = dict.fromkeys({*newest[0].trace.files, *finished.read, *users} - {run.file}, started)
             if not partial:
