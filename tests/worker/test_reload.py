@@ -330,3 +330,54 @@ def test_what_other_settings_were_tried_with_ends_no_later_run(forking: WorkerPr
     trace, finished = forking.run(tmp_path / "net.py", net, "Net()(f32[B:7, 4])")
     assert finished.outcome == "ok" and trace is not None
     assert [found.code for found in trace.mismatches] == ["linear-in-features"] and shapes(trace, "y") == [[[7, 6]]]
+
+
+MENDED = """import os
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=7):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        h = x.flatten(1)
+        return self.norm(h)
+
+
+def rates(known=(3, 2, 1)):
+    return known
+"""
+FAILING = {
+    "a definition fails": MENDED.replace("(3, 2, 1)", "(3, 2, RATE)"),
+    "a definition reads a file that is not there": MENDED.replace("(3, 2, 1)", "os.listdir('pictures')"),
+    "a definition made something of unknown size": MENDED.replace("(3, 2, 1)", "len(os.listdir('pictures'))"),
+}
+
+
+@pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING.keys())
+def test_a_size_near_an_unknown_one_is_known_once_what_was_unknown_is_mended(forking: WorkerProcess, tmp_path: Path, failing: str) -> None:
+    """524288 is a 32th of what stands for an unknown size; what an earlier text did not know is no reason to take it for one."""
+    file = tmp_path / "net.py"
+    given = "Net()(f32[B:2, 512, 512, 2])"
+    trace, _ = forking.run(file, failing, given)
+    assert trace is not None and shapes(trace, "h") == [[[2, None]]]
+    trace, _ = forking.run(file, MENDED, given)
+    assert trace is not None and shapes(trace, "h") == [[[2, 524288]]]
+    assert [found.code for found in trace.mismatches] == ["norm-normalized-shape"]
+
+
+def test_what_a_module_that_stays_loaded_holds_as_unknown_is_so_for_the_documents_that_import_it(
+    forking: WorkerProcess, tmp_path: Path
+) -> None:
+    given = "Net()(f32[B:2, 512, 512, 2])"
+    counted = "import os\ndef rates(known=len(os.listdir('pictures'))):\n    return known\n"
+    importing = MENDED.replace("import os\n", "from counted import rates\n").partition("\n\ndef")[0]
+    (tmp_path / "counted.py").write_text(counted)
+    for text in (importing, importing.replace("width=7", "width=8")):
+        trace, _ = forking.run(tmp_path / "net.py", text, given)
+        assert trace is not None and shapes(trace, "h") == [[[2, None]]]
+    trace, _ = forking.run(tmp_path / "other.py", MENDED, given)
+    assert trace is not None and shapes(trace, "h") == [[[2, 524288]]]

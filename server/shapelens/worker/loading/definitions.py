@@ -110,6 +110,7 @@ class Definitions:
         self._running: List[ast.stmt] = []  # statements that run inside of each other, as one reads what another binds
         self._early: Set[str] = set()  # names that were read while a statement ran that comes before some which bind them
         self._longest, self._longest_definition = LONGEST, LONGEST_DEFINITION
+        self.holds_unknown = False  # whether one of the names may hold an unknown size, or what stands in for one
         self._names["__builtins__"] = self._builtins
 
     def run(self, tree: ast.Module) -> None:
@@ -224,6 +225,7 @@ class Definitions:
         executing.depth += 1
         executing.count += 1
         self._running.append(node)
+        unknown_before = unknown_sizes.start_definition()
         try:
             is_limited = longest >= SHORTEST and (not is_definition or _computes(node))
             limit = within(longest) if is_limited else contextlib.nullcontext()
@@ -232,7 +234,6 @@ class Definitions:
                 exec(compiled(node, self._file, self._flags), self._names)
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 mutable_defaults.note(self._names.get(node.name))
-            unknown_sizes.state.lasting = unknown_sizes.state.lasting or unknown_sizes.state.met  # A name may hold such a size from now on.
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 self._assigned.update(bound_names(node))
                 if len(stand_ins.called) > used:
@@ -258,6 +259,8 @@ class Definitions:
                 raise
             self._failed(node, error)
         finally:
+            if unknown_sizes.end_definition(unknown_before):
+                self.holds_unknown = True
             executing.depth -= 1
             if load_progress.shared.progress is not None:
                 load_progress.shared.progress.go_on(executing.depth)

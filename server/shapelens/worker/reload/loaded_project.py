@@ -26,7 +26,7 @@ from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
 from ..trace.definition_time import executing
 from ..trace.module_names import package_of
-from ..unknown import stand_ins
+from ..unknown import stand_ins, unknown_sizes
 from .foreign_changes import ForeignChanges
 from .loaded_files import LoadedFiles
 from .module_graph import ModuleGraph
@@ -180,6 +180,7 @@ class LoadedProject:
         finder, document = self.context.finder, self._patchable
         assert document is not None
         self._watch(run, NO_NAMES, document.notes)
+        unknown_sizes.start_run(self._holds_unknown(tree, document.module.__name__))
         absences.said[:], sys.path[:], dtype = self._set_by_document
         torch.set_default_dtype(dtype)
         finder.trees[run.file] = tree
@@ -210,6 +211,7 @@ class LoadedProject:
         before = {name: sys.modules[name] for name in plan.modules}
         for name in before:
             self.modules.forget(name)
+        unknown_sizes.start_run(self._holds_unknown(tree, package_of(run.file, relative_levels(tree))[1]))
         executing.forget_modules()  # As many may come as go: their number would not tell that others are there.
         finder.kept_modules = self.modules.names()
         finder.trees[run.file] = tree
@@ -232,6 +234,17 @@ class LoadedProject:
         if self.is_rehearsal:
             self._note_patchable(run)
         return _names_of(module)
+
+    def _holds_unknown(self, tree: ast.Module, document: str) -> bool:
+        """Whether a module that stays loaded may hold an unknown size: the document, or one that its tree imports, directly or not."""
+        definitions = {name: vars(sys.modules[name]).get(KEPT) for name in self.modules.files if name in sys.modules}
+        holding = {name for name, each in definitions.items() if each is not None and each.holds_unknown}
+        if not holding:
+            return False
+        all_imports: List[ast.stmt] = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        is_package = os.path.basename(self.context.run.file) == "__init__.py"
+        reached = self.modules.reached(Imports(ast.Module(all_imports, []), document, is_package))
+        return not holding.isdisjoint(reached | {document})
 
     def _forget_missing(self, tree: ast.Module) -> Set[str]:
         """Forget the missing packages that the document imports itself: its import tells of them. Returns what it says."""

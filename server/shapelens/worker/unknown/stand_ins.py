@@ -217,7 +217,7 @@ MODULES = {
 def absent(name: str, code: str = "missing-import") -> Any:
     """A stand-in for what is called `name`; `code` is that of the finding if the run ends because of it."""
     if code != "missing-import":  # What is computed from it may be a size.
-        unknown_sizes.state.met = unknown_sizes.state.lasting = True
+        unknown_sizes.note_made(lasting=True)
     base: Any = _AbsentModule if name.rpartition(".")[2] in MODULES and code == "missing-import" else _Absent
     return _StandInMetaclass(name, (base,), {"_shapelens_absent": True, "_shapelens_code": code})
 

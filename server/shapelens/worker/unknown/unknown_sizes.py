@@ -38,7 +38,7 @@ class UnknownsOfExample:
     """Of one example."""
 
     def __init__(self) -> None:
-        self.lasting = False  # whether a definition holds an unknown size, so that each example may meet it
+        self.lasting = False  # whether it may have left an unknown size with something that a later one uses
         self.met = False  # whether there was an unknown size; until there is, no number is taken for one
         self.text = False  # whether a text was made up
         self.other_path = False
@@ -50,12 +50,21 @@ class UnknownsOfExample:
         self.silent = 0  # mismatches of which nothing was said for that reason
 
 
+class UnknownsOfDefinitions:
+    """Of what is loaded."""
+
+    def __init__(self) -> None:
+        self.held = False  # whether a name of it may hold an unknown size, so that each example may meet it
+        self.made = 0  # how many unknown sizes, and stand-ins for what may be one, were made so far
+
+
 state = UnknownsOfExample()
+of_definitions = UnknownsOfDefinitions()
 
 
 def start(other_path: bool = False) -> None:
     """Forget the last example. `other_path`: conditions on data go the other way, and loops over unknown numbers take other turns."""
-    state.met, state.cut = state.lasting, False
+    state.met, state.cut = may_be_held(), False
     state.partial = {}
     state.other_path = other_path
     state.turns = {}
@@ -68,11 +77,45 @@ def few() -> int:
     return FEW + 2 if state.other_path else FEW
 
 
+def start_run(held: bool) -> None:
+    """Forget what the examples of the last run left behind. `held`: a name of what is loaded may hold an unknown size."""
+    of_definitions.held = state.met = held
+    state.lasting = False
+
+
+def start_definition() -> Tuple[bool, int]:
+    """A definition is executed, maybe as an example asks for it: to be handed to `end_definition`."""
+    before = state.met, of_definitions.made
+    state.met = may_be_held()
+    return before
+
+
+def end_definition(before: Tuple[bool, int]) -> bool:
+    """Whether unknown sizes were made since a definition was started: the names that it binds may hold one."""
+    met, made = before
+    state.met = state.met or met
+    if of_definitions.made == made:
+        return False
+    of_definitions.held = True
+    return True
+
+
+def may_be_held() -> bool:
+    """Whether something that examples share may hold an unknown size: a name of what is loaded, or what an example has left."""
+    return of_definitions.held or state.lasting
+
+
 def size(lasting: bool = False) -> int:
     """A size that depends on data. `lasting`: it may be kept from one example to the next, by a name of the file."""
+    note_made(lasting)
+    return SIZE
+
+
+def note_made(lasting: bool) -> None:
+    """There is an unknown size from now on, or what may be one. `lasting`: as above."""
     state.met = True
     state.lasting = state.lasting or lasting
-    return SIZE
+    of_definitions.made += 1
 
 
 def count() -> int:
@@ -173,7 +216,8 @@ def turn(line: int) -> bool:
 
 def cut_short(containers: Iterable[Any]) -> None:
     """A loop ended before its last turn: these hold a part of what it would have gathered, or gone through."""
-    state.met = state.cut = True
+    note_made(lasting=False)
+    state.cut = True
     state.partial.update((id(gathered), gathered) for gathered in containers)
 
 
@@ -259,7 +303,7 @@ class UnknownFloat(_Scalar, float):
 
 def whole(number: Any) -> UnknownInt:
     """An unknown number as an integer, whatever it was computed from."""
-    state.met = True
+    note_made(lasting=False)
     return number if type(number) is UnknownInt else UnknownInt(SIZE)
 
 

@@ -195,6 +195,7 @@ class TrialRunner:
             result = evaluate(self.namespace())
 
         error: Optional[BaseException]
+        lasting = unknown_sizes.state.lasting
         try:
             with within(self.most_seconds) as limit, evaluation.ending_at_first_mismatch(RefusedInput):
                 error = evaluation.run(start, run_it)
@@ -203,6 +204,8 @@ class TrialRunner:
                     error = evaluation.run(start, run_it)  # No other example avoids that: the rest tells which one fits.
         except TooLong as reached:
             error = reached
+        finally:
+            unknown_sizes.state.lasting = lasting  # What an attempt has made is not used by those that follow.
         self._imported += limit.importing
         trial = self._ended(error)
         trial.result = result

@@ -28,7 +28,7 @@ def can_be_built(candidate: Candidate, names: Mapping[str, Any], evaluate: Evalu
 
 
 def _is_unknown_size(value: Any) -> bool:
-    return unknown_sizes.state.lasting and unknown_sizes.is_unknown(value)
+    return unknown_sizes.may_be_held() and unknown_sizes.is_unknown(value)
 
 
 def _named_in(expression: str, names: Mapping[str, Any], evaluate: Evaluate) -> Iterator[Any]:

@@ -24,7 +24,7 @@ class UnknownNames(List[str]):
     """A list of an unknown number of names; whoever goes through it gets `COUNT`, a number that is known to be unknown."""
 
     def __init__(self, before: str, ending: str = "") -> None:
-        unknown_sizes.state.met = unknown_sizes.state.lasting = True
+        unknown_sizes.note_made(lasting=True)
         super().__init__([UnknownName("%s%05d%s" % (before, number, ending)) for number in range(unknown_sizes.COUNT)])
 
     def __len__(self) -> int:
