@@ -259,6 +259,19 @@ def test_what_fails_or_was_chosen_is_known_where_all_else_is_searched_for_anew()
     assert known(chosen.begun_anew({FILE: other}.get), TEXT)
 
 
+@pytest.mark.parametrize(("edit", "stays"), [("# a comment\n", True), ("limit = 4\n", False)])
+def test_what_fails_is_known_until_the_code_that_it_ran_is_another_one(edit: str, stays: bool) -> None:
+    part = "/work/part.py"
+    texts = {FILE: TEXT, part: "def part(x):\n    return x\n"}
+    found = FoundExamples(texts.get)
+    found.keep(FILE, parse(TEXT), Trace(FILE, examples=[INFERRED]))
+    found.establish({FILE})
+    found.keep(FILE, parse(TEXT), Trace(FILE, examples=[replace(INFERRED, error="no")], files=[part]))
+    texts[part] = edit + texts[part]
+    anew = found.begun_anew(lambda path: parse(texts[path]))
+    assert (anew.files() == {FILE}) is stays
+
+
 def test_what_was_searched_for_anew_takes_the_place_of_what_was_known() -> None:
     mine, other = kept(INFERRED), replace(INFERRED, expression="Net()(f32[2, 5])")
     mine.take_over(kept(other), {"elsewhere.py"})

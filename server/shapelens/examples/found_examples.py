@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from shapelens.examples.statement_names import WORD, bound, statements_of, words
 from shapelens.protocol import Alternative, ExampleRun, FileSpan, Known, Trace
-from shapelens.source.module import Module
+from shapelens.source.changes import changed_functions
+from shapelens.source.module import Module, parse
 
 _LINE = re.compile(r"line (\d+)\Z")
 MOST_FIRST = 4  # first choices of one class, by their evidence
@@ -24,7 +25,7 @@ class _RememberedExample:
 
     run: ExampleRun
     evidence_text: object
-    text: tuple[object, object, object] | None
+    text: tuple[list[str], list[object], object] | None
     line: str
     call_line: str
     files: tuple[str, ...]  # that its run imported
@@ -100,7 +101,7 @@ class FoundExamples:
         kept = {
             key: found
             for key, found in self._by_class.items()
-            if found.chosen or key in classes or (found.established and found.failed and self._still_fails(found, module_of(key[0])))
+            if found.chosen or key in classes or (found.established and found.failed and self._still_fails(found, key[0], module_of))
         }
         first = {key: list(self._first[key]) for key in kept.keys() & self._first.keys()}
         adopted = {key: dict(self._adopted[key]) for key in kept.keys() & self._adopted.keys()}
@@ -222,10 +223,14 @@ class FoundExamples:
         self._by_class = {key: found for key, found in self._by_class.items() if found.chosen}
         self._first.clear()
 
-    def _still_fails(self, found: _RememberedExample, module: Module | None) -> bool:
+    def _still_fails(self, found: _RememberedExample, path: str, module_of: Callable[[str], Module | None]) -> bool:
+        """Whether nothing has changed since an example failed but comments and layout, for which it does not run again."""
+        module = module_of(path)
         if module is None or module.errors or found.text is None:
             return False
-        return found.text[:2] == self._text(module, found.run, found.files, None)[:2]
+        (own, states, _), (own_now, states_now, _) = found.text, self._text(module, found.run, found.files, None)
+        changed = [(state, file) for file, state, now in zip(found.files, states, states_now, strict=True) if state != now]
+        return own == own_now and all(_is_same_code(state, module_of(file)) for state, file in changed)
 
     def _note_first(self, path: str, run: ExampleRun, evidence: object) -> None:
         first = self._first.setdefault((path, run.target), [])
@@ -241,7 +246,7 @@ class FoundExamples:
                 return former if former.expression != run.expression else None
         return None
 
-    def _text(self, module: Module, run: ExampleRun, files: Iterable[str], surroundings: object) -> tuple[object, object, object]:
+    def _text(self, module: Module, run: ExampleRun, files: Iterable[str], surroundings: object) -> tuple[list[str], list[object], object]:
         """All that the run of an example may depend on: the imports, what its class and its expression name, what that names, and so on."""
         read = statements_of(module)
         statements, binding = read.statements, read.binding
@@ -252,6 +257,11 @@ class FoundExamples:
             waiting = {word for name in waiting for text in binding[name] for word in words(text) & binding.keys()} - reached
         kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(bound(text))]
         return kept, [self.state_of(file) for file in files], surroundings
+
+
+def _is_same_code(state: object, module: Module | None) -> bool:
+    """Whether a module has the code of a text. state: of its file before; that of a file as it is on disk is no text."""
+    return module is not None and isinstance(state, str) and changed_functions(parse(state), module) == frozenset()
 
 
 def _of_files(known: Mapping[tuple[str, str], _OfClass], files: Container[str], *, but: bool = False) -> dict[tuple[str, str], _OfClass]:
