@@ -14,7 +14,9 @@ so do two fresh opens). Counted apart are texts, never the file as it is, that a
 edits, so that it is an error, where a fresh open can only say that the example may be what is wrong, or shows another example, that does
 not fail; they show what is shown where the file as it is, or a text that was compared before, is opened, and becomes this one by a single
 edit. And texts of which the same is wrong, at the same places, where `another` example shows a class than in a fresh open: the one that
-ran before the edits stays. Nothing is written to the folders. KEYSTROKES_KEEP names a folder that gets the texts which differ.
+ran before the edits stays. And those of which an example that ran before the edits shows what is wrong, which is what is shown, hints
+included, where a directive has `given` this example in the text that is opened. Nothing is written to the folders. KEYSTROKES_KEEP names a
+folder that gets the texts which differ.
 
 Whether a run has ended is told by the processor time that it takes: with others on the machine that leave it none, a text is compared too
 early.
@@ -75,6 +77,7 @@ class Report:
     unsteady: int = 0  # of these, those that were equal only to another fresh open
     surer: int = 0  # of these, those that were equal but for the doubts of the fresh open, or to one edit of a text before
     another: int = 0  # of these, those of which the same is wrong, and whose classes are shown by another example
+    given: int = 0  # of these, those that were equal to a text which gives the examples that are shown
     wrong: list[tuple[str, str]] = field(default_factory=list)  # (kind, what)
     seconds: float = 0.0
 
@@ -210,6 +213,16 @@ def _is_by_another_example(shown: dict[str, Any], fresh: dict[str, Any]) -> bool
 
     others = [title for span, title in shown["lenses"] if (span, title) not in fresh["lenses"]]
     return wrong(shown) == wrong(fresh) and bool(others) and not any(title.startswith(NO_EXAMPLE) for title in others)
+
+
+def _example_in(title: str) -> str:
+    """The example that a lens shows for a class, unless it may be wrong; "" where it shows none."""
+    expression = title.partition(" · ")[0]
+    try:
+        tree = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return ""
+    return expression if isinstance(tree, ast.Call) and not DOUBT.search(title) else ""
 
 
 def _is_one_of_each(shown: list[Any], fresh: list[list[Any]]) -> bool:
@@ -380,6 +393,9 @@ class Typist:
         if text != self.original and _is_surer(shown, first):
             self.report.surer += 1
             return
+        if text != self.original and await self._is_as_given(text, shown, first):
+            self.report.given += 1
+            return
         for before in dict.fromkeys([*reversed(self.compared), self.original] if text != self.original else ()):
             if before != text and shown == await self._edited(before, text):
                 self.report.surer += 1
@@ -398,6 +414,28 @@ class Typist:
         self._close(server)
         self._failures(server)
         return shown
+
+    async def _is_as_given(self, text: str, shown: dict[str, Any], fresh: dict[str, Any]) -> bool:
+        """Whether something is wrong of which a fresh open says nothing, and it and the hints are those of the text with directives for the
+        examples which are shown, and not by the fresh open.
+        """
+        titles = {span[0]: title for span, title in shown["lenses"] if (span, title) not in fresh["lenses"]}
+        given = {line: found for line, title in titles.items() if (found := _example_in(title))}
+        if not given or not any(each not in fresh["findings"] for each in shown["findings"]):
+            return False
+        lines = text.split("\n")
+        for line in sorted(given, reverse=True):
+            lines.insert(line, f"# shapelens: {given[line]}")
+        async with self.newest() as newest:
+            opened = await self._opened("\n".join(lines), newest)
+        added = [line + number for number, line in enumerate(sorted(given))]
+
+        def line_of(line: int) -> int:
+            return line - sum(each < line for each in added)
+
+        hints = [(line_of(line), column, label) for line, column, label in opened["hints"]]
+        findings = [((line_of(start), left, line_of(end), right), *what) for (start, left, end, right), *what in opened["findings"]]
+        return hints == shown["hints"] and findings == shown["findings"]
 
     async def _edited(self, before: str, text: str) -> dict[str, Any]:
         """What is shown of a text that comes of another one by one edit."""
@@ -470,7 +508,8 @@ def main() -> None:
         path = Path(folder, file).resolve()
         report = asyncio.run(type_in(path, Path(folder).resolve() if folder else path.parent, options.python, options.keys, options.seed))
         kinds = dict(Counter(kind for kind, _ in report.wrong))
-        compared = f"{report.checked} compared ({report.unsteady} unsteady, {report.surer} surer, {report.another} by another example)"
+        counted_apart = f"{report.unsteady} unsteady, {report.surer} surer, {report.another} by another example, {report.given} as given"
+        compared = f"{report.checked} compared ({counted_apart})"
         print(f"{path}: {report.keys} keys, {compared}, {kinds}, {report.seconds:.0f} s", flush=True)
         for kind, what in report.wrong:
             print(f"    {kind}: {what}", flush=True)
