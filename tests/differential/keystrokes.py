@@ -419,8 +419,8 @@ class Typist:
         """Whether something is wrong of which a fresh open says nothing, and it and the hints are those of the text with directives for the
         examples which are shown, and not by the fresh open.
         """
-        titles = {span[0]: title for span, title in shown["lenses"] if (span, title) not in fresh["lenses"]}
-        given = {line: found for line, title in titles.items() if (found := _example_in(title))}
+        others = [(span[0], title) for span, title in shown["lenses"] if (span, title) not in fresh["lenses"]]
+        given = {line: found for line, title in others if (found := _example_in(title))}
         if not given or not any(each not in fresh["findings"] for each in shown["findings"]):
             return False
         lines = text.split("\n")
