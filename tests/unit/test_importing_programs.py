@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shapelens.analysis.display.hints import hints
-from shapelens.analysis.traces.programs import with_importing_program
+from shapelens.analysis.traces.programs import with_found, with_importing_program
 from shapelens.examples.settings import Settings
-from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Observation, Trace, Value
+from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Observation, Trace, Value
 from shapelens.source.module import parse
 from shapelens.trace_numbering import merged
 from shapelens.traces import PROGRAM
@@ -90,3 +92,20 @@ def test_what_examples_of_several_classes_saw_stands_in_the_order_of_the_classes
     assert labels(*traces) == labels(*reversed(traces)) == {"→ [1] · [2]"}
     runs[1].error = "IndexError: list index out of range"
     assert labels(*traces) == labels(*reversed(traces)) == {"→ [2] · [1]"}
+
+
+def test_an_example_that_runs_past_an_error_where_the_class_is_used_shows_nothing() -> None:
+    file, at = "/models.py", FileSpan(FILE, 6, 12, 6, 24)
+    used = trace_of(ExampleRun("Model", "Model()(f32[9, 8])", file=file), [9, 8], (5, "Block.forward"))
+    found = trace_of(ExampleRun("Block", "Block(f32[2])(f32[2])", evidence="inferred"), [2], (6, "Block.forward"), (7, "Block.forward"))
+    error = Mismatch("exception", "no", "ValueError", at, [FileSpan(file, 3, 0, 3, 9), at], 0)
+
+    def lines(used: Trace, found: Trace) -> list[int]:
+        return sorted(seen.span.line for trace in with_found([used], found) for seen in trace.observations)
+
+    assert lines(used, found) == [5, 6, 7]
+    fails = replace(used, mismatches=[error])
+    assert lines(fails, found) == [5]
+    assert lines(fails, replace(found, mismatches=[error])) == [5, 6, 7]  # It is wrong with both.
+    may_fail = replace(fails, examples=[replace(used.examples[0], doubtful=True)])
+    assert lines(may_fail, found) == [5, 6, 7]

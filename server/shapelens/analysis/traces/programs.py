@@ -63,8 +63,10 @@ def with_found(shown: Sequence[Trace], found: Trace) -> list[Trace]:
     """What is shown of a file, then what examples that were found for its classes saw on lines of which that shows nothing: branches that
     a file which uses the classes does not come to. What is wrong with these examples does not count.
 
-    A method with such a line shows what it was given there as well: `x: [B, T, 8] · [B, 3, 64, 64]`.
+    A method with such a line shows what it was given there as well: `x: [B, T, 8] · [B, 3, 64, 64]`. An example that runs past what is an
+    error where the class is used shows nothing: its shapes below would say that nothing is wrong.
     """
+    found = without_examples(found, _going_past_errors(found, shown))
     if not found.examples:
         return [*shown]
     left = _not_shown_by_examples(replace(found, mismatches=[], remarks=[]), shown)
@@ -74,6 +76,15 @@ def with_found(shown: Sequence[Trace], found: Trace) -> list[Trace]:
     }
     given = [seen for seen in found.observations if seen.kind == "parameter" and seen.function in entered and seen.span not in spans]
     return [*shown, replace(left, observations=[*left.observations, *given])]
+
+
+def _going_past_errors(found: Trace, shown: Sequence[Trace]) -> set[int]:
+    """The numbers of the examples that come to a line on which what is shown fails for sure, and do not fail there."""
+    sure = [seen.span for trace in shown for seen in trace.mismatches if seen.span is not None and not _is_doubtful(trace, seen)]
+    wrong = {(span.file, span.line) for span in sure}
+    reached = {(seen.example, seen.span.file, seen.span.line) for seen in found.observations}
+    failed = {(seen.example, span.file, span.line) for seen in found.mismatches for span in (*seen.trail, seen.span) if span is not None}
+    return {example for example, *place in reached - failed if tuple(place) in wrong}
 
 
 def _methods_alone(shown: Sequence[Trace], view: Trace) -> set[str]:
@@ -236,6 +247,10 @@ def _once_each(layer: LayerSeen) -> list[LayerCall]:
     return list({str(call.output.shape): replace(call, count=1) for call in layer.calls}.values())
 
 
+def _is_doubtful(trace: Trace, seen: Mismatch) -> bool:
+    """Whether the example that ended so may be what is wrong."""
+    return 0 <= seen.example < len(trace.examples) and trace.examples[seen.example].doubtful
+
+
 def _is_of_code(program: Trace, seen: Mismatch) -> bool:
-    doubtful = 0 <= seen.example < len(program.examples) and program.examples[seen.example].doubtful
-    return not doubtful and seen.code not in _OF_THE_WORLD
+    return not _is_doubtful(program, seen) and seen.code not in _OF_THE_WORLD
