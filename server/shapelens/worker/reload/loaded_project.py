@@ -237,7 +237,7 @@ class LoadedProject:
 
     def _holds_unknown(self, tree: ast.Module, document: str) -> bool:
         """Whether a module that stays loaded may hold an unknown size: the document, or one that its tree imports, directly or not."""
-        definitions = {name: vars(sys.modules[name]).get(KEPT) for name in self.modules.files if name in sys.modules}
+        definitions = {name: getattr(sys.modules[name], "__dict__", {}).get(KEPT) for name in self.modules.files if name in sys.modules}
         holding = {name for name, each in definitions.items() if each is not None and each.holds_unknown}
         if not holding:
             return False
