@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from shapelens.dataclass_copies import with_fields
 from shapelens.protocol import LayerSeen, Mismatch, Observation, Remark, Trace, Value
 
 Numbered = TypeVar("Numbered", Mismatch, Remark)
@@ -46,11 +47,11 @@ def renumbered(trace: Trace, example: Number, layer: Number) -> Trace:
 def _renumbered_values(seen: Observation, example: int, layer: Number) -> Observation:
     values = [_of_layers(value, layer) for value in seen.values]
     same = example == seen.example and all(value is before for value, before in zip(values, seen.values, strict=True))
-    return seen if same else replace(seen, example=example, values=values)
+    return seen if same else with_fields(seen, example=example, values=values)
 
 
 def _numbered(seen: LayerSeen, index: int, example: int) -> LayerSeen:
-    return seen if (index, example) == (seen.index, seen.example) else replace(seen, index=index, example=example)
+    return seen if (index, example) == (seen.index, seen.example) else with_fields(seen, index=index, example=example)
 
 
 def _renumbered_one(seen: Numbered, example: Number, layer: Number) -> Numbered:
@@ -69,7 +70,7 @@ def _of_layers(value: Value, layer: Number) -> Value:
     items = None if value.items is None else [_of_layers(item, layer) for item in value.items]
     number = None if value.layer is None else layer(value.layer)
     same = number == value.layer and all(item is before for item, before in zip(items or [], value.items or [], strict=True))
-    return value if same else replace(value, layer=number, items=items)
+    return value if same else with_fields(value, layer=number, items=items)
 
 
 def without_examples(trace: Trace, dropped: Collection[int]) -> Trace:

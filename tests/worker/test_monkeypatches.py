@@ -3,7 +3,9 @@ process sees that has loaded nothing else."""
 
 from __future__ import annotations
 
+import json
 import sys
+import tempfile
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -166,12 +168,27 @@ async def test_a_package_that_patches_is_seen_by_those_who_import_it(
         await runs.worker.stop()
 
 
-def test_streams_and_locks_that_a_process_replaces_are_no_patches_of_code_that_computes_names() -> None:
-    def found(owner: str, name: str, now: Any) -> set[str]:
-        change = monkeypatches.AttributeChange(owner, name, None, now)
-        text = monkeypatches.ProjectText(["setattr(layer, name, value)"])
-        return set(monkeypatches.found_in([change], lambda module: False, lambda: text, {"sys", "threading", "torch"}).by_project)
+def changed_by(text: str, owner: str, name: str, now: Any) -> set[str]:
+    """What counts as a monkeypatch of a project with this text, where an attribute that was None has another value."""
+    change = monkeypatches.AttributeChange(owner, name, None, now)
+    built_in = {"sys", "threading", "torch", "tempfile", "json"}
+    return set(monkeypatches.found_in([change], lambda module: False, lambda: monkeypatches.ProjectText([text]), built_in).by_project)
 
-    assert not found("sys", "stdout", sys.__stdout__)
-    assert not found("threading", "_active_limbo_lock", threading.RLock())
-    assert found("torch.nn.functional", "relu", torch.nn.functional.silu) == {"torch.nn.functional.relu"}
+
+def test_streams_and_locks_that_a_process_replaces_are_no_patches_of_code_that_computes_names() -> None:
+    text = "import sys, threading, torch\nsetattr(layer, name, value)"
+    assert not changed_by(text, "sys", "stdout", sys.__stdout__)
+    assert not changed_by(text, "threading", "_active_limbo_lock", threading.RLock())
+    assert changed_by(text, "torch.nn.functional", "relu", torch.nn.functional.silu) == {"torch.nn.functional.relu"}
+
+
+def test_what_a_module_makes_when_it_is_first_asked_is_no_patch_unless_the_code_assigns_it() -> None:
+    names = tempfile._RandomNameSequence()  # type: ignore[attr-defined]
+    assert not changed_by("import tempfile\nsetattr(layer, name, value)", "tempfile", "_name_sequence", names)
+    assert changed_by("import tempfile\ntempfile._name_sequence = Names()", "tempfile", "_name_sequence", names)
+    assert changed_by("import tempfile\nsetattr(layer, name, value)", "tempfile", "gettempdir", tempfile.gettempprefix)
+
+
+def test_code_that_computes_names_changes_no_package_that_it_does_not_speak_of() -> None:
+    assert not changed_by("import torch\nsetattr(layer, name, value)", "json.decoder", "scanstring", json.loads)
+    assert changed_by("import json.decoder\nsetattr(layer, name, value)", "json.decoder", "scanstring", json.loads)

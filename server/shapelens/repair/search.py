@@ -1,14 +1,16 @@
 """Runs the candidate fixes of findings, and keeps those that work.
 
-A fix works if its finding vanishes and no error or warning comes that was not there. Of several that do, those after which fewer findings
-are left come first, as they are at the cause of more; then the likelier ones.
+A fix works if its finding vanishes and no error or warning comes that was not there. What an example says that was inferred, and that fails
+without the fix as well, counts for its own findings only: it has never shown that it can run. Of several that work, those after which fewer
+findings are left come first, as they are at the cause of more; then the likelier ones.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shapelens.analysis.explanations.related_places import Related
@@ -30,6 +32,8 @@ MOST_FIXES = 3  # that are offered for one finding
 COUNTED = ("error", "warning")
 
 Key = tuple[str, str, int]  # code, file, offset in the text
+Ran = tuple[str, str]  # an example: its class, its expression
+Left = tuple[Key, frozenset[Ran]]  # a finding, and the examples that show it
 
 
 class GivenUp(Exception):
@@ -38,14 +42,31 @@ class GivenUp(Exception):
 
 @dataclass(frozen=True)
 class FileToMend:
-    """What was run: its text, settings, examples (their number) and findings, and the modules of other files."""
+    """What was run, and what that showed.
+
+    examples: their number; 0 where they cannot be run by number. other_modules: those of other files.
+    """
 
     file: str
     module: Module
     settings: Settings
+    trace: Trace
     examples: int
     findings: Sequence[Finding]
     other_modules: OtherModules
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a search whose attempts run a part only has come to for a finding, which is `finding` there: the fixes that work."""
+
+    search: RepairSearch
+    finding: Finding
+    fixes: Sequence[Fix]
+
+    async def works(self, fix: Fix) -> bool:
+        """Whether a fix works as far as that part shows it. Raises GivenUp when the attempt does."""
+        return fix in self.fixes or await self.search.works(self.finding, fix)
 
 
 @dataclass(frozen=True)
@@ -71,17 +92,31 @@ class RepairSearch:
         self._attempt = attempt
         self._limits = limits
         self._end = time.monotonic() + limits.seconds
-        self._tried: dict[tuple[str, str, tuple[int, ...] | None], Counter[Key] | None] = {}  # what was run → the findings that are left
+        self._tried: dict[tuple[str, str, tuple[int, ...] | None], list[Left] | None] = {}  # what was run → the findings that are left
+        self._failed_guesses = _failed_guesses(document.trace)
 
-    async def mended(self, finding: Finding) -> Finding:
-        """The finding with the fixes that work. Raises GivenUp when an attempt does."""
+    async def mended(self, finding: Finding, by_a_part: Shown | None = None) -> Finding:
+        """The finding with the fixes that work. Raises GivenUp when an attempt does.
+
+        by_a_part: what is known of it by a part of what an attempt runs. Fixes that work there are tried first, and are taken to work where
+        there is no time for that.
+        """
         end = min(self._end, time.monotonic() + self._limits.seconds_per_finding)
-        working: list[tuple[int, int, int, Fix]] = []
-        for number, fix in enumerate(finding.candidates()[:MOST_RUNS] if time.monotonic() < self._end else []):
-            if len(working) == MOST_FIXES or (number and time.monotonic() > end):
+        likely = by_a_part.fixes if by_a_part is not None else []
+        others = [fix for fix in finding.candidates()[:MOST_RUNS] if fix not in likely] if time.monotonic() < self._end else []
+        working: list[tuple[float, int, int, Fix]] = []
+        for number, fix in enumerate([*likely, *others]):
+            if len(working) == MOST_FIXES:
                 break
             if any(_place(other) == _place(fix) for *_, other in working):
                 continue  # A likelier fix works in this place already.
+            if time.monotonic() > (end if number else self._end):
+                if fix not in likely:
+                    break
+                working.append((math.inf, fix.likelihood, number, fix))
+                continue
+            if by_a_part is not None and not await by_a_part.works(fix):
+                continue
             left = await self._left(finding, fix)
             if left is not None:
                 end = min(end, time.monotonic() + self._limits.seconds_for_others)
@@ -90,6 +125,10 @@ class RepairSearch:
             return finding
         best, *others = [fix for *_, fix in sorted(working, key=lambda each: each[:3])]
         return replace(finding, fix=best, alternatives=others, related=self._with_places(finding, [best, *others]))
+
+    async def works(self, finding: Finding, fix: Fix) -> bool:
+        """Whether a fix of a finding works. Raises GivenUp when the attempt does."""
+        return await self._left(finding, fix) is not None
 
     async def _left(self, finding: Finding, fix: Fix) -> int | None:
         """How many findings are left with a fix made; None where it does not work."""
@@ -100,23 +139,27 @@ class RepairSearch:
         before = Counter(self._key(each, fix, module) for each in self._document.findings if each.severity in COUNTED)
         # Most candidates do not work, which is quickly seen: by the examples that the finding is of.
         some = [finding.examples] if finding.examples and self._document.examples > len(finding.examples) else []
+        guesses = self._failed_guesses - _ran(self._document.trace, finding.examples)
+        after: list[Left] | None = None
         for examples in [*some, None]:
             after = await self._findings_of(fix.file, text, examples)
-            if after is None or after - before or self._key(finding, fix, module) in after:
+            if after is None or any(key == self._key(finding, fix, module) for key, _ in after):
                 return None
-        return after.total() if after is not None else None
+            if Counter(key for key, ran in after if not ran or not ran <= guesses) - before:
+                return None
+        return len(after) if after is not None else None
 
     def _key(self, finding: Finding, fix: Fix, module: Module) -> Key:
         """Where a finding will be once a fix is made."""
         offset = self._document.module.lines.offset(finding.span.start)
         return finding.code, finding.file, _moved(offset, fix.edits, module.lines) if finding.file == fix.file else offset
 
-    async def _findings_of(self, file: str, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
+    async def _findings_of(self, file: str, text: str, examples: tuple[int, ...] | None) -> list[Left] | None:
         if (file, text, examples) not in self._tried:
             self._tried[file, text, examples] = await self._run(file, text, examples)
         return self._tried[file, text, examples]
 
-    async def _run(self, file: str, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
+    async def _run(self, file: str, text: str, examples: tuple[int, ...] | None) -> list[Left] | None:
         document = self._document
         own = file == document.file
         changed = parse(text, document.module if own else document.other_modules(file))
@@ -127,7 +170,8 @@ class RepairSearch:
             return None
         module = changed if own else document.module
         found = findings(module, trace, document.settings, lambda path: changed if path == file else document.other_modules(path))
-        return Counter((each.code, each.file, module.lines.offset(each.span.start)) for each in found if each.severity in COUNTED)
+        counted = [each for each in found if each.severity in COUNTED]
+        return [((each.code, each.file, module.lines.offset(each.span.start)), _ran(trace, each.examples)) for each in counted]
 
     def _with_places(self, finding: Finding, fixes: Sequence[Fix]) -> list[Related]:
         """The related places of a finding, those where a fix works first."""
@@ -138,6 +182,17 @@ class RepairSearch:
             if elsewhere or not (finding.span.start <= span.start and span.end <= finding.span.end):
                 places.append(Related(fix.file if elsewhere else None, span, f"or here: {fix.title[0].lower()}{fix.title[1:]}"))
         return places + [each for each in finding.related if not any(_same_place(each, better) for better in places)]
+
+
+def _ran(trace: Trace, examples: Iterable[int]) -> frozenset[Ran]:
+    return frozenset((run.target, run.expression) for run in (trace.examples[number] for number in examples))
+
+
+def _failed_guesses(trace: Trace) -> frozenset[Ran]:
+    """The examples that were inferred, and in which something is wrong."""
+    wrong = {mismatch.example for mismatch in trace.mismatches}
+    inferred = [number for number, run in enumerate(trace.examples) if run.evidence == "inferred"]
+    return _ran(trace, [number for number in inferred if number in wrong or trace.examples[number].error is not None])
 
 
 def _same_place(related: Related, better: Related) -> bool:

@@ -147,6 +147,8 @@ class Module:
         line += 1
         while self.lines.line(line).startswith("#"):
             line += 1
+        if not self.lines.line(line).startswith(("@", "def", "async")):
+            return None
         return next((each for each in self.functions if each.first_line <= line <= each.name_span.line), None)
 
     def call_at(self, span: Span) -> Call | None:

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from shapelens.analysis.shapes import SHORT_DTYPES
 from shapelens.analysis.traces.views import uses, without_doubtful
+from shapelens.dataclass_copies import with_fields
 from shapelens.examples.expression import with_tensors
 from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Observation, Trace, Value
 from shapelens.trace_numbering import without_examples
@@ -20,21 +21,22 @@ _OF_USE = ("inferred", "usage", "factory")  # evidence that gives way to the use
 _SHORTHANDS = {**SHORT_DTYPES, "int64": "i64", "bool": "bool"}
 
 
-def with_program(shown: Sequence[Trace], program: Trace) -> list[Trace]:
+def with_program(shown: Sequence[Trace], program: Trace, *, only_wrong: bool = False) -> list[Trace]:
     """What examples showed of a document, then what it saw of itself as a program.
 
     As classes are loaded, statements of a module run as their names are read; in the program they run in their order. Where one gave a
     tensor there, or was executed without a failure, that it failed as it was loaded is no mistake in it. An input that was only inferred
-    gives way to the program's own.
+    gives way to the program's own. only_wrong: nothing is asked but what is wrong, which is known sooner.
     """
     if any(seen.code == "definition" for trace in shown for seen in trace.mismatches):
         right = _lines_that_hold(program)
         shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if not _is_refuted(seen, right, program)]) for trace in shown]
     shown = [without_examples(trace, _contradicted(trace, program).keys()) for trace in shown]
-    return [*shown, _not_shown_by_examples(program, shown)]
+    left = _not_shown_by_examples(program, shown, only_wrong=only_wrong)
+    return [*shown, left]
 
 
-def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
+def with_importing_program(shown: Sequence[Trace], view: Trace, *, only_wrong: bool = False) -> list[Trace]:
     """What is shown of a file, then what a program that imports it saw of it (views.py).
 
     What a class or function showed when it was given what may be wrong gives way, unless that shows more of it. So do the steps of a
@@ -56,7 +58,8 @@ def with_importing_program(shown: Sequence[Trace], view: Trace) -> list[Trace]:
     kept |= {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
     alone = _methods_alone(shown, view)
     shown = [_giving_way(without_doubtful(trace, uses(view) - kept), view, kept, alone) for trace in shown]
-    return with_program(shown, replace(view, observations=[seen for seen in view.observations if _outermost(seen) not in kept]))
+    observations = [seen for seen in view.observations if _outermost(seen) not in kept]
+    return with_program(shown, replace(view, observations=observations), only_wrong=only_wrong)
 
 
 def with_found(shown: Sequence[Trace], found: Trace) -> list[Trace]:
@@ -109,7 +112,7 @@ def _giving_way(trace: Trace, view: Trace, kept: Collection[str], alone: Collect
     return replace(
         trace,
         observations=[seen for seen in trace.observations if seen.example not in doubtful or _outermost(seen) not in names],
-        layers=[replace(layer, calls=[]) if layer.example in doubtful and layer.span in built else layer for layer in trace.layers],
+        layers=[with_fields(layer, calls=[]) if layer.example in doubtful and layer.span in built else layer for layer in trace.layers],
     )
 
 
@@ -219,7 +222,7 @@ def _names(value: Value) -> list[str]:
     return value.named if value.named is not None and len(value.named) == len(shape) else [str(size) for size in shape]
 
 
-def _not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
+def _not_shown_by_examples(program: Trace, shown: Sequence[Trace], *, only_wrong: bool = False) -> Trace:
     """What a document saw of itself as a program, as far as the examples of its classes have not shown it: they come with named dims.
 
     A mismatch counts only where the code is at fault, rather than what stands in for the world around it.
@@ -231,20 +234,30 @@ def _not_shown_by_examples(program: Trace, shown: Sequence[Trace]) -> Trace:
     )
     known = {seen.span for trace in shown for seen in trace.observations if any(value.kind != "unknown" for value in seen.values)}
     said = {seen.span for trace in shown for seen in trace.mismatches}
+    mismatches = [seen for seen in program.mismatches if _is_of_code(program, seen) and seen.span not in said]
+    if only_wrong and not mismatches and not program.remarks:
+        return replace(program, examples=[], observations=[], layers=[], mismatches=[], notes=[])
     constructed_at = {layer.span for trace in shown for layer in trace.layers if layer.calls}
     return replace(
         program,
         examples=[replace(run, file=run.file or program.file) for run in program.examples],
         observations=[seen for seen in program.observations if seen.span not in known],
-        layers=[replace(layer, calls=[] if layer.span in constructed_at else _once_each(layer)) for layer in program.layers],
-        mismatches=[seen for seen in program.mismatches if _is_of_code(program, seen) and seen.span not in said],
+        layers=[_once_each(layer, is_shown=layer.span in constructed_at) if layer.calls else layer for layer in program.layers],
+        mismatches=mismatches,
         notes=[],
     )
 
 
-def _once_each(layer: LayerSeen) -> list[LayerCall]:
-    """The calls of a layer, one for each shape that it gave: how often they came is of no worth where loops take their first turns only."""
-    return list({str(call.output.shape): replace(call, count=1) for call in layer.calls}.values())
+def _once_each(layer: LayerSeen, *, is_shown: bool) -> LayerSeen:
+    """A layer with its calls, one for each shape that it gave: how often they came is of no worth where loops take their first turns only.
+
+    is_shown: examples show what is constructed in its place, so that its calls are left out.
+    """
+    if is_shown:
+        return with_fields(layer, calls=[])
+    if len(layer.calls) == 1 and layer.calls[0].count == 1:
+        return layer
+    return with_fields(layer, calls=list({str(call.output.shape): replace(call, count=1) for call in layer.calls}.values()))
 
 
 def _is_doubtful(trace: Trace, seen: Mismatch) -> bool:

@@ -129,6 +129,11 @@ class Document:
         return self._seconds_between_edits
 
     @property
+    def seconds_since_edit(self) -> float:
+        """The time since the last edit."""
+        return time.monotonic() - self._edited_at
+
+    @property
     def module(self) -> Module:
         """The text parsed; only what has changed since the last call is parsed again."""
         if self._module is None or self._module.text != self._text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from shapelens import protocol
 from shapelens.analysis.traces.programs import with_found, with_importing_program, with_program
@@ -18,7 +18,7 @@ from shapelens.trace_numbering import merged, renumbered
 _FUNCTION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ImporterTrace:
     """What the run of one file that imports the document saw in the document. Its positions are those of `module`.
 
@@ -29,6 +29,13 @@ class ImporterTrace:
     trace: protocol.Trace
     run: RepeatableRun
     state: object = None
+    _moved: tuple[Module, protocol.Trace] | None = field(default=None, init=False)  # the last time, which all stages of a run ask for
+
+    def moved_to(self, module: Module) -> protocol.Trace:
+        """The trace at the positions of another text."""
+        if self._moved is None or self._moved[0] is not module:
+            self._moved = module, moved_trace(self.trace, self.module.lines, module.lines)
+        return self._moved[1]
 
 
 class ImporterTraces:
@@ -43,6 +50,8 @@ class ImporterTraces:
         self._program_outdated = False
         self._established: set[tuple[str, str]] = set()  # calls of functions that went well when opening the document showed them
         self._given: list[protocol.ExampleRun] = []  # calls that are known before it is followed as a program
+        # The last times, see `merged_with`.
+        self._merged: dict[tuple[bool, bool], tuple[protocol.Trace | None, Module, protocol.Trace | None]] = {}
 
     def reopened(self, module: Module, functions: Container[str] = ()) -> ImporterTraces:
         """What is known of the document where all is found out anew: what these functions are called with, and calls that went well when
@@ -67,6 +76,7 @@ class ImporterTraces:
 
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
+        self._merged.clear()
         self._by_file[trace.file] = ImporterTrace(module, seen_from(trace, self._path), run)
 
     def follow_program(self, trace: protocol.Trace | None, module: Module, run: RepeatableRun, *, is_whole: bool = True) -> None:
@@ -76,6 +86,7 @@ class ImporterTraces:
         nothing is known, as a run tells of these in the end.
         """
         earlier = [] if is_whole or self._program is None else [self._program, *self._earlier_programs]
+        self._merged.clear()
         self._program = ImporterTrace(module, trace, run) if trace is not None else None
         self._given.clear()
         self._earlier_programs, seen = [], _functions_seen(trace) if trace is not None else set()
@@ -90,6 +101,7 @@ class ImporterTraces:
 
     def follow_importer(self, file: str, trace: protocol.Trace, module: Module, run: RepeatableRun, state: object) -> None:
         """A file that imports the document was followed as a program when the document's text was that of `module`."""
+        self._merged.clear()
         self._programs[file] = ImporterTrace(module, seen_by_program(trace, self._path), run, state)
 
     def importer_holds(self, file: str, state: object, module: Module, names: Container[str]) -> bool:
@@ -102,6 +114,7 @@ class ImporterTraces:
 
     def keep_importers(self, files: Container[str]) -> None:
         """Forget what files saw as programs that do not import the document any more."""
+        self._merged.clear()
         self._programs = {file: each for file, each in self._programs.items() if file in files}
 
     def learns_from(self, file: str) -> bool:
@@ -143,6 +156,7 @@ class ImporterTraces:
 
     def drop(self, file: str) -> bool:
         """A file does not run any more, or not through the document. Returns whether there was a trace of it."""
+        self._merged.clear()
         return self._by_file.pop(file, None) is not None
 
     def of(self, files: Container[str]) -> list[protocol.Trace]:
@@ -172,26 +186,36 @@ class ImporterTraces:
         """The run of the document as a program; None where there was none."""
         return self._program.run if self._program is not None else None
 
-    def merged_with(self, own: protocol.Trace | None, module: Module, *, programs: bool = True) -> protocol.Trace | None:
+    def merged_with(
+        self, own: protocol.Trace | None, module: Module, *, programs: bool = True, only_wrong: bool = False
+    ) -> protocol.Trace | None:
         """All that is known of the text of `module`: what the document's own run saw (at positions of that text), and what importers saw.
 
         Of what importers saw in an older text, that is left which still stands in this one. programs: also what they saw as programs.
+        only_wrong: `own` holds what is wrong and nothing else, and no more is asked for.
         """
-        views = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._by_file.values()]
-        importers = [moved_trace(each.trace, each.module.lines, module.lines) for each in self._programs.values()] if programs else []
+        asked = programs, only_wrong
+        known = self._merged.get(asked)
+        if known is None or known[0] is not own or known[1] is not module:
+            known = self._merged[asked] = own, module, self._merge(own, module, programs=programs, only_wrong=only_wrong)
+        return known[2]
+
+    def _merge(self, own: protocol.Trace | None, module: Module, *, programs: bool, only_wrong: bool) -> protocol.Trace | None:
+        views = [each.moved_to(module) for each in self._by_file.values()]
+        importers = [each.moved_to(module) for each in self._programs.values()] if programs else []
         found = protocol.Trace(self._path)
         if views and own is not None:  # Where a class is used in earnest, that says more of the class than an example that was found.
             found, own = only_found(own, self.classes()), without_found(own, self.classes())
         shown = [*([own] if own is not None else []), *views]
         program = self._program
-        followed = [moved_trace(program.trace, program.module.lines, module.lines)] if program is not None else []
+        followed = [program.moved_to(module)] if program is not None else []
         for earlier in self._earlier_programs if program is not None else []:
             seen = set[str]().union(*map(_functions_seen, followed))
-            followed.append(_other_functions(moved_trace(earlier.trace, earlier.module.lines, module.lines), seen))
+            followed.append(_other_functions(earlier.moved_to(module), seen))
         for view in followed:
-            shown = with_program(shown, view)
+            shown = with_program(shown, view, only_wrong=only_wrong)
         for view in importers:
-            shown = with_importing_program(shown, view)
+            shown = with_importing_program(shown, view, only_wrong=only_wrong)
         shown = with_found(shown, found)
         return merged(self._path, shown) if views or followed or importers else own
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from shapelens import protocol
+from shapelens.dataclass_copies import with_fields
 from shapelens.source.position_map import PositionMap, common_prefix, common_suffix
 from shapelens.source.positions import Lines
 
@@ -47,7 +48,7 @@ def _moved(trace: protocol.Trace, move: _Move) -> protocol.Trace:
 
 def _at(seen: Placed, **spans: Any) -> Placed:
     """What was seen, with other spans. The object itself is returned where the spans are the same, as nearly all are."""
-    return seen if all(getattr(seen, name) is span for name, span in spans.items()) else replace(seen, **spans)
+    return seen if all(getattr(seen, name) is span for name, span in spans.items()) else with_fields(seen, **spans)
 
 
 class _Move:
@@ -71,7 +72,7 @@ class _Move:
             return span
         if span.line > self._last:
             lower = self._lower
-            return span if not lower else replace(span, line=span.line + lower, end_line=span.end_line + lower)
+            return span if not lower else with_fields(span, line=span.line + lower, end_line=span.end_line + lower)
         place = self._since.map(self._old.span_from_bytes(span))
         if place is None:
             self.lost = True

@@ -32,6 +32,9 @@ from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.protocol import PATIENT_SECONDS, PROGRAM_SECONDS, Search, Trace
 from shapelens.source.module import Module
 
+TYPING_SECONDS = 1.0  # edits that are closer to each other are keystrokes of somebody who types
+PAUSE_IN_TYPING = 0.5  # seconds after such an edit
+
 
 @dataclass(frozen=True)
 class RunServices:
@@ -53,6 +56,7 @@ class Pipeline:
         """found: what is known of examples. in_background: its runs leave alone what is ready for those that somebody waits for."""
         workspace, cached_runs, run_ids = services.workspace, services.cached_runs, services.run_ids
         self._documents = documents
+        self._in_background = in_background
         self._parsed_files = services.parsed_files
         self._importers = services.importers
         self.found = found
@@ -134,6 +138,7 @@ class Pipeline:
         is_last = document.path in self._patience
         others = self._chooser.others(document)
         results = ProgramRun(self.presenter, document, analysis, others, at_once=not is_tried, is_last=is_last)
+        await self._before_longer_runs(document)
         await self.runner.run_program(document, results, PATIENT_SECONDS if patient else PROGRAM_SECONDS)
         if results.was_short_of_time:
             self._short_of_time.add(document.path)
@@ -164,12 +169,22 @@ class Pipeline:
             others = {uri: other for uri, other in self._chooser.others(importer).items() if not same_path(self._documents[uri].path, path)}
             results = ImportingProgram(self.presenter, document, analysis, given, others, state)
             known = self._chooser.known(importer, importer.module, classes)
+            await self._before_longer_runs(document)
             await self.runner.run_importing_program(importer, results, known, document)
             says_more |= results.says_more
             if results.cancelled or not self._is_done(document, analysis):
                 return
         if says_more:
             await self.run(document, whole=True)
+
+    async def _before_longer_runs(self, document: Document) -> None:
+        """Other files, and programs, may take long to run: before they do, fixes are tried that the document's own run can judge. And they
+        wait until typing pauses, as the next keystroke would end them.
+        """
+        if not (self._in_background or self.runner.turn_has_ended):
+            await self.background_fixes.search_by_own_run(document)
+            if document.seconds_between_edits < TYPING_SECONDS and document.seconds_since_edit < PAUSE_IN_TYPING:
+                await self.runner.wait(PAUSE_IN_TYPING - document.seconds_since_edit)
 
     def _unseen(self, document: Document, module: Module) -> set[str]:
         """The names of what nothing but a program may show of a document."""
@@ -274,10 +289,11 @@ class Pipeline:
         results = await self._run_own(document, analysis, search)
         if results.cancelled or not lacking:
             return
-        if await self._importers.of(document, patient=True) != importers and self.presenter.is_current(document, analysis):
-            await self.run(document)  # More importers were found while the document ran, and may show more of it.
-        elif given:
+        has_found_more = await self._importers.of(document, patient=True) != importers
+        if given:
             await self._run_closed_importers(document)
+        elif has_found_more and self.presenter.is_current(document, analysis):
+            await self.run(document, whole=True)  # These files may show more of it.
         else:
             await self._search_closed_importers(document)
 
@@ -403,6 +419,7 @@ class Pipeline:
         if self._documents.get(document.uri) is not document or not (analysis.examples or search):
             return None
         results = ImporterRun(self.presenter, importer, analysis, self._chooser.others(importer))
+        await self._before_longer_runs(document)
         await self.runner.run_importer(importer, results, search, document)
         self.presenter.seek_fixes(document)
         return results

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -57,6 +58,7 @@ class Runner:
         self._in_background = in_background
         self._under_way: dict[Document, tuple[Worker, int]] = {}  # by whom it is for
         self.turn_has_ended = False  # before all was done
+        self._turn_end = asyncio.Event()
         self.has_lost_runs = False  # in this turn, to others that the same worker had to do
 
     def is_running(self, document: Document) -> bool:
@@ -66,18 +68,27 @@ class Runner:
     def begin_turn(self) -> None:
         """From now on runs are sent for another document."""
         self.turn_has_ended = self.has_lost_runs = False
+        self._turn_end = asyncio.Event()
 
     def end_turn(self) -> None:
         """Stop what is under way, and send nothing more of what would follow it."""
         self.turn_has_ended = True
+        self._turn_end.set()
+        self._fix_search.interrupt_all()
         for worker, run_id in self._under_way.values():
             # After the messages that are there already: the worker will fork another process, which takes processors from the server.
             asyncio.get_running_loop().call_soon(worker.cancel, run_id)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for so long, or until the turn is ended."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._turn_end.wait(), seconds)
 
     async def run(self, document: Document, results: OwnRun, search: protocol.Search | None) -> None:
         """Run an open document: the examples of `results.analysis`, but for those that are kept, and those that the search finds."""
         run = self._to_send(document, results, search)
         document.begin_run(run)
+        self._fix_search.own_run_begins(document)
         if results.analysis.kept is not None:
             asyncio.get_running_loop().call_later(KEEP_AFTER, results.analysis.kept.prepare)
         await self._send(document, results, run, on_behalf_of=document)

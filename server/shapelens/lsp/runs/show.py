@@ -62,7 +62,7 @@ class Presenter:
         seen = replace(analysis, settings=settings, own=trace, named=traced.stage == "named", kept=None)
         if traced.stage == "partial":  # Nothing is said to be wrong before the run has come to its end.
             return self._merged(document, seen)
-        return self.with_importers(document, seen)
+        return self.with_importers(document, seen, only_wrong=more)
 
     def remember_found(self, document: Document, traced: protocol.Traced) -> protocol.Trace:
         """Remember the examples that a run of a file has found, with this text. Returns its trace with what was known of them before."""
@@ -70,13 +70,16 @@ class Presenter:
         surroundings = document.evidence_around
         return self._found.keep(document.path, document.module, traced.trace, surroundings, whole=whole, remember=not more)
 
-    def with_importers(self, document: Document, analysis: Analysis) -> Analysis:
-        """The analysis with what the runs of importing files saw in the document, and with the findings of all of it."""
-        seen = self._merged(document, analysis)
+    def with_importers(self, document: Document, analysis: Analysis, *, only_wrong: bool = False) -> Analysis:
+        """The analysis with what the runs of importing files saw in the document, and with the findings of all of it.
+
+        only_wrong: the document's own trace holds what is wrong and nothing else, and no more is asked for.
+        """
+        seen = self._merged(document, analysis, only_wrong=only_wrong)
         return replace(seen, findings=self._findings(document, seen))
 
-    def _merged(self, document: Document, analysis: Analysis) -> Analysis:
-        return replace(analysis, trace=document.importer_traces.merged_with(analysis.own, analysis.module))
+    def _merged(self, document: Document, analysis: Analysis, *, only_wrong: bool = False) -> Analysis:
+        return replace(analysis, trace=document.importer_traces.merged_with(analysis.own, analysis.module, only_wrong=only_wrong))
 
     def _findings(self, document: Document, analysis: Analysis) -> list[Finding]:
         choice = choose(analysis.module, document.path, analysis.settings)
@@ -91,7 +94,7 @@ class Presenter:
 
     def publish(self, document: Document, found: Sequence[Finding]) -> None:
         """Show findings whose positions are of the newest text."""
-        self._client.publish(document, found)
+        self._client.publish(document, self._fix_search.with_fixes_so_far(document, found))
 
     def publish_moved(self, document: Document, found: Sequence[Finding]) -> None:
         """Show findings whose positions are those of the document's analysis, where they are in the newest text."""

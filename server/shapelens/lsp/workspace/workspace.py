@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from shapelens.lsp.documents.document import Document
@@ -34,8 +35,7 @@ class Workspace:
 
     def root(self, document: Document) -> str:
         """The workspace folder that a document lies in, the innermost one; "" where there is none."""
-        inside = [folder for folder in self.folders if Path(document.path).is_relative_to(folder)]
-        return max(inside, key=len, default="")
+        return _innermost(document.path, tuple(self.folders))
 
     def worker(self, document: Document) -> Worker:
         """The worker that runs a document. It need not have been started."""
@@ -50,3 +50,9 @@ class Workspace:
         worker = self.worker(document)
         self.workers.keep({self.worker(each) for each in self._documents.values()} | {worker})
         return worker
+
+
+@lru_cache(maxsize=1024)
+def _innermost(path: str, folders: tuple[str, ...]) -> str:
+    """The longest of these folders that a file lies in; "" where there is none."""
+    return max((folder for folder in folders if Path(path).is_relative_to(folder)), key=len, default="")

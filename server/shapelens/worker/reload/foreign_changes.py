@@ -37,8 +37,10 @@ class ForeignChanges:
         """Remember what a rehearsal may come to change."""
         if self._nearest is None:
             modules = [sys.modules[name] for name in self._modules.files if name in sys.modules]
+            own = {name.partition(".")[0] for name in self._modules.files}
+            names = nearest(value for module in modules for value in module.__dict__.values())
             self._nearest = Snapshot()
-            self._nearest.add(nearest(value for module in modules for value in module.__dict__.values()))
+            self._nearest.add(name for name in names if name.partition(".")[0] not in own)
 
     def are_seen_by(self, packages: Callable[[], Set[str]]) -> str:
         """What of these changes a text would find that would not have made them; empty where there is nothing.

@@ -38,6 +38,7 @@ AT_ONCE = 3  # of these modules are compared where somebody waits
 LAYERS = "torch.nn.modules."
 # They change by themselves, as streams are redirected and processes forked, and no shape depends on them.
 SELDOM = {"warnings", "logging", "sys", "threading", "importlib", "typing", "signal", "multiprocessing", "subprocess"}
+CODE = (FunctionType, MethodType, staticmethod, classmethod, property, functools.partial)
 ABSENT: Any = type("Absent", (), {})()
 
 REPLACED: Dict[Tuple[int, str], Any] = {}  # by the ids of modules and classes, and names in them: what we put there for the time of runs
@@ -185,15 +186,22 @@ class ProjectText:
     _STORED = re.compile(r"(?<!\bself)\.(\w+)\s*=(?!=)")
     _COMPUTED = re.compile(r"\b(?:setattr|delattr)\s*\(\s*(?!self\b)|\b(?:vars|exec|eval)\s*\(|__dict__|\.patch\b")
 
+    _MODULES = re.compile(r"\bsys\s*\.\s*modules\b|\bmodules\s*\[|\bimport\s+modules\b|\bsetitem\b")
+
     def __init__(self, texts: Iterable[str]) -> None:
         self.text = "\n".join(texts)
         self.stored = set(self._STORED.findall(self.text))
+        self.replaces_modules = self._MODULES.search(self.text) is not None  # those of `sys.modules`
         self.computes = self._COMPUTED.search(self.text) is not None  # the name of an attribute that is assigned
 
     def assigns(self, name: str) -> bool:
         """Whether an attribute of this name may be assigned: `F.relu = f`, `setattr(F, "relu", f)`, `mock.patch("torch.relu")`."""
         last = name.rpartition(".")[2]
         return last in self.stored or re.search(r"['\".]%s['\"]" % re.escape(last), self.text) is not None
+
+    def names(self, package: str) -> bool:
+        """Whether a package is spoken of, which code has to do to come to its modules."""
+        return re.search(r"\b%s\b" % re.escape(package), self.text) is not None
 
 
 class Monkeypatches(NamedTuple):
@@ -223,11 +231,20 @@ def found_in(
         is_part = issubclass(type(change.now), ModuleType) and change.owner != "sys.modules"
         if package == OURS or is_part or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now:
             continue
-        if is_of_project(module) or text().assigns(change.name) or (text().computes and module and owner not in SELDOM):
+        is_named = is_of_project(module) or text().assigns(change.name)
+        may_be_computed = text().computes and module and owner not in SELDOM and text().names(owner) and not _is_made_late(change)
+        if is_named or may_be_computed:
             by_project.add(str(change))
         elif package and package not in built_in and package != owner and _matters(change, owner, built_in):
             by_packages.add(package)
     return Monkeypatches(frozenset(by_project), frozenset(by_packages))
+
+
+def _is_made_late(change: AttributeChange) -> bool:
+    """Whether a module has made something of its own that it had left a place for, as `tempfile._name_sequence`, which is None at first."""
+    cls = type(change.now)
+    is_code = issubclass(cls, type) or cls in CODE
+    return change.before is None and not is_code and type.__getattribute__(cls, "__module__") == change.owner
 
 
 def _matters(change: AttributeChange, owner: str, built_in: Set[str]) -> bool:
@@ -294,10 +311,13 @@ def _in_later_modules(
     project: Mapping[str, str], text: Callable[[], ProjectText], is_of_project: Callable[[str], bool]
 ) -> Iterator[AttributeChange]:
     """Code of the project in modules that were loaded with it; and modules that it has made itself."""
-    later = [(name, module) for name, module in list(sys.modules.items()) if name not in SNAPSHOT.modules and name not in project]
+    packages = {name.partition(".")[0] for name in project}  # with modules that took values from what has been loaded anew since
+    others = [(name, module) for name, module in list(sys.modules.items()) if name.partition(".")[0] not in packages]
+    later = [(name, module) for name, module in others if name not in SNAPSHOT.modules]
     for name, module in later:
         held = ModuleType.__getattribute__(module, "__dict__") if issubclass(type(module), ModuleType) else {}
-        if defining_module(module) != OURS and getattr(held.get("__spec__"), "name", None) != name and text().assigns(name):
+        is_another = defining_module(module) != OURS and getattr(held.get("__spec__"), "name", None) != name
+        if is_another and text().replaces_modules and text().assigns(name):
             yield AttributeChange("sys.modules", name, ABSENT, module)
     stored = text().stored if later else set()
     for name, module in later if stored else ():
