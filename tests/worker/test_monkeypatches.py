@@ -4,6 +4,7 @@ process sees that has loaded nothing else."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -192,3 +193,24 @@ def test_what_a_module_makes_when_it_is_first_asked_is_no_patch_unless_the_code_
 def test_code_that_computes_names_changes_no_package_that_it_does_not_speak_of() -> None:
     assert not changed_by("import torch\nsetattr(layer, name, value)", "json.decoder", "scanstring", json.loads)
     assert changed_by("import json.decoder\nsetattr(layer, name, value)", "json.decoder", "scanstring", json.loads)
+
+
+def test_what_reads_variables_of_libraries_or_shows_warnings_is_no_patch() -> None:
+    state, text = (
+        monkeypatches.ProcessState(),
+        'os.environ["OMP_NUM_THREADS"] = "1"\nos.environ["SIZES"] = "7"\nwarnings.showwarning = show',
+    )
+    before = dict(os.environ)
+    try:
+        os.environ.update(OMP_NUM_THREADS="1", SIZES="7")
+        assert state.monkeypatches({}, lambda: [text], []).by_project == {"os.environ['SIZES']"}
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    assert not changed_by(text, "warnings", "showwarning", json.loads)
+
+
+def test_a_name_in_a_string_or_an_assignment_is_found_in_any_file_of_the_project() -> None:
+    text = monkeypatches.ProjectText(["x = 1\nself.width = 2", "F.relu = f", "mock.patch('torch.nn.functional.silu')", "torch.gelu == f"])
+    assert [name for name in ("relu", "silu", "gelu", "width", "x") if text.assigns(name)] == ["relu", "silu"]
+    assert text.computes and not text.replaces_modules and not text.names("tor") and text.names("torch")

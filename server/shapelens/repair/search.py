@@ -57,7 +57,7 @@ class FileToMend:
 
 
 @dataclass(frozen=True)
-class Shown:
+class KnownByPart:
     """What a search whose attempts run a part only has come to for a finding, which is `finding` there: the fixes that work."""
 
     search: RepairSearch
@@ -95,7 +95,7 @@ class RepairSearch:
         self._tried: dict[tuple[str, str, tuple[int, ...] | None], list[Left] | None] = {}  # what was run → the findings that are left
         self._failed_guesses = _failed_guesses(document.trace)
 
-    async def mended(self, finding: Finding, by_a_part: Shown | None = None) -> Finding:
+    async def mended(self, finding: Finding, by_a_part: KnownByPart | None = None) -> Finding:
         """The finding with the fixes that work. Raises GivenUp when an attempt does.
 
         by_a_part: what is known of it by a part of what an attempt runs. Fixes that work there are tried first, and are taken to work where

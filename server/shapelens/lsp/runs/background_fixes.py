@@ -25,7 +25,7 @@ from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
-from shapelens.repair.search import Attempt, FileToMend, GivenUp, Limits, RepairSearch, Shown
+from shapelens.repair.search import Attempt, FileToMend, GivenUp, KnownByPart, Limits, RepairSearch
 from shapelens.runner import Worker
 from shapelens.source.position_map import PositionMap
 from shapelens.source.positions import Span
@@ -57,11 +57,11 @@ class _ByOwnRun:
     findings: Sequence[Finding]  # that the run shows, without fixes
     fixed: list[Finding]  # the same with the fixes that work: as far as that run shows, or all where all has been tried
 
-    def of(self, finding: Finding) -> Shown | None:
+    def of(self, finding: Finding) -> KnownByPart | None:
         """What it has come to for a finding of all runs; None where its own run does not show that."""
         for same, fixed in zip(self.findings, self.fixed, strict=True):
             if _key(same) == _key(finding):
-                return Shown(self.search, same, [fix for fix in (fixed.fix, *fixed.alternatives) if fix is not None])
+                return KnownByPart(self.search, same, [fix for fix in (fixed.fix, *fixed.alternatives) if fix is not None])
         return None
 
     def settle(self, finding: Finding) -> bool:
@@ -192,6 +192,10 @@ class BackgroundFixes:
     async def search(self, document: Document) -> None:
         """Try the fixes of a document and publish those that work. What was interrupted stays wanted."""
         task = self._tasks[document]
+        if len(task.runs) > 1:
+            await self.search_by_own_run(document)
+            if self._has_ended(document, task):
+                return
         analysis, found = task.analysis, list(task.findings)
         known = self._by_own_run.get(document)
         # Examples can be run by their number only where they all are of one run.

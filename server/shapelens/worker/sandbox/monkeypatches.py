@@ -38,7 +38,11 @@ AT_ONCE = 3  # of these modules are compared where somebody waits
 LAYERS = "torch.nn.modules."
 # They change by themselves, as streams are redirected and processes forked, and no shape depends on them.
 SELDOM = {"warnings", "logging", "sys", "threading", "importlib", "typing", "signal", "multiprocessing", "subprocess"}
+# Variables that only libraries read, and on which no shape depends.
+OF_LIBRARIES = ("CUBLAS_", "CUDNN_", "KMP_", "MKL_", "NCCL_", "OMP_", "OPENBLAS_", "TF_", "TOKENIZERS_")
+MOST_TEXTS = 8192  # of which it is remembered what they say
 CODE = (FunctionType, MethodType, staticmethod, classmethod, property, functools.partial)
+SAYING = {"sys.stdin", "sys.stdout", "sys.stderr", "warnings.showwarning", "warnings.formatwarning"}  # where something is said
 ABSENT: Any = type("Absent", (), {})()
 
 REPLACED: Dict[Tuple[int, str], Any] = {}  # by the ids of modules and classes, and names in them: what we put there for the time of runs
@@ -180,28 +184,47 @@ def defining_module(value: Any) -> str:
     return name if type(name) is str else ""
 
 
+class FileText(NamedTuple):
+    """What the text of a file says of attributes that it assigns."""
+
+    text: str
+    stored: FrozenSet[str]  # names of attributes that are assigned
+    quoted: FrozenSet[str]  # names that are, or end, a string
+    computes: bool  # the name of an attribute that is assigned
+    replaces_modules: bool  # those of `sys.modules`
+
+
+_STORED = re.compile(r"(?<!\bself)\.(\w+)\s*=(?!=)")
+_QUOTED = re.compile(r"(?<=['\".])\w+(?=['\"])")
+_COMPUTED = re.compile(r"\b(?:setattr|delattr)\s*\(\s*(?!self\b)|\b(?:vars|exec|eval)\s*\(|__dict__|\.patch\b")
+_MODULES = re.compile(r"\bsys\s*\.\s*modules\b|\bmodules\s*\[|\bimport\s+modules\b|\bsetitem\b")
+
+
+@functools.lru_cache(maxsize=MOST_TEXTS)
+def _read(text: str) -> FileText:
+    """A process that was forked knows what the one before it has read: of the files of a large project that takes seconds."""
+    stored, quoted = frozenset(_STORED.findall(text)), frozenset(_QUOTED.findall(text))
+    return FileText(text, stored, quoted, _COMPUTED.search(text) is not None, _MODULES.search(text) is not None)
+
+
 class ProjectText:
-    """What the text of the user's files says of attributes that they assign."""
-
-    _STORED = re.compile(r"(?<!\bself)\.(\w+)\s*=(?!=)")
-    _COMPUTED = re.compile(r"\b(?:setattr|delattr)\s*\(\s*(?!self\b)|\b(?:vars|exec|eval)\s*\(|__dict__|\.patch\b")
-
-    _MODULES = re.compile(r"\bsys\s*\.\s*modules\b|\bmodules\s*\[|\bimport\s+modules\b|\bsetitem\b")
+    """What the texts of the user's files say of attributes that they assign."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.text = "\n".join(texts)
-        self.stored = set(self._STORED.findall(self.text))
-        self.replaces_modules = self._MODULES.search(self.text) is not None  # those of `sys.modules`
-        self.computes = self._COMPUTED.search(self.text) is not None  # the name of an attribute that is assigned
+        self._files = [_read(text) for text in texts]
+        self.stored: Set[str] = set().union(*(each.stored for each in self._files))
+        self.computes = any(each.computes for each in self._files)
+        self.replaces_modules = any(each.replaces_modules for each in self._files)
 
     def assigns(self, name: str) -> bool:
         """Whether an attribute of this name may be assigned: `F.relu = f`, `setattr(F, "relu", f)`, `mock.patch("torch.relu")`."""
         last = name.rpartition(".")[2]
-        return last in self.stored or re.search(r"['\".]%s['\"]" % re.escape(last), self.text) is not None
+        return last in self.stored or any(last in each.quoted for each in self._files)
 
-    def names(self, package: str) -> bool:
-        """Whether a package is spoken of, which code has to do to come to its modules."""
-        return re.search(r"\b%s\b" % re.escape(package), self.text) is not None
+    def names(self, module: str) -> bool:
+        """Whether a module or package is spoken of by this name."""
+        word = re.compile(r"\b%s\b" % re.escape(module))
+        return any(module in each.text and word.search(each.text) is not None for each in self._files)
 
 
 class Monkeypatches(NamedTuple):
@@ -229,7 +252,7 @@ def found_in(
         module = defining_module(change.now)
         package, owner = module.partition(".")[0], change.owner.partition(".")[0]
         is_part = issubclass(type(change.now), ModuleType) and change.owner != "sys.modules"
-        if package == OURS or is_part or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now:
+        if str(change) in SAYING or package == OURS or is_part or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now:
             continue
         is_named = is_of_project(module) or text().assigns(change.name)
         may_be_computed = text().computes and module and owner not in SELDOM and text().names(owner) and not _is_made_late(change)
@@ -276,7 +299,8 @@ def changed_settings(before: Mapping[str, Any], environment: Mapping[str, str], 
     changed = {name for name, value in settings().items() if value != before[name]}
     now = dict(os.environ)
     variables = {name for name in now.keys() | environment.keys() if now.get(name) != environment.get(name)}
-    return frozenset(changed | {"os.environ[%r]" % name for name in variables if text().assigns(name)})
+    others = [name for name in variables if not name.startswith(OF_LIBRARIES)]
+    return frozenset(changed | {"os.environ[%r]" % name for name in others if text().assigns(name)})
 
 
 def _folder() -> str:
@@ -317,7 +341,7 @@ def _in_later_modules(
     for name, module in later:
         held = ModuleType.__getattribute__(module, "__dict__") if issubclass(type(module), ModuleType) else {}
         is_another = defining_module(module) != OURS and getattr(held.get("__spec__"), "name", None) != name
-        if is_another and text().replaces_modules and text().assigns(name):
+        if is_another and text().replaces_modules and text().assigns(name) and text().names(name):
             yield AttributeChange("sys.modules", name, ABSENT, module)
     stored = text().stored if later else set()
     for name, module in later if stored else ():
