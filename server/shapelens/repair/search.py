@@ -76,6 +76,7 @@ class Limits:
     seconds_per_finding: float
     seconds: float  # for all findings of a document
     seconds_for_others: float  # once a fix has been found
+    own_file_first: bool = False  # another one is changed where nothing else works: it may have to be loaded anew, with its importers
 
 
 async def with_fixes(document: FileToMend, attempt: Attempt, limits: Limits) -> list[Finding]:
@@ -104,9 +105,11 @@ class RepairSearch:
         end = min(self._end, time.monotonic() + self._limits.seconds_per_finding)
         likely = by_a_part.fixes if by_a_part is not None else []
         others = [fix for fix in finding.candidates()[:MOST_RUNS] if fix not in likely] if time.monotonic() < self._end else []
+        if self._limits.own_file_first:
+            others.sort(key=lambda fix: fix.file != self._document.file)
         working: list[tuple[float, int, int, Fix]] = []
         for number, fix in enumerate([*likely, *others]):
-            if len(working) == MOST_FIXES:
+            if len(working) == MOST_FIXES or (working and self._limits.own_file_first and fix.file != self._document.file):
                 break
             if any(_place(other) == _place(fix) for *_, other in working):
                 continue  # A likelier fix works in this place already.

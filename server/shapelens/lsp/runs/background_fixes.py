@@ -32,7 +32,7 @@ from shapelens.source.positions import Span
 from shapelens.trace_numbering import merged
 
 LIMITS = Limits(seconds_per_finding=5.0, seconds=15.0, seconds_for_others=0.5)
-LIMITS_BEFORE_OTHER_RUNS = Limits(seconds_per_finding=3.0, seconds=5.0, seconds_for_others=0.3)
+LIMITS_BEFORE_OTHER_RUNS = Limits(seconds_per_finding=3.0, seconds=5.0, seconds_for_others=0.3, own_file_first=True)
 # A request for code actions waits no longer than this for fixes that are being tried.
 LONGEST_WAIT = 15.0
 
