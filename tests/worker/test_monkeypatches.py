@@ -193,6 +193,7 @@ def test_what_a_module_makes_when_it_is_first_asked_is_no_patch_unless_the_code_
 def test_code_that_computes_names_changes_no_package_that_it_does_not_speak_of() -> None:
     assert not changed_by("import torch\nsetattr(layer, name, value)", "json.decoder", "scanstring", json.loads)
     assert changed_by("import json.decoder\nsetattr(layer, name, value)", "json.decoder", "scanstring", json.loads)
+    assert changed_by("setattr(__builtins__, name, value)", "builtins", "abs", json.loads)
 
 
 def test_what_reads_variables_of_libraries_or_shows_warnings_is_no_patch() -> None:

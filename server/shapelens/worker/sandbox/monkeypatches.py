@@ -222,8 +222,8 @@ class ProjectText:
         return last in self.stored or any(last in each.quoted for each in self._files)
 
     def names(self, module: str) -> bool:
-        """Whether a module or package is spoken of by this name."""
-        word = re.compile(r"\b%s\b" % re.escape(module))
+        """Whether a module or package is spoken of by this name, as a word or a part of one (`__builtins__`)."""
+        word = re.compile(r"(?<![^\W_])%s(?![^\W_])" % re.escape(module))
         return any(module in each.text and word.search(each.text) is not None for each in self._files)
 
 
