@@ -282,7 +282,7 @@ class Batch:
         # What other files' examples show cannot be run by their number.
         count = 0 if models is not None or program else len(own.examples)
         attempts = self._attempts(analysed, own, models, program=program)
-        return await search.with_fixes(search.FileToMend(file, module, settings, analysed.trace, count, found, _parsed), attempts, LIMITS)
+        return await search.with_fixes(search.FileToMend(file, module, settings, count, found, _parsed), attempts, LIMITS)
 
     async def profile(self, analysed: Analysed, run: protocol.ExampleRun, request: protocol.ProfileRequest) -> protocol.ModelProfile:
         """The model of an example of what was analysed, as a whole. Raises Unavailable; a run that does not end well is an error in it."""

@@ -215,3 +215,10 @@ def test_a_name_in_a_string_or_an_assignment_is_found_in_any_file_of_the_project
     text = monkeypatches.ProjectText(["x = 1\nself.width = 2", "F.relu = f", "mock.patch('torch.nn.functional.silu')", "torch.gelu == f"])
     assert [name for name in ("relu", "silu", "gelu", "width", "x") if text.assigns(name)] == ["relu", "silu"]
     assert text.computes and not text.replaces_modules and not text.names("tor") and text.names("torch")
+
+
+async def test_what_a_library_makes_late_costs_no_edit_another_process(runs: Runs, tmp_path: Path) -> None:
+    late = "import tempfile\nclass Kind:\n    pass\nsetattr(Kind, 'kind', 1)\nNAME = next(tempfile._get_candidate_names())\n"
+    net = NET.replace("torch.zeros(abs(-2), int(math.pi))", "torch.zeros(os.getppid())")
+    parents = [(await runs.shapes(tmp_path / "late.py", f"{HEAD}{late}SIZE = {turn}\n{net}"))["n"] for turn in range(4)]
+    assert parents[1] == parents[2] == parents[3], "the process that has loaded the file, which those that run it are forked of"

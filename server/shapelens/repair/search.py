@@ -1,8 +1,7 @@
 """Runs the candidate fixes of findings, and keeps those that work.
 
-A fix works if its finding vanishes and no error or warning comes that was not there. What an example says that was inferred, and that fails
-without the fix as well, counts for its own findings only: it has never shown that it can run. Of several that work, those after which fewer
-findings are left come first, as they are at the cause of more; then the likelier ones.
+A fix works if its finding vanishes and no error or warning comes that was not there. Of several that do, those after which fewer findings
+are left come first, as they are at the cause of more; then the likelier ones.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shapelens.analysis.explanations.related_places import Related
@@ -32,8 +31,6 @@ MOST_FIXES = 3  # that are offered for one finding
 COUNTED = ("error", "warning")
 
 Key = tuple[str, str, int]  # code, file, offset in the text
-Ran = tuple[str, str]  # an example: its class, its expression
-Left = tuple[Key, frozenset[Ran]]  # a finding, and the examples that show it
 
 
 class GivenUp(Exception):
@@ -42,15 +39,11 @@ class GivenUp(Exception):
 
 @dataclass(frozen=True)
 class FileToMend:
-    """What was run, and what that showed.
-
-    examples: their number; 0 where they cannot be run by number. other_modules: those of other files.
-    """
+    """What was run: its text, settings, examples (their number) and findings, and the modules of other files."""
 
     file: str
     module: Module
     settings: Settings
-    trace: Trace
     examples: int
     findings: Sequence[Finding]
     other_modules: OtherModules
@@ -93,8 +86,7 @@ class RepairSearch:
         self._attempt = attempt
         self._limits = limits
         self._end = time.monotonic() + limits.seconds
-        self._tried: dict[tuple[str, str, tuple[int, ...] | None], list[Left] | None] = {}  # what was run → the findings that are left
-        self._failed_guesses = _failed_guesses(document.trace)
+        self._tried: dict[tuple[str, str, tuple[int, ...] | None], Counter[Key] | None] = {}  # what was run → the findings that are left
 
     async def mended(self, finding: Finding, by_a_part: KnownByPart | None = None) -> Finding:
         """The finding with the fixes that work. Raises GivenUp when an attempt does.
@@ -142,27 +134,23 @@ class RepairSearch:
         before = Counter(self._key(each, fix, module) for each in self._document.findings if each.severity in COUNTED)
         # Most candidates do not work, which is quickly seen: by the examples that the finding is of.
         some = [finding.examples] if finding.examples and self._document.examples > len(finding.examples) else []
-        guesses = self._failed_guesses - _ran(self._document.trace, finding.examples)
-        after: list[Left] | None = None
         for examples in [*some, None]:
             after = await self._findings_of(fix.file, text, examples)
-            if after is None or any(key == self._key(finding, fix, module) for key, _ in after):
+            if after is None or after - before or self._key(finding, fix, module) in after:
                 return None
-            if Counter(key for key, ran in after if not ran or not ran <= guesses) - before:
-                return None
-        return len(after) if after is not None else None
+        return after.total() if after is not None else None
 
     def _key(self, finding: Finding, fix: Fix, module: Module) -> Key:
         """Where a finding will be once a fix is made."""
         offset = self._document.module.lines.offset(finding.span.start)
         return finding.code, finding.file, _moved(offset, fix.edits, module.lines) if finding.file == fix.file else offset
 
-    async def _findings_of(self, file: str, text: str, examples: tuple[int, ...] | None) -> list[Left] | None:
+    async def _findings_of(self, file: str, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
         if (file, text, examples) not in self._tried:
             self._tried[file, text, examples] = await self._run(file, text, examples)
         return self._tried[file, text, examples]
 
-    async def _run(self, file: str, text: str, examples: tuple[int, ...] | None) -> list[Left] | None:
+    async def _run(self, file: str, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
         document = self._document
         own = file == document.file
         changed = parse(text, document.module if own else document.other_modules(file))
@@ -173,8 +161,7 @@ class RepairSearch:
             return None
         module = changed if own else document.module
         found = findings(module, trace, document.settings, lambda path: changed if path == file else document.other_modules(path))
-        counted = [each for each in found if each.severity in COUNTED]
-        return [((each.code, each.file, module.lines.offset(each.span.start)), _ran(trace, each.examples)) for each in counted]
+        return Counter((each.code, each.file, module.lines.offset(each.span.start)) for each in found if each.severity in COUNTED)
 
     def _with_places(self, finding: Finding, fixes: Sequence[Fix]) -> list[Related]:
         """The related places of a finding, those where a fix works first."""
@@ -185,17 +172,6 @@ class RepairSearch:
             if elsewhere or not (finding.span.start <= span.start and span.end <= finding.span.end):
                 places.append(Related(fix.file if elsewhere else None, span, f"or here: {fix.title[0].lower()}{fix.title[1:]}"))
         return places + [each for each in finding.related if not any(_same_place(each, better) for better in places)]
-
-
-def _ran(trace: Trace, examples: Iterable[int]) -> frozenset[Ran]:
-    return frozenset((run.target, run.expression) for run in (trace.examples[number] for number in examples))
-
-
-def _failed_guesses(trace: Trace) -> frozenset[Ran]:
-    """The examples that were inferred, and in which something is wrong."""
-    wrong = {mismatch.example for mismatch in trace.mismatches}
-    inferred = [number for number, run in enumerate(trace.examples) if run.evidence == "inferred"]
-    return _ran(trace, [number for number in inferred if number in wrong or trace.examples[number].error is not None])
 
 
 def _same_place(related: Related, better: Related) -> bool:

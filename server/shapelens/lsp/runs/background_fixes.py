@@ -170,7 +170,7 @@ class BackgroundFixes:
             return
         module, settings = task.analysis.module, task.analysis.settings
         shown = findings(module, own, settings, self._parsed_files)
-        tried = FileToMend(document.path, module, settings, own, len(ran.run.examples), shown, self._parsed_files)
+        tried = FileToMend(document.path, module, settings, len(ran.run.examples), shown, self._parsed_files)
         searching = RepairSearch(tried, self._attempt_of(document.path, [ran]), LIMITS_BEFORE_OTHER_RUNS)
         self._by_own_run[document] = known = _ByOwnRun(module.text, searching, shown, list(shown))
         published = {_key(finding) for finding in task.findings}
@@ -200,8 +200,7 @@ class BackgroundFixes:
         known = self._by_own_run.get(document)
         # Examples can be run by their number only where they all are of one run.
         examples = len(task.runs[0].run.examples) if len(task.runs) == 1 and task.runs[0].run.file == document.path else 0
-        trace = analysis.trace or protocol.Trace(document.path)
-        tried = FileToMend(document.path, analysis.module, analysis.settings, trace, examples, found, self._parsed_files)
+        tried = FileToMend(document.path, analysis.module, analysis.settings, examples, found, self._parsed_files)
         searching = RepairSearch(tried, self._attempt_of(document.path, task.runs), LIMITS)
         self._begin(task)
         try:
