@@ -192,6 +192,7 @@ class BackgroundFixes:
     async def search(self, document: Document) -> None:
         """Try the fixes of a document and publish those that work. What was interrupted stays wanted."""
         task = self._tasks[document]
+        self._begin(task)
         if len(task.runs) > 1:
             await self.search_by_own_run(document)
             if self._has_ended(document, task):
@@ -202,7 +203,6 @@ class BackgroundFixes:
         examples = len(task.runs[0].run.examples) if len(task.runs) == 1 and task.runs[0].run.file == document.path else 0
         tried = FileToMend(document.path, analysis.module, analysis.settings, examples, found, self._parsed_files)
         searching = RepairSearch(tried, self._attempt_of(document.path, task.runs), LIMITS)
-        self._begin(task)
         try:
             for number, finding in enumerate(task.findings):
                 by_own_run = known.of(finding) if known is not None and len(task.runs) > 1 else None
