@@ -153,7 +153,7 @@ LOADING = {
     "imports what is not there": _loading("import not_there_at_all", "missing-import"),
 }
 WHOLE = {
-    "many lines": Text("x = 1\n" * 50_000 + STAYS, frozenset([""])),
+    "many lines": Text("x = 1\n" * 30_000 + STAYS, frozenset([""])),
     "a long line": Text("x = '" + "a" * (1 << 20) + "'\n" + STAYS, frozenset([""])),
     "mixed line ends": Text("x = 1\r\ny = 2\rz = 3\n\r\n" + STAYS, frozenset([""])),
     "only carriage returns": Text(STAYS.replace("\n", "\r"), frozenset([""])),

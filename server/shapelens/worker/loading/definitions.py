@@ -227,7 +227,7 @@ class Definitions:
         self._running.append(node)
         unknown_before = unknown_sizes.start_definition()
         try:
-            is_limited = longest >= SHORTEST and (not is_definition or _computes(node))
+            is_limited = longest >= SHORTEST and _computes(node)
             limit = within(longest) if is_limited else contextlib.nullcontext()
             used = len(stand_ins.called)
             with limit, mutable_defaults.executing(), op_cache.assuming_gradients():  # It may train what a name is bound to that is wanted.
@@ -363,8 +363,11 @@ def _is_installed(package: str) -> bool:
 
 
 def _computes(node: ast.stmt) -> bool:
-    """Whether a definition executes more than an import or a `def`."""
-    return isinstance(node, ast.ClassDef) or bool(getattr(node, "decorator_list", ()))
+    """Whether a statement executes more than an import, a `def`, or `name = 1`."""
+    if isinstance(node, DEFINES):
+        return isinstance(node, ast.ClassDef) or bool(getattr(node, "decorator_list", ()))
+    names_constant = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    return not (names_constant and all(isinstance(target, ast.Name) for target in node.targets))  # type: ignore[attr-defined]
 
 
 def compiled(node: ast.stmt, file: str, flags: int) -> CodeType:
@@ -409,8 +412,11 @@ def is_definition(node: ast.stmt) -> bool:
 
 def _shapes_module(node: ast.stmt) -> bool:
     """Whether a statement decides what the module itself is: where its parts are found, what it exports, or what takes its place."""
-    if MODULE_NAMES.intersection(bound_names(node)):
+    names = bound_names(node)
+    if MODULE_NAMES.intersection(names):
         return True
+    if "sys" not in names:
+        return False
     stored = (part for part in ast.walk(node) if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store))
     return any(ast.unparse(part.value) == "sys.modules" for part in stored)
 
