@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from shapelens.cache.inputs import version
 from shapelens.cache.store import Store
 from shapelens.lsp.startup.display_cache import Display, DisplayCache
 from shapelens.lsp.startup.messages import Messages, MessageSplitter
@@ -46,6 +47,8 @@ class StartupProxy:
             "textDocument/codeLens": self._code_lens,
         }
         self._splitter = MessageSplitter()
+        if store is not None:
+            version()  # Now: beside a thread that imports, each of hundreds of files would wait for its turn.
         try:
             self._loop.add_reader(stdin, self._readable, stdin)
         except (NotImplementedError, OSError):  # On Windows, and for a regular file. A read that waits cannot be ended: a daemon.
