@@ -140,7 +140,12 @@ def is_unknown(number: Any) -> bool:
         return True
     if state.met and isinstance(number, int) and number in FRAMES:
         return True
-    if not state.met or not isinstance(number, int) or number < SIZE // LARGEST_DIVISOR - NEAR:
+    return state.met and isinstance(number, int) and is_like_unknown(number)
+
+
+def is_like_unknown(number: int) -> bool:
+    """Whether a number would be taken for one that was computed from an unknown size, where there is such a size."""
+    if number < SIZE // LARGEST_DIVISOR - NEAR:
         return False
     if number >= PRODUCT:
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
+from ...unknown import unknown_sizes
 from .demands import Demand, demands
 from .trial import Trial
 
@@ -31,9 +32,14 @@ def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, gue
     for change in _changes(trial, wanted, free, guessed, reaches):
         key = tuple(sorted(change.items()))
         is_step = any(size == 1 < free[name] for name, size in change.items() if _role(name).lstrip("@") in ("T", "S"))  # Of a sequence.
-        if key not in given and not is_step and all(0 < size <= LARGEST for size in change.values()):
+        if key not in given and not is_step and all(map(_may_be_tried, change.values())):
             given.add(key)
             yield change
+
+
+def _may_be_tried(size: int) -> bool:
+    """Whether an input may have a size: none that the code's conditions would take for an unknown one, or twice or four times of which."""
+    return 0 < size <= LARGEST and not any(unknown_sizes.is_like_unknown(factor * size) for factor in (1, 2, 4))
 
 
 def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
@@ -279,7 +285,7 @@ def _bracketed(trial: Trial, demand: Demand, free: Sizes, group: Group, points: 
     low, high = (1, size) if too_large else (size, 0)
     for _ in range(14):
         middle = (low + high) // 2 if high else low * 2
-        if middle in (low, high) or middle > LARGEST:
+        if middle in (low, high) or not _may_be_tried(middle):
             return
         tried = reaches({**free, **dict.fromkeys(group, middle)})
         if tried is None:
