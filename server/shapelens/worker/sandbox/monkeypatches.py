@@ -38,11 +38,12 @@ AT_ONCE = 3  # of these modules are compared where somebody waits
 LAYERS = "torch.nn.modules."
 # They change by themselves, as streams are redirected and processes forked, and no shape depends on them.
 SELDOM = {"warnings", "logging", "sys", "threading", "importlib", "typing", "signal", "multiprocessing", "subprocess"}
-# Variables that only libraries read, and on which no shape depends.
-OF_LIBRARIES = ("CUBLAS_", "CUDNN_", "KMP_", "MKL_", "NCCL_", "OMP_", "OPENBLAS_", "TF_", "TOKENIZERS_")
+# How variables of the environment begin that only libraries read, and on which no shape depends.
+LIBRARY_VARIABLES = ("CUBLAS_", "CUDNN_", "KMP_", "MKL_", "NCCL_", "OMP_", "OPENBLAS_", "TF_", "TOKENIZERS_")
 MOST_TEXTS = 8192  # of which it is remembered what they say
 CODE = (FunctionType, MethodType, staticmethod, classmethod, property, functools.partial)
-SAYING = {"sys.stdin", "sys.stdout", "sys.stderr", "warnings.showwarning", "warnings.formatwarning"}  # where something is said
+# Where text goes that is printed or warned, and comes from: no shape depends on these.
+TEXT_STREAMS = {"sys.stdin", "sys.stdout", "sys.stderr", "warnings.showwarning", "warnings.formatwarning"}
 ABSENT: Any = type("Absent", (), {})()
 
 REPLACED: Dict[Tuple[int, str], Any] = {}  # by the ids of modules and classes, and names in them: what we put there for the time of runs
@@ -252,7 +253,7 @@ def found_in(
         module = defining_module(change.now)
         package, owner = module.partition(".")[0], change.owner.partition(".")[0]
         is_part = issubclass(type(change.now), ModuleType) and change.owner != "sys.modules"
-        if str(change) in SAYING or package == OURS or is_part or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now:
+        if str(change) in TEXT_STREAMS or package == OURS or is_part or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now:
             continue
         is_named = is_of_project(module) or text().assigns(change.name)
         may_be_computed = text().computes and module and owner not in SELDOM and text().names(owner) and not _is_made_late(change)
@@ -299,7 +300,7 @@ def changed_settings(before: Mapping[str, Any], environment: Mapping[str, str], 
     changed = {name for name, value in settings().items() if value != before[name]}
     now = dict(os.environ)
     variables = {name for name in now.keys() | environment.keys() if now.get(name) != environment.get(name)}
-    others = [name for name in variables if not name.startswith(OF_LIBRARIES)]
+    others = [name for name in variables if not name.startswith(LIBRARY_VARIABLES)]
     return frozenset(changed | {"os.environ[%r]" % name for name in others if text().assigns(name)})
 
 
