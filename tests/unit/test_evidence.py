@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from shapelens.analysis.display.lenses import lenses
 from shapelens.analysis.findings.findings import findings
-from shapelens.analysis.traces.views import seen_from, without_found
+from shapelens.analysis.traces.views import see_all, seen_from, without_found
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Alternative, ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Note, Observation, Remark, Trace, Value
@@ -170,3 +170,13 @@ def test_methods_of_classes_that_are_no_modules_say_what_they_are_given_and_func
     seen = [Observation(FileSpan(FILE, 3, 8, 3, 24), "return", "", "Agent.act", 0, [tensor(4)], 1)]
     found = lenses(parse(METHODS), [], merged(FILE, [Trace(FILE, examples=runs, observations=seen)]))
     assert [(lens.span.start.line, lens.title, lens.action) for lens in found] == [(2, "Agent().act(f32[4]) · inferred", "")]
+
+
+def test_a_class_that_was_only_constructed_counts_as_shown_where_its_own_example_has_a_mistake() -> None:
+    called = LayerSeen(0, "Net", "net.Net", "", "Net()", None, 0, calls=[LayerCall([tensor(2)], tensor(2))])
+    constructed = LayerSeen(1, "Block", "net.Block", "block", "Block()", None, 1)
+    runs = [FOUND, replace(FOUND, target="Block", expression="Block()(f32[2])")]
+    trace = Trace(FILE, runs, layers=[called, constructed])
+    assert not see_all(MODULE, [trace])
+    assert see_all(MODULE, [replace(trace, mismatches=[mismatch(example=1)])])
+    assert not see_all(MODULE, [replace(trace, mismatches=[mismatch(example=0)])])

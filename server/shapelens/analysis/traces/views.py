@@ -98,9 +98,10 @@ def constructed(trace: Trace) -> set[str]:
 
 
 def classes_used(trace: Trace) -> set[str]:
-    """The names of the classes of which a run has called something; after a mistake, also of those that it has only constructed, as they
-    may not have been called for its sake."""
-    return constructed(trace) if trace.mismatches else classes_called(trace)
+    """The names of the classes of which an example has called something; after a mistake in the example, also of those that it has only
+    constructed, as they may not have been called for its sake."""
+    failed = {seen.example for seen in trace.mismatches}
+    return {layer.class_name for layer in trace.layers if layer.calls or layer.example in failed}
 
 
 def classes_called(trace: Trace) -> set[str]:
