@@ -253,7 +253,8 @@ def found_in(
         module = defining_module(change.now)
         package, owner = module.partition(".")[0], change.owner.partition(".")[0]
         is_part = issubclass(type(change.now), ModuleType) and change.owner != "sys.modules"
-        if str(change) in TEXT_STREAMS or package == OURS or is_part or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now:
+        is_ours = package == OURS or REPLACED.get((id(change.holder), change.name), ABSENT) is change.now
+        if str(change) in TEXT_STREAMS or is_ours or is_part:
             continue
         is_named = is_of_project(module) or text().assigns(change.name)
         may_be_computed = text().computes and module and owner not in SELDOM and text().names(owner) and not _is_made_late(change)
