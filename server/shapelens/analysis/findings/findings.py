@@ -217,6 +217,8 @@ def _operations(places: Places) -> list[Finding]:
         if here is None and mismatch.code == "definition":
             continue  # It is told in the file that it belongs to, when that one is open.
         place = here or places.of_example(mismatch.example)
+        if (place.span, mismatch.code) in found:
+            continue
         failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
         message, span = operation_message(places, failed), blamed(places, failed, place)
         around = [
@@ -230,10 +232,9 @@ def _operations(places: Places) -> list[Finding]:
         around += names_read(places, from_inside(mismatch), mismatch.example, around)
         related, severity = distinct_places(around, span), codes.severity(mismatch.code)
         candidates = partial(_of_operation, places, mismatch)
-        finding = Finding(
+        found[place.span, mismatch.code] = Finding(
             mismatch.code, severity, message, span, places.trace.file, related, examples=_examples([mismatch]), candidates=candidates
         )
-        found.setdefault((place.span, mismatch.code), finding)
     return list(found.values())
 
 
