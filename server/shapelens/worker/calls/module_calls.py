@@ -61,6 +61,7 @@ class Calls:
         self.example = example
         self.modules: List[Any] = []  # by layer index
         self.spans: List[Optional[FileSpan]] = []
+        self.constructing: List[int] = []  # ids of the frames that constructed them
         self.call_spans: List[Optional[FileSpan]] = []
         self.seen: Dict[int, SeenValues] = {}
         self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
@@ -75,7 +76,7 @@ class Calls:
         self.recovery = Recovery(self, self.meta, self.frames)
         if self.replay is not None:
             self.modules, self.spans = list(self.replay.modules), list(self.replay.spans)
-            self.call_spans = [None] * len(self.modules)
+            self.call_spans, self.constructing = [None] * len(self.modules), [0] * len(self.modules)
             return
         for module, span in self.defined:
             self._register(module, span)
@@ -93,20 +94,22 @@ class Calls:
 
     # --- construction ---
 
-    def _register(self, module: Any, span: Optional[FileSpan]) -> int:
+    def _register(self, module: Any, span: Optional[FileSpan], constructing: int = 0) -> int:
         module.__dict__[LAYER] = len(self.modules)
         self.modules.append(module)
         self.spans.append(span)
+        self.constructing.append(constructing)
         self.call_spans.append(None)
         return len(self.modules) - 1
 
     def constructed(self, module: Any) -> None:
         """A module ran `Module.__init__`. Where it lies outside of rewritten code, its frame tells where it was constructed."""
-        self._register(module, self.frames.constructor(module))
+        self._register(module, *self.frames.constructor(module))
 
     def taken_over(self, module: Any) -> None:
         """A module takes the place of one that would have been constructed."""
-        self.spans[module.__dict__[LAYER]] = self.frames.constructor(module)
+        index = module.__dict__[LAYER]
+        self.spans[index], self.constructing[index] = self.frames.constructor(module)
 
     def _index(self, module: Any) -> Optional[int]:
         """The layer index of a module; None for one that was made before a run began, in a library. A copy has that of its original."""
@@ -119,7 +122,7 @@ class Calls:
         """A call expression of rewritten code gave a module: the first one to do so is its constructor."""
         uninitialised_modules.initialise(module)
         index = self._index(module)
-        if index is not None and self.spans[index] is None and not self.frames.is_under_construction(module):
+        if index is not None and self.spans[index] is None and not self.frames.is_under_construction(module, self.constructing[index]):
             self.spans[index] = FileSpan(self.recorder.file_of(self.recorder.last), *site.place)
 
     # --- calls ---

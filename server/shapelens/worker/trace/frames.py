@@ -68,8 +68,9 @@ class Frames:
             frame = frame.f_back
         return frame is not None and frame.f_code.co_filename == EXAMPLE_FILE
 
-    def constructor(self, module: Any) -> Optional[FileSpan]:
-        """Where a module under construction is constructed, if that is user code that was not rewritten; None otherwise."""
+    def constructor(self, module: Any) -> Tuple[Optional[FileSpan], int]:
+        """Where a module under construction is constructed, if that is user code that was not rewritten, or else None; and the id of the
+        frame that constructs it."""
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
@@ -79,12 +80,19 @@ class Frames:
                     break
             frame = frame.f_back
         if frame is None or not self.is_user_file(frame.f_code.co_filename) or self._reports(frame.f_code):
-            return None
-        return self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=False)
+            return None, id(frame)
+        return self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=False), id(frame)
 
-    def is_under_construction(self, module: Any) -> bool:
-        """Whether the module's own `__init__` is running: `self.apply(…)` in it gives the module as well, and does not construct it."""
+    def is_under_construction(self, module: Any, constructing: int) -> bool:
+        """Whether the module's own `__init__` is running: `self.apply(…)` in it gives the module as well, and does not construct it.
+
+        constructing: the id of the frame that constructs the module; where that frame itself asks, the rest need not be looked through.
+        """
         frame: Optional[FrameType] = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(WORKER):
+            frame = frame.f_back
+        if id(frame) == constructing:
+            return False
         while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
             code = frame.f_code
             if code.co_name == "__init__" and code.co_varnames and frame.f_locals.get(code.co_varnames[0]) is module:
