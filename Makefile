@@ -46,7 +46,7 @@ screenshots: vsix editor-setup  ## take the README's screenshots again
 	@npm --prefix tests/editor run --silent screenshots
 
 bench: setup  ## milliseconds from an edit to what ShapeLens says about it, bursts of edits, memory
-	@$(PY) tests/benchmarks/session.py
+	@$(PY) benchmarks/session.py
 
 matrix: setup  ## the tests with other versions of Python and torch, PARTS="worker-3.9-2.1 …" for some of them; hours, and GBs of downloads
 	@$(PY) tests/matrix.py $(PARTS)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-
 from benchmarks.replay import Cpu, compare, dims_of, evaluated, replay
+
 from shapelens.batch import Batch, read
 from shapelens.report.document import document
 

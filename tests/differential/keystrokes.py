@@ -18,8 +18,7 @@ ran before the edits stays. And those of which an example that ran before the ed
 included, where a directive has `given` this example in the text that is opened. Nothing is written to the folders. KEYSTROKES_KEEP names a
 folder that gets the texts which differ.
 
-Whether a run has ended is told by the processor time that it takes: with others on the machine that leave it none, a text is compared too
-early.
+A text is compared once the server says that nothing is left to be done.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from __future__ import annotations
 import argparse
 import ast
 import asyncio
-import contextlib
 import json
 import os
 import random
@@ -42,21 +40,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from deeds import DEEDS, undone
 from wire import Client
 
 import shapelens
-from shapelens.lsp.runs.schedule import PAUSE_SECONDS as PAUSE_OF_SERVER
 
-QUIET_SECONDS = 0.7  # without anything new, after which what is shown is taken for the last word
-PAUSE_SECONDS = PAUSE_OF_SERVER + QUIET_SECONDS  # until then examples may be searched for again
-MOST_WORK = 0.1  # of a processor, that something which only waits takes
-PATIENCE_SECONDS = 40.0  # until then
+QUIET_SECONDS = 0.7  # without anything new, after which a process has printed all of its traceback
 BETWEEN_KEYS = 0.004  # seconds at least; a pause comes now and then, so that runs come to their end
 DEEDS_BETWEEN_LOOKS = 6
 MOST_OF_IT = 0.9  # of a text, that is still there when its hints should be, too
@@ -133,31 +125,9 @@ class Server(Client):
         self.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": self.versions[uri]}, "contentChanges": content})
 
     async def shown(self, uri: str) -> dict[str, Any]:
-        """What is shown of a document once nothing new comes."""
-        begin = time.monotonic()
-        before = None
-        while time.monotonic() - begin < PATIENCE_SECONDS:
-            await asyncio.sleep(0.15)
-            version = self.published.get(uri, (0.0, 0, []))[1]
-            if version != self.versions[uri] or time.monotonic() - self.heard < PAUSE_SECONDS:
-                continue
-            worked = self._worked()
-            now = await self.shown_now(uri)
-            await asyncio.sleep(QUIET_SECONDS)
-            later = self._worked()
-            has_worked = sum(seconds - worked.get(process, 0.0) for process, seconds in later.items())
-            if now == before and worked.keys() <= later.keys() and has_worked < QUIET_SECONDS * MOST_WORK:
-                return now
-            before = now
-        return before if before is not None else await self.shown_now(uri)
-
-    def _worked(self) -> dict[int, float]:
-        """Seconds of processor time that each process of the server has taken until now."""
-        taken = {}
-        for each in [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]:
-            with contextlib.suppress(psutil.Error):
-                taken[each.pid] = sum(each.cpu_times()[:2])
-        return taken
+        """What is shown of a document once the server has nothing more to do. Raises TimeoutError where that does not come."""
+        await self.request("shapelens/idle", None)
+        return await self.shown_now(uri)
 
     async def shown_now(self, uri: str) -> dict[str, Any]:
         """Hints, findings and the titles of fixes as they are now."""

@@ -1,6 +1,6 @@
 """What `shapelens check` needs for a repository of many files, file by file: time, memory, findings, and what is not run and why.
 
-    python tests/benchmarks/many_files.py FOLDER [--python PYTHON] [--every 3 [--from 1]] [--json OUT] [--seconds 3600]
+    python benchmarks/many_files.py FOLDER [--python PYTHON] [--every 3 [--from 1]] [--json OUT] [--seconds 3600]
 
 Each file is a line: the seconds since its turn came, how it went, the path; below it its findings. `--every 3` takes every third
 file, `--from 1` begins with the second; `--seconds` takes no further file after that time. Once a second it is looked at what this process

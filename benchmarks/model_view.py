@@ -1,6 +1,6 @@
 """Times the view of a model as an editor with it open asks for it: after an edit, once the model's hints are there.
 
-    python tests/benchmarks/model_view.py FILE EXAMPLE [FILE EXAMPLE ...] [--python PYTHON] [--turns N]
+    python benchmarks/model_view.py FILE EXAMPLE [FILE EXAMPLE ...] [--python PYTHON] [--turns N]
 
 Each turn edits the example's first size. Printed for each, as the median of the turns in milliseconds from the hints on: until what is
 shown first is there, the tree with its shapes; until the steps of forward are, for the picture; until operations and memory are. And the

@@ -1,6 +1,6 @@
 """Are the shapes of programs true? Each is run on the CPU with small made-up data, and what its names held compared with what is shown.
 
-    python tests/benchmarks/program_truth.py PROGRAMS... --python PYTHON [--only TEXT] [--limit N] [--json OUT]
+    python benchmarks/program_truth.py PROGRAMS... --python PYTHON [--only TEXT] [--limit N] [--json OUT]
 
 `PROGRAMS` are files, or folders whose *.py files are taken; `PYTHON` has torch and what the programs import. Of the names that are assigned
 in steps, functions and at module level (`forward` and `__init__` are for replay.py) are counted, per file and in total:

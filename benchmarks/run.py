@@ -1,6 +1,6 @@
 """What a run of the worker costs, against the recipe's own way (hooks.py), warm in one process.
 
-    python tests/benchmarks/run.py [--python PYTHON] [--packages FOLDER] [--edits 15] [--pause 1.0] [--only NAME ...]
+    python benchmarks/run.py [--python PYTHON] [--packages FOLDER] [--edits 15] [--pause 1.0] [--only NAME ...]
 
 --python and --packages are those of session.py. The models are edited by turns, a wrong number and its undoing, as in session.py, and each
 text is sent to a real worker as the server does. Printed are medians in ms, from the message until:

@@ -1,6 +1,6 @@
 """Compares the memory that a profile says with what a real training step on the CPU allocates.
 
-    python tests/benchmarks/training_memory.py FILE EXAMPLE ... [--python PYTHON] [--list LISTFILE]
+    python benchmarks/training_memory.py FILE EXAMPLE ... [--python PYTHON] [--list LISTFILE]
 
 LISTFILE holds lines `FILE<tab>EXPRESSION`. Each model is built anew in a process of its own, on the CPU with real tensors, and takes a step
 under torch.profiler with memory: forward in training mode, backward from the sum of its results, an AdamW step (state allocated before).

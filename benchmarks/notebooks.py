@@ -1,6 +1,6 @@
 """Notebooks of other people, opened as an editor opens them: how many of their tensor lines show a shape, and what is wrongly said of them?
 
-    python tests/benchmarks/notebooks.py PROGRAMS --python PYTHON [--every K] [--from N] [--count N] [--only TEXT]
+    python benchmarks/notebooks.py PROGRAMS --python PYTHON [--every K] [--from N] [--count N] [--only TEXT]
         [--list FILE] [--json OUT] [--verbose]
 
 `PROGRAMS` holds repositories; every *.ipynb in them that mentions torch and has tensor lines (tensor_lines.py) is opened in a workspace

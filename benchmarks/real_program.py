@@ -1,6 +1,6 @@
 """Runs one program on the CPU with small made-up data, and says what shapes the names that it assigns held.
 
-    PYTHON tests/benchmarks/real_program.py
+    PYTHON benchmarks/real_program.py
 
 It is started with the interpreter of the program, for `program_truth.py` and `plant_training.py`: each line of its input is a job of JSON
 ({"file", "text", "folder", "batches", "seconds"}, the folder being where it runs, with the data that it reads), run in a forked process and

@@ -1,6 +1,6 @@
 """Are the shapes true? Each example that ShapeLens reports is run on the CPU, and what it showed compared with what real tensors held.
 
-    python tests/benchmarks/replay.py CASES.jsonl CORPUS [--python PYTHON] [--only TEXT] [--limit N] [--seconds S] [--json OUT]
+    python benchmarks/replay.py CASES.jsonl CORPUS [--python PYTHON] [--only TEXT] [--limit N] [--seconds S] [--json OUT]
 
 Each line of CASES names a file: {"repo": FOLDER of CORPUS, "file": PATH in it}. The document of `shapelens show --format json` says which
 examples it took and what parameters, assigned names, results, expressions and layers held. `PYTHON` (with torch and what the models
@@ -178,7 +178,7 @@ class Cpu:
         """The answers for an example (real_runs.py); the last one has an "error" where it did not run."""
         if self.process is None:
             command = [self.python, str(HERE / "real_runs.py")]
-            environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "TORCHDYNAMO_DISABLE": "1"}
+            environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "tests"), "TORCHDYNAMO_DISABLE": "1"}
             pipe = asyncio.subprocess.PIPE
             self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env=environment, limit=1 << 30)
         assert self.process.stdin is not None and self.process.stdout is not None

@@ -1,6 +1,6 @@
 """How a workspace of many files opens: the time until a file in it has hints, the longest wait for an answer, and the server's memory.
 
-    python tests/benchmarks/large_workspace.py SOURCES [--files 20000] [--python PYTHON] [--seconds 60]
+    python benchmarks/large_workspace.py SOURCES [--files 20000] [--python PYTHON] [--seconds 60]
 
 SOURCES is a folder of Python files, as the site-packages of an environment: they are copied, under several names where there are too few.
 The file that is opened, without an example, lies beside them; a class in a second one uses it. By turns with a workspace of these two.

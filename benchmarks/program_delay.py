@@ -1,6 +1,6 @@
 """How long after the hints of a file's classes those of its program are there.
 
-    python tests/benchmarks/program_delay.py PROGRAMS... [--python PYTHON] [--rounds 1]
+    python benchmarks/program_delay.py PROGRAMS... [--python PYTHON] [--rounds 1]
 
 `PROGRAMS` are files, or folders whose *.py files are taken; PYTHON has torch and what the programs import. Each file is opened in a server
 that has seen another one before, so that torch is imported and nothing of the file is known. A client asks for hints every 20 ms: `classes`

@@ -1,6 +1,6 @@
 """What an edit in the last cell of a notebook costs, beside the same edit of the same text in a file, by turns: edit → diagnostics.
 
-    python tests/benchmarks/cells.py [--python PYTHON] [--cells 60] [--edits 15] [--turns 3]
+    python benchmarks/cells.py [--python PYTHON] [--cells 60] [--edits 15] [--turns 3]
 
 Each cell but the last defines a network and uses it; the edit makes and mends a bug in the last one: in its class, then in its program.
 """

@@ -1,6 +1,6 @@
 """A session in an editor, measured: how long after an edit its diagnostics come, a burst of edits, memory, and what is left at the end.
 
-    python tests/benchmarks/session.py [--python PYTHON] [--packages FOLDER] [--edits 15] [--burst 60] [--growth 10000] [--only NAME ...]
+    python benchmarks/session.py [--python PYTHON] [--packages FOLDER] [--edits 15] [--burst 60] [--growth 10000] [--only NAME ...]
 
 --python runs the models: it needs torch, and what the models import. --packages holds sources by package, as in
 `timm/timm/models/swin_transformer.py`; models that are not there are left out. Every number comes from a real server and a client that
@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 from wire import Client
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 HOOKS = Path(__file__).with_name("hooks.py")
 PAUSE = 0.3  # seconds between two edits of a person
 RATE = 30  # edits a second of a burst

@@ -1,6 +1,6 @@
 """How long after the server was started the first hints of a file are there, against `import torch` in the same minute.
 
-    python tests/benchmarks/start.py [FILE] [--python PYTHON] [--rounds 5]
+    python benchmarks/start.py [FILE] [--python PYTHON] [--rounds 5]
 
 FILE is as it is on disk: an example is found for it, unless a directive gives one. The client asks for hints every 5 ms. By turns:
 
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from wire import Client
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 IMPORT = "import time; start = time.perf_counter(); import torch; print(time.perf_counter() - start)"
 EVERY = 0.005  # seconds
 SETTLED = 3.0  # seconds, after which what was shown is in the cache

@@ -1,6 +1,6 @@
 """Are mistakes in training code found? Mistakes are planted in programs, each one that fails or silently broadcasts on the CPU.
 
-    python tests/benchmarks/plant_training.py PROGRAMS... --python PYTHON [--count N] [--per-program N] [--only TEXT] [--json OUT]
+    python benchmarks/plant_training.py PROGRAMS... --python PYTHON [--count N] [--per-program N] [--only TEXT] [--json OUT]
 
 `PROGRAMS` are files, or folders whose *.py files are taken; `PYTHON` has torch and what the programs import. Mistakes are made outside of
 `forward` and `__init__`, where the CPU run of the program (real_program.py) comes to: dims of reductions, sizes of views, calls that are
