@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Optional
 
 from .dataclass_json import SharedObjects, build, build_tables, plain
 from .profiles import ModelProfile, ProfileRequest
+from .timeouts import TIMEOUTS
 from .traces import (
     Alternative,
     ExampleRun,
@@ -82,8 +83,8 @@ __all__ = [
 
 VERSION = 1
 HEADER = struct.Struct(">I")
-PROGRAM_SECONDS = 3.0  # that a document is followed as a program while somebody waits
-PATIENT_SECONDS = 10.0  # of a search, and of following a program, where nobody waits for it, or where less was too short
+PROGRAM_SECONDS = TIMEOUTS.program
+PATIENT_SECONDS = TIMEOUTS.patient
 LONGEST_LOAD = 60.0  # seconds that it may take to load what a run imports, where that happens ahead of it: its deadline does not begin yet
 MOST_STARVED = 10  # times its seconds that something with a limit of time may take, where other processes get most of the machine's time
 LARGEST_FRAME = 256 * 1024 * 1024

@@ -24,7 +24,6 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "differential")]
@@ -122,7 +121,7 @@ class Table:
         path.write_bytes(self.written[path])
         start = time.perf_counter()
         uri = server.open(path, text)
-        shown = await self._settled(server, uri)
+        shown = await server.shown(uri)
         row.seconds = round(time.perf_counter() - start, 2)
         row.findings = [f"{where[0] + 1}: {code}: {message}" for where, code, message in shown["findings"]]
         row.codes = [code for _, code, _ in shown["findings"]]
@@ -139,12 +138,6 @@ class Table:
         server.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
         server.published.pop(uri, None)
         return row
-
-    async def _settled(self, server: Server, uri: str) -> dict[str, Any]:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while server.published.get(uri, (0.0, 0, []))[1] != server.versions[uri] and time.monotonic() < end:
-            await asyncio.sleep(0.02)
-        return await server.shown(uri)
 
     async def _labels(self, server: Server, uri: str) -> list[str]:
         return [label for _, _, label in (await server.shown_now(uri))["hints"]]

@@ -180,6 +180,11 @@ class Editor:
                 self.heard.clear()
                 await self.heard.wait()
 
+    async def idle(self) -> None:
+        """Wait until the server has nothing more to do for any document; it does not wait for a pause in typing then."""
+        async with timeout(PATIENCE):
+            await self.client.protocol.send_request_async("shapelens/idle", None)
+
     async def until_running(self, name: str) -> None:
         """Wait until the server shows that a file takes its time."""
         await self.until(lambda: any(value.get("message") == f"Running {name}" for value in self.progress))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable
+from pathlib import Path
 
 from lsprotocol import types
 
+from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
-from shapelens.lsp.runs.schedule import PAUSE_SECONDS
 
 TWO_SIZES = """\
 import torch
@@ -367,7 +367,7 @@ async def test_examples_of_an_older_text_are_searched_for_again_when_nobody_type
     editor.replace(uri, "nn.Linear(dim, dim)", "nn.Linear(dim, dim + 1)")
     wrong = [each.code for each in await editor.diagnostics(uri)]
     assert len(wrong) == 1
-    await asyncio.sleep(2 * PAUSE_SECONDS)
+    await editor.idle()
     assert [each.code for each in await editor.diagnostics(uri)] == wrong
     assert ":16, 64])" in titles(await editor.lenses(uri))[0]
 
@@ -398,6 +398,23 @@ async def test_a_class_for_which_nothing_would_be_found_keeps_its_example_and_th
     again = editor.open("found/obscure_again.py", editor.texts[uri])
     await lenses_when(editor, again, ":16, 64])")
     assert not any("37" in title for title in titles(await editor.lenses(again)))
+
+
+async def test_a_client_that_asks_for_it_need_not_wait_for_a_pause(tmp_path: Path) -> None:
+    """Once the server says that it is idle, all is shown that opening the text would show, and each fix was tried."""
+    editor = Editor(tmp_path)
+    await editor.start("--interpreter", TORCH_PYTHON, env={"SHAPELENS_TIMEOUTS": "pause=600"})
+    wrong = "\n\n# shapelens: Wrong()(f32[B:2, 8])\nclass Wrong(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    wrong += "        self.fc = nn.Linear(9, 4)\n\n    def forward(self, x):\n        return self.fc(x)\n"
+    uri = editor.open("positions.py", POSITIONS.replace("zeros(1, 64", "zeros(1, 7") + wrong)
+    await editor.idle()
+    assert ":7, 64])" in titles(await editor.lenses(uri))[0]
+    editor.replace(uri, "zeros(1, 7", "zeros(1, 64")
+    await editor.idle()
+    assert ":16, 64])" in titles(await editor.lenses(uri))[0]
+    (finding,) = editor.published[uri].diagnostics
+    assert finding.code == "linear-in-features" and await editor.actions(uri, finding)
+    assert await editor.stop() == 0
 
 
 FUNCTION = """\

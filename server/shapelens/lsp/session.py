@@ -212,6 +212,10 @@ class Session:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._schedule.over(document), seconds)
 
+    async def idle(self) -> None:
+        """Wait until all that is open is shown for good: nothing runs, no fix is tried, nothing waits for a pause in typing."""
+        await self._schedule.idle()
+
     def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
         """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""
         document = self.documents.get(uri)

@@ -10,6 +10,7 @@ from shapelens.lsp.documents.document import Document
 from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.memory_notes import MemoryNotes
 from shapelens.lsp.runs.model_views import ModelViews
+from shapelens.timeouts import TIMEOUTS
 
 logger = logging.getLogger(__name__)
 
@@ -18,8 +19,6 @@ DEBOUNCE_SHARE = 0.25
 LONGEST_DEBOUNCE = 0.2
 # So do those that come faster than anybody types, from a held key or a program: the last one should find a process that is ready for it.
 BURST_SECONDS = 0.05
-# After a pause of this length in typing, a document is shown as opening it would show it.
-PAUSE_SECONDS = 1.0
 
 
 def debounce(document: Document) -> float:
@@ -88,7 +87,7 @@ class Schedule:
 
     def _begin_pause(self, document: Document) -> None:
         self._end_pause(document)
-        self._pauses[document] = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._has_paused, document)
+        self._pauses[document] = asyncio.get_running_loop().call_later(TIMEOUTS.pause, self._has_paused, document)
 
     def _end_pause(self, document: Document) -> None:
         timer = self._pauses.pop(document, None)
@@ -106,6 +105,18 @@ class Schedule:
         """Wait until this document has nothing to run. That it is reopened is not waited for."""
         while document in self._timers or document in self._queue or (self._running is document and not self._is_reopening):
             await self._over.wait()
+
+    async def idle(self) -> None:
+        """Wait until nothing is left to be done for any document. What waits for a pause in typing is done at once."""
+        while self._timers or self._queue or self._pauses or self._paused or not (self._task is None or self._task.done()):
+            for document, timer in [*self._pauses.items()]:
+                timer.cancel()
+                self._has_paused(document)
+            if self._task is not None and not self._task.done():
+                await asyncio.wait({self._task})
+            else:
+                first = min(timer.when() for timer in self._timers.values())
+                await asyncio.sleep(max(first - asyncio.get_running_loop().time(), 0.0))
 
     def _tell_over(self) -> None:
         self._over.set()

@@ -75,6 +75,11 @@ def _handle_life(server: Server) -> None:
         else:
             session.settings_known()
 
+    @server.feature("shapelens/idle")
+    async def idle(params: Any) -> None:
+        """For tests and measurements, like clangd's `sync`: answered once nothing is left to be done, pauses in typing not waited for."""
+        await session.idle()
+
     @server.feature(types.SHUTDOWN)
     async def shutdown(params: None) -> None:
         server.said_goodbye = True

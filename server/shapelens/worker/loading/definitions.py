@@ -17,6 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Union
 
 from ...notebooks import UNKNOWN
+from ...timeouts import TIMEOUTS
 from ..meta import op_cache
 from ..sandbox.exceptions import ProcessEnded
 from ..sandbox.limits import TooLong, half_of_what_is_left, within
@@ -34,7 +35,6 @@ GLOBALS, AT_ONCE = "shapelens_globals", "shapelens_at_once"
 DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 LONGEST = 2.0  # seconds that a statement of a module may take that is no definition
-LONGEST_DEFINITION = 5.0  # seconds that a class, or a decorated function, may take to be defined
 SHORTEST = 0.1  # seconds: where less is left, it is whatever wants the statement that has no time any more
 MODULE_NAMES = {"__path__", "__getattr__", "__all__"}
 
@@ -109,7 +109,7 @@ class Definitions:
         self._body: List[ast.stmt] = []
         self._running: List[ast.stmt] = []  # statements that run inside of each other, as one reads what another binds
         self._early: Set[str] = set()  # names that were read while a statement ran that comes before some which bind them
-        self._longest, self._longest_definition = LONGEST, LONGEST_DEFINITION
+        self._longest, self._longest_definition = LONGEST, TIMEOUTS.definition
         self.holds_unknown = False  # whether one of the names may hold an unknown size, or what stands in for one
         self._names["__builtins__"] = self._builtins
 
@@ -246,7 +246,7 @@ class Definitions:
             if longest < SHORTEST or time.perf_counter() - start < longest:
                 raise  # Somebody else's time is up.
             if is_definition:
-                self._longest_definition = LONGEST_DEFINITION / 4  # One such statement is seldom the only one.
+                self._longest_definition = TIMEOUTS.definition / 4  # One such statement is seldom the only one.
                 message = "this did not come to an end within %g s while the file was loaded" % longest
                 self._failed(node, LeftOutError(message).with_traceback(stop.__traceback__))
                 return

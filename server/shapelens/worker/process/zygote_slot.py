@@ -6,6 +6,7 @@ import enum
 from typing import Any, List, Optional, Set, Tuple
 
 from ...protocol import HEADER, LONGEST_LOAD, MOST_STARVED, Cancel, Run, decode, encode
+from ...timeouts import TIMEOUTS
 from ..loading import load_progress
 from ..loading.load_progress import LoadProgress, RunningStatement
 from ..sandbox.clocks import RunClock
@@ -21,7 +22,6 @@ from .messages import Fork, ProjectLoaded
 
 PATIENCE = 0.3  # seconds that a zygote has to end its children
 STUCK_SECONDS = 0.5  # in one statement, after which a newer text need not wait for its end
-HANGING_SECONDS = 20.0  # in one statement that imports nothing, after which it is taken to have no end
 LOOKING_SECONDS = 0.25  # between looks at what is being loaded
 
 
@@ -233,7 +233,7 @@ class ZygoteSlot:
         is_import = not stack or stack[-1].is_import
         zygote.look(self._loop.suspensions)
         took = zygote.load_clock()
-        zygote.is_hanging = took > LONGEST_LOAD + GRACE or (not is_import and zygote.statement_clock() > HANGING_SECONDS)
+        zygote.is_hanging = took > LONGEST_LOAD + GRACE or (not is_import and zygote.statement_clock() > TIMEOUTS.hanging)
         if zygote.is_hanging:
             kill(zygote.pid)
         else:

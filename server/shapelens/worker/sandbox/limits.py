@@ -7,13 +7,14 @@ import inspect
 import sys
 from typing import Any, Iterator, Optional
 
+from ...timeouts import TIMEOUTS
 from .clocks import ALARM, MOST_WAITING, RunClock, awake
 from .originals import signal, time
 
 _AGAIN = 0.01  # seconds after which a limit that was reached amid something whole is looked at again
 _UNHEARD = 0.5  # seconds after which TooLong is raised once more in what goes on nevertheless
 _TICK = 0.05  # seconds between looks at an import that takes long
-GRACE = 1.0  # seconds that a run has to end by itself after its deadline
+GRACE = TIMEOUTS.grace
 
 
 class TooLong(BaseException):
