@@ -1,7 +1,7 @@
 # Everything works from a fresh clone with Python 3.10 or later, Node 20 or later, make and git, and at once the second time.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint vsix vscode screenshots bench matrix lock clean
+.PHONY: help setup demo test test-all test-changed lint vsix vscode screenshots bench matrix lock clean
 
 PY := .venv/bin/python
 SHAPELENS := .venv/bin/shapelens
@@ -19,11 +19,14 @@ demo: setup vsix  ## set everything up, then show the recipe network with its sh
 	@$(SHAPELENS) show fixtures/recipe/wrong_in_features.py || [ $$? -eq 1 ]  # 1: it found what is wrong
 	@printf '\n3. The extension for VS Code, with the server inside: %s\n   `make vscode` opens the file in a real VS Code in the browser; `code --install-extension` puts it into yours.\n\n' "$$(ls vscode-extension/*.vsix)"
 
-test: setup vsix editor-setup  ## all tests: lint, server, extension, real VS Code, Neovim; ends with the counts
+test: setup  ## before a commit: lint, unit, worker, fixtures, the core of language server, command line and VS Code; ends with the counts
 	@$(PY) tools/run_tests.py
 
-test-fast: setup  ## the tests that take seconds
-	@$(PY) tools/run_tests.py fast
+test-all: setup  ## all tests, as CI runs them: language server, attacks, packages of users, all flows in a real VS Code, Neovim
+	@$(PY) tools/run_tests.py --all
+
+test-changed: setup  ## the tests that what differs from SINCE (HEAD unless given) has to do with
+	@$(PY) tools/run_tests.py --changed $(SINCE)
 
 lint: setup  ## ruff and mypy --strict
 	@.venv/bin/ruff check .

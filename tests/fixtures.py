@@ -13,11 +13,13 @@ All hints and findings of the file have to be there, and no others. Every fix is
 gone, and no new one may have come. What runs is the file without these comments. `x.expected.py` holds the expectations of `x.py`, for
 files that are to be shown without them, or of the cells of `x.ipynb`.
 
-`python tests/fixtures.py FILE...` prints how the files differ from what ShapeLens says.
+`python tests/fixtures.py FILE...` prints how the files differ from what ShapeLens says; `--update` writes what ShapeLens says into them
+instead. An expectation that holds stays as it was written, so that `git diff` shows what a change has changed.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import difflib
 import re
@@ -85,8 +87,12 @@ def read(path: Path) -> tuple[str, dict[int, Expected]]:
     return "\n".join(kept), expected
 
 
-async def check(batch: Batch, name: str) -> None:
-    """Compare a fixture with what ShapeLens says; an AssertionError shows the difference as a diff of the file."""
+async def check(batch: Batch, name: str, update: bool = False) -> None:
+    """Compares a fixture with what ShapeLens says, and applies its fixes.
+
+    update: write what ShapeLens says into the file rather than compare.
+    Raises AssertionError, with the difference as a diff of the file, or with the fix that leaves a finding.
+    """
     path = FOLDER / name
     text, expected = read(path)
     shown = path.with_name(path.name.replace(".expected.py", ".py"))
@@ -96,7 +102,10 @@ async def check(batch: Batch, name: str) -> None:
     said = await batch.analyse(shown, content)
     assert said.source == text, f"{shown.name} is not {path.name} without its comments"
     old, new = path.read_bytes().decode(), annotated(text, expected, said)
-    assert expected, f"{name} expects nothing"
+    if update and old != new:
+        path.write_bytes(new.encode())
+        old = new
+    assert expected or update, f"{name} expects nothing"
     assert old == new, "\n" + "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), "expected", "said", lineterm=""))
     for finding in said.findings:
         for fix in [finding.fix, *finding.alternatives]:
@@ -178,14 +187,31 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
     assert not surplus, f"{fix.title!r} leaves {surplus}"
 
 
-async def _print_differences(paths: list[str]) -> None:
-    async with Batch(TORCH_PYTHON, root=FOLDER) as batch:
-        for path in paths or [str(FOLDER / name) for name in names()]:
-            try:
-                await check(batch, str(Path(path).resolve().relative_to(FOLDER)))
-            except AssertionError as difference:  # noqa: PERF203
-                print(path, difference)
+async def _print_differences(paths: list[str], update: bool) -> bool:
+    """Prints how the fixtures differ from what ShapeLens says, and which were written; returns True if nothing was to be said."""
+    same = True
+    for with_packages, python in ((False, TORCH_PYTHON), (True, str(USER_PYTHON))):
+        wanted = [str(Path(path).resolve().relative_to(FOLDER)) for path in paths] or names(with_packages)
+        chosen = [name for name in wanted if (Path(name).parts[0] == WITH_PACKAGES) is with_packages]
+        if not chosen or (with_packages and not paths):
+            continue
+        async with Batch(python, root=FOLDER) as batch:
+            for name in chosen:
+                before = (FOLDER / name).read_bytes()
+                try:
+                    await check(batch, name, update)
+                except AssertionError as difference:
+                    print(name, difference)
+                    same = False
+                if (FOLDER / name).read_bytes() != before:
+                    print(f"{name} updated")
+                    same = False
+    return same
 
 
 if __name__ == "__main__":
-    asyncio.run(_print_differences(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", metavar="FILE", help="fixtures (default: all but those with packages)")
+    parser.add_argument("--update", action="store_true", help="write what ShapeLens says into the fixtures")
+    options = parser.parse_args()
+    sys.exit(0 if asyncio.run(_print_differences(options.files, options.update)) else 1)

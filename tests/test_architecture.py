@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tools.import_graph import server_imports
 
 from shapelens import protocol
 
@@ -31,7 +32,7 @@ def test_packages_import_each_other_in_one_direction_only() -> None:
 
 def test_no_modules_import_each_other() -> None:
     """Not for type checking either, and not inside of functions: who reads one of them would have to read the other one first."""
-    imports = _imports()
+    imports = server_imports()
     assert len(imports) > 100
     assert not _cycle({module: found & imports.keys() for module, found in imports.items()})
 
@@ -39,25 +40,6 @@ def test_no_modules_import_each_other() -> None:
 def test_a_cycle_is_found() -> None:
     assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert not _cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
-
-
-def _imports() -> dict[str, set[str]]:
-    """For each module of the server the other ones that it imports anywhere in its text."""
-    paths = {path.relative_to(SERVER.parent).with_suffix("").as_posix().replace("/", "."): path for path in SERVER.rglob("*.py")}
-    modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
-    found: dict[str, set[str]] = {}
-    for module, path in modules.items():
-        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        names = found[module] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                names.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-                base = ".".join([*above, *([node.module] if node.module else [])])
-                names.update(full if (full := f"{base}.{alias.name}") in modules else base for alias in node.names)
-        names &= modules.keys()
-    return found
 
 
 def _cycle(imports: dict[str, set[str]]) -> list[str]:
@@ -105,6 +87,7 @@ def test_a_name_means_one_class() -> None:
         SERVER / "traces.py",
         SERVER / "notebooks.py",
         SERVER / "regular_files.py",
+        SERVER / "timeouts.py",
         *sorted((SERVER / "worker").rglob("*.py")),
     ],
     ids=lambda path: path.name,

@@ -1,15 +1,18 @@
-"""Runs the test stages, all of them even if one fails, and closes with one line of counts: `N passed, N failed`.
+"""Runs the tests: what one runs before a commit, everything (`--all`), or what a change has to do with (`--changed`).
 
-    python tools/run_tests.py [STAGE ...]
+    python tools/run_tests.py [--all] [STAGE ...]
+    python tools/run_tests.py --changed [REVISION]
 
-They run one after the other, but for two that mostly wait (`TOGETHER`): these run side by side where the machine has two processors, and
-the output of the second is shown when the first has ended. Each stage's output is kept in test-output/STAGE.log. A stage that ends badly
-without having counted a failure counts as one.
+Stages stand in two lanes that run side by side: in the first one the tests of the server, spread over processes by pytest-xdist; in the
+second one what waits for other programs (npm, a browser). The output of the first lane is shown as it comes, that of a stage of the second
+one when the stage has ended; all of it is kept in test-output/STAGE.log. Every stage runs, also if another one fails; a stage that ends
+badly without having counted a failure counts as one. The last lines are the twenty slowest tests and the counts: `N passed, N failed`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -17,39 +20,73 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.import_graph import affected_tests, changed_files  # noqa: E402
+
 LOGS = ROOT / "test-output"
-PYTEST = [sys.executable, "-m", "pytest", "--color=yes" if sys.stdout.isatty() else "--color=no"]
-NOT_WITH_PACKAGES = "--ignore=tests/with_packages"
-OF_DOCUMENTS = ["tests/lsp", "tests/test_fixtures.py"]
-NPM = ["npm", "--prefix"]
+PROCESSES = max(2, round(1.5 * (os.cpu_count() or 1)))  # of pytest: tests wait for servers and workers for a third of their time
+MAKE = ["make", "--no-print-directory"]
+NPM = ["npm", "--no-update-notifier", "--prefix"]
+SLOWEST = 20
 
-STAGES: dict[str, tuple[str, list[list[str]]]] = {
-    "lint": ("ruff, mypy --strict", [["make", "--no-print-directory", "lint"]]),
-    "server": ("unit, worker, command line", [[*PYTEST, "tests", NOT_WITH_PACKAGES, *(f"--ignore={each}" for each in OF_DOCUMENTS)]]),
-    "documents": ("language server, fixtures", [[*PYTEST, *OF_DOCUMENTS]]),
-    "packages": ("programs with the packages that a user has installed", [["tools/user_environment.sh"], [*PYTEST, "tests/with_packages"]]),
-    "fast": (
-        "unit, worker, fixtures, command line, without slow ones",
-        [[*PYTEST, "tests", NOT_WITH_PACKAGES, "-m", "not slow", "--ignore=tests/lsp", "-x"]],
+
+def pytest(stage: str, *arguments: str, processes: int = PROCESSES) -> list[str]:
+    """Returns the command that runs tests spread over processes, and writes their durations down."""
+    colour = "--color=yes" if sys.stdout.isatty() else "--color=no"
+    spread = ["-n", str(processes), "--dist", "loadgroup", "--no-loadscope-reorder"]
+    return [sys.executable, "-m", "pytest", colour, "-q", *spread, f"--durations-file={_durations(stage)}", *arguments]
+
+
+def _durations(stage: str) -> Path:
+    return LOGS / f"{stage}-durations.json"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Commands that run one after the other; the first one that fails ends the stage."""
+
+    title: str
+    commands: list[list[str]]
+    lane: int = 0
+
+
+WITHOUT_PACKAGES = "--ignore=tests/with_packages"
+STAGES = {
+    "core": Stage(
+        "unit, worker, fixtures, the core of language server and command line", [pytest("core", "--core", "tests", WITHOUT_PACKAGES)]
     ),
-    "extension": ("tsc, the extension's unit tests", [[*NPM, "vscode-extension", "run", "check"], [*NPM, "vscode-extension", "test"]]),
-    "editor": ("a real VS Code in Chromium", [[*NPM, "tests/editor", "test"]]),
+    "server": Stage("unit, worker, fixtures, language server, command line, attacks", [pytest("server", "tests", WITHOUT_PACKAGES)]),
+    "packages": Stage("programs with the packages that a user has installed", [pytest("packages", "tests/with_packages")]),
+    "lint": Stage("ruff, mypy --strict", [[*MAKE, "lint"]], lane=1),
+    "extension": Stage(
+        "the .vsix, tsc, the extension's unit tests",
+        [[*MAKE, "vsix"], [*NPM, "vscode-extension", "run", "check"], [*NPM, "vscode-extension", "test"]],
+        lane=1,
+    ),
+    "environment": Stage("the packages that a user has installed", [["tools/user_environment.sh"]], lane=1),
+    "flow": Stage("one flow in a real VS Code", [[*NPM, "tests/editor", "test", "--", "core"]], lane=1),
+    "editor": Stage("all flows in a real VS Code in Chromium", [[*NPM, "tests/editor", "test"]], lane=1),
 }
-
-TOGETHER = ("server", "documents")
+BEFORE_A_COMMIT = ["core", "extension", "flow", "lint"]
+ALL = ["server", "packages", "extension", "environment", "editor", "lint"]
+NEEDS = {"packages": "environment"}  # a stage waits for the one that it needs, where both run
 
 PASSED = (r"^=* ?.*?\b(\d+) passed", r"^(?:ℹ|#) pass (\d+)", r"^\s+(\d+) passing\b")
 FAILED = (r"^=* ?.*?\b(\d+) failed", r"^=* ?.*?\b(\d+) errors? in", r"^(?:ℹ|#) fail (\d+)", r"^\s+(\d+) failing\b")
 CLOSING = re.compile(r"=+ .* =+$|[ℹ#] (pass|fail) \d|\s+\d+ (passing|failing)\b|\d+ (passed|failed|errors?)\b.* in ")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+NODE_TEST = re.compile(r"^\s*[✔✖] (?P<title>.+) \((?P<milliseconds>[\d.]+)ms\)")
 
 
 def counts(output: str) -> tuple[int, int]:
-    """(passed, failed) as the closing lines of pytest, node's test runner and mocha in `output` say it."""
+    """Returns (passed, failed) as the closing lines of pytest, node's test runner and mocha in `output` say it."""
 
     def total(patterns: tuple[str, ...], lines: list[str]) -> int:
         return sum(int(match.group(1)) for line in lines for pattern in patterns for match in [re.search(pattern, line)] if match)
@@ -59,73 +96,163 @@ def counts(output: str) -> tuple[int, int]:
     return total(PASSED, closing), total(FAILED, closing)
 
 
-def run(stage: str, shows: threading.Event | None = None) -> tuple[int, int]:
-    """Runs one stage with its output shown; (passed, failed). shows: what its output is kept back for."""
-    title, commands = STAGES[stage]
-    output: list[str] = []
-    shown = 0
+@dataclass
+class Result:
+    """How a stage ended."""
 
-    def show(text: str) -> None:
-        nonlocal shown
-        output.append(text)
-        if shows is None or shows.is_set():
-            print("".join(output[shown:]), end="", flush=True)
-            shown = len(output)
+    passed: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    durations: dict[str, float] = field(default_factory=dict)
+    """Seconds by test."""
 
-    show(f"\n── {stage}: {title}\n")
-    code = 0
-    started = time.monotonic()
+
+class Stages:
+    """The stages of one run of the tests, in two lanes."""
+
+    def __init__(self, stages: dict[str, Stage]) -> None:
+        self._stages = stages
+        self._ended = {name: threading.Event() for name in stages}
+        self._printing = threading.Lock()
+        self._streaming = False  # whether a stage of the first lane shows its output as it comes
+        self._kept_back: list[str] = []  # output of stages that have ended meanwhile
+        self.results: dict[str, Result] = {}
+
+    def run(self) -> dict[str, Result]:
+        """Runs all stages; returns their results in the order of the stages."""
+        lanes = [[name for name, stage in self._stages.items() if stage.lane == lane] for lane in (0, 1)]
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            for done in [pool.submit(self._lane, names) for names in lanes]:
+                done.result()
+        return {name: self.results[name] for name in self._stages}
+
+    def _lane(self, names: list[str]) -> None:
+        for name in names:
+            needed = NEEDS.get(name)
+            if needed in self._ended:
+                self._ended[needed].wait()
+            try:
+                self.results[name] = self._run(name)
+            finally:
+                self._ended[name].set()
+
+    def _run(self, name: str) -> Result:
+        stage = self._stages[name]
+        streams = stage.lane == 0
+        output: list[str] = []
+
+        def show(text: str) -> None:
+            output.append(text)
+            if streams:
+                print(text, end="", flush=True)
+
+        if streams:
+            with self._printing:
+                self._streaming = True
+        show(f"\n── {name}: {stage.title}\n")
+        started = time.monotonic()
+        code = _run_commands(stage.commands, show)
+        seconds = time.monotonic() - started
+        text = "".join(output)
+        passed, failed = counts(text)
+        if code and not failed:
+            failed = 1
+        show(f"── {name}: {'ok' if not failed else 'FAILED'} in {seconds:.0f} s\n")
+        with self._printing:
+            self._streaming = self._streaming and not streams
+            if not streams:
+                self._kept_back.append("".join(output))
+            if not self._streaming:
+                print("".join(self._kept_back), end="", flush=True)
+                self._kept_back.clear()
+        (LOGS / f"{name}.log").write_text("".join(output), encoding="utf-8")
+        return Result(passed, failed, seconds, _durations_of(name, text))
+
+
+def _run_commands(commands: Sequence[Sequence[str]], show: Callable[[str], None]) -> int:
     for command in commands:
-        if shutil.which(command[0]) is None:
+        if shutil.which(command[0]) is None and not (ROOT / command[0]).exists():
             show(f"{command[0]} is not installed\n")
-            code = 1
-            break
+            return 1
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
         with subprocess.Popen(command, cwd=ROOT, text=True, errors="replace", **pipes) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 show(line)
-        code = process.returncode
-        if code:
-            break
-    LOGS.mkdir(exist_ok=True)
-    (LOGS / f"{stage}.log").write_text("".join(output), encoding="utf-8")
-    passed, failed = counts("".join(output))
-    if code and not failed:
-        failed = 1
-    if shows is not None:
-        shows.wait()
-    show(f"── {stage}: {'ok' if not failed else 'FAILED'} in {time.monotonic() - started:.0f} s\n")
-    return passed, failed
+        if process.returncode:
+            return process.returncode
+    return 0
 
 
-def run_all(stages: list[str]) -> dict[str, tuple[int, int]]:
-    """Runs the stages in their order; (passed, failed) of each."""
-    results = {}
-    with ThreadPoolExecutor() as pool:
-        beside: dict[str, Future[tuple[int, int]]] = {}
-        for stage in stages:
-            ended = threading.Event()
-            if stage == TOGETHER[0] and TOGETHER[1] in stages and (os.cpu_count() or 1) > 1:
-                beside[TOGETHER[1]] = pool.submit(run, TOGETHER[1], ended)
-            try:
-                results[stage] = beside[stage].result() if stage in beside else run(stage)
-            finally:
-                ended.set()
-    return results
+def _durations_of(name: str, output: str) -> dict[str, float]:
+    """Returns the seconds of each test of a stage: as pytest has written them down, or as node's test runner prints them."""
+    file = _durations(name)
+    if file.exists():
+        return json.loads(file.read_text(encoding="utf-8"))
+    matches = map(NODE_TEST.match, COLOURS.sub("", output).splitlines())
+    return {f"{name}: {match['title']}": float(match["milliseconds"]) / 1000 for match in matches if match}
+
+
+def _chosen(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Stage]:
+    if options.changed is not None:
+        return _changed(options.changed, parser)
+    names = options.stages or (ALL if options.all else BEFORE_A_COMMIT)
+    if unknown := [name for name in names if name not in STAGES]:
+        parser.error(f"no stage {', '.join(unknown)}; there are {', '.join(STAGES)}")
+    return {name: STAGES[name] for name in names}
+
+
+def _changed(revision: str, parser: argparse.ArgumentParser) -> dict[str, Stage]:
+    try:
+        changed = changed_files(revision)
+    except subprocess.CalledProcessError as error:
+        parser.error(f"git cannot compare with {revision}: {error.stderr.strip()}")
+    if not changed:
+        parser.error(f"nothing differs from {revision}")
+    tests = affected_tests(changed)
+    stages = {}
+    if tests is None:
+        stages["server"] = STAGES["server"]
+    elif tests:
+        stages["changed"] = Stage(f"what {len(changed)} changed files have to do with", [pytest("changed", *tests)])
+    if any(path.endswith(".py") for path in changed):
+        stages["lint"] = STAGES["lint"]
+    if any(path.startswith("vscode-extension/") for path in changed):
+        stages["extension"] = STAGES["extension"]
+    if any(path.startswith(("vscode-extension/", "tests/editor/")) for path in changed):
+        stages["flow"] = STAGES["flow"]
+    if not stages:
+        parser.error(f"no test has to do with {', '.join(changed)}")
+    return stages
 
 
 def main() -> int:
+    """Runs the chosen stages; returns 1 if a test failed or none ran."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)} (default: all but fast)")
-    stages = parser.parse_args().stages or [stage for stage in STAGES if stage != "fast"]
-    if unknown := [stage for stage in stages if stage not in STAGES]:
-        parser.error(f"no stage {', '.join(unknown)}; there are {', '.join(STAGES)}")
-    os.environ.setdefault("NO_UPDATE_NOTIFIER", "1")
-    results = run_all(stages)
-    passed, failed = (sum(column) for column in zip(*results.values(), strict=True))
-    if bad := [stage for stage, (_, count) in results.items() if count]:
-        print(f"\nfailed: {', '.join(f'{stage} (test-output/{stage}.log)' for stage in bad)}")
+    default = ", ".join(BEFORE_A_COMMIT)
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(STAGES)} (default: {default})")
+    parser.add_argument("--all", action="store_true", help=f"all tests: {', '.join(ALL)}")
+    since = "what the change since a revision has to do with (default: HEAD)"
+    parser.add_argument("--changed", nargs="?", const="HEAD", metavar="REVISION", help=since)
+    options = parser.parse_args()
+    stages = _chosen(options, parser)
+    LOGS.mkdir(exist_ok=True)
+    for name in stages:
+        _durations(name).unlink(missing_ok=True)
+    started = time.monotonic()
+    results = Stages(stages).run()
+    durations = {test: seconds for result in results.values() for test, seconds in result.durations.items()}
+    print(f"\nthe {SLOWEST} slowest tests, in seconds beside others:")
+    for test in sorted(durations, key=durations.__getitem__, reverse=True)[:SLOWEST]:
+        print(f"  {durations[test]:6.1f}  {test}")
+    print(
+        "\nstages: "
+        + ", ".join(f"{name} {result.seconds:.0f} s" for name, result in results.items())
+        + f"; together {time.monotonic() - started:.0f} s"
+    )
+    if bad := [name for name, result in results.items() if result.failed]:
+        print(f"failed: {', '.join(f'{name} (test-output/{name}.log)' for name in bad)}")
+    passed, failed = (sum(getattr(result, count) for result in results.values()) for count in ("passed", "failed"))
     print(f"\n{passed} passed, {failed} failed", flush=True)
     return 1 if failed or not passed else 0
 
