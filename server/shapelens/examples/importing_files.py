@@ -30,7 +30,11 @@ MOST_FOLLOWED = 2  # of them that are followed as programs for what these see of
 MOST_SEARCHED = 4  # of them in which a model is searched for that the file's classes are parts of
 MOST_STEPS = 4  # from file to file that imports it
 
-_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+(?:\([^)]*\)|[^\n#;]*)", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]*)?\bimport[ \t]*(?P<names>\([^)]*\)|(?:[^\n#;\\]|\\\r?\n)*)", re.MULTILINE
+)
+_COMMENT = re.compile(r"#[^\n]*")
+_DOTTED = re.compile(r"[\w.]+")
 _WORD = re.compile(r"\w+")
 _DIRECTIVE = re.compile(r"#[ \t]*shapelens:(?![ \t]*ignore)")
 
@@ -41,6 +45,8 @@ class _Scanned:
 
     state: tuple[int, int]
     words: frozenset[str]  # of its import statements
+    modules: frozenset[str]  # what it may import by absolute names, their parts joined by slashes, packages and names of modules included
+    paths: frozenset[str]  # what it may import by relative names, as paths without a suffix
     has_directive: bool
 
 
@@ -54,7 +60,10 @@ class ImportingFile:
 
 
 class ImportingFiles:
-    """Finds the files that import a file, by words, without parsing: one that only seems to import it costs a run and does no harm."""
+    """Finds the files that import a file, without parsing: by the end of the file's path, as nobody knows what will stand on `sys.path`.
+
+    A file that only seems to import another costs a run and does no harm.
+    """
 
     def __init__(self, *, unchanging: bool = False) -> None:
         """`unchanging`: the files stay as they are, so that each folder is read once."""
@@ -71,12 +80,18 @@ class ImportingFiles:
         """
         with self._scanning:
             scanned = self._scan_all(root, texts)
-        reached, names, importing = {path}, _names_of(path), []
+        reached, imported, importing = {path}, [path], list[str]()
         for _ in range(MOST_STEPS):
-            importers = [file for file, found in scanned.items() if file not in reached and not names.isdisjoint(found.words)]
+            ends = {end for file in imported for end in _ends_of(file)}
+            paths = {_without_suffix(file) for file in imported}
+            importers = [
+                file
+                for file, found in scanned.items()
+                if file not in reached and not (ends.isdisjoint(found.modules) and paths.isdisjoint(found.paths))
+            ]
             importing += sorted(importers, key=lambda file: scanned[file].words.isdisjoint(classes))
             reached.update(importers)
-            names = {name for file in importers for name in _names_of(file)}
+            imported = importers
         scripts = [file for file in importing if not file.endswith(notebooks.SUFFIX)]
         runs = {file for file in scripts if scanned[file].has_directive or settings.examples_for(file)}
         found = [ImportingFile(file, file in runs, scanned[file].state) for file in importing]
@@ -112,8 +127,15 @@ class ImportingFiles:
                 text = notebook.text if notebook is not None else ""
         except OSError:
             return None
-        words = frozenset(word for statement in _IMPORT.findall(text) for word in _WORD.findall(statement))
-        return _Scanned(state, words, _DIRECTIVE.search(text) is not None)
+        words, modules, paths, folders = set[str](), set[str](), set[str](), Path(file).parents
+        for statement in _IMPORT.finditer(text):
+            words.update(_WORD.findall(statement[0]))
+            for level, name in _imported(statement["module"], statement["names"]):
+                if level == 0:
+                    modules.update("/".join(name[:count]) for count in range(1, len(name) + 1))
+                elif level <= len(folders):
+                    paths.add(folders[level - 1].joinpath(*name).as_posix())
+        return _Scanned(state, frozenset(words), frozenset(modules), frozenset(paths), _DIRECTIVE.search(text) is not None)
 
 
 def made_of(importer: Module, parts: Collection[str]) -> list[str]:
@@ -123,10 +145,32 @@ def made_of(importer: Module, parts: Collection[str]) -> list[str]:
     return [name for name, text in texts.items() if not set(_WORD.findall(text)).isdisjoint(parts)]
 
 
-def _names_of(path: str) -> set[str]:
-    """What an import of the file has in it: its name; for an `__init__.py` that of its folder."""
+def _imported(module: str | None, names: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields what a statement may import, as (level, parts of the name).
+
+    `from ..a import b` gives (2, [a]) and (2, [a, b]), as b may be a module.
+    """
+    parts = [part.split() for part in _COMMENT.sub("", names).strip("() \t\r\n").replace("\\", " ").split(",")]
+    imported = [words[0] for words in parts if words and _DOTTED.fullmatch(words[0])]
+    if module is None:
+        yield from ((0, name.split(".")) for name in imported)
+        return
+    name = module.lstrip(".")
+    level, package = len(module) - len(name), name.split(".") if name else []
+    yield level, package
+    yield from ((level, [*package, name]) for name in imported)
+
+
+def _without_suffix(path: str) -> str:
+    """The path that an import of the file leads to: for an `__init__.py` that of its folder."""
     file = Path(path)
-    return {file.parent.name if file.stem == "__init__" else file.stem}
+    return (file.parent if file.stem == "__init__" else file.with_suffix("")).as_posix()
+
+
+def _ends_of(path: str) -> Iterator[str]:
+    """The names by which the file may be imported, depending on the folder that stands on `sys.path`, parts joined by slashes."""
+    parts = _without_suffix(path).strip("/").split("/")
+    yield from ("/".join(parts[start:]) for start in range(len(parts)))
 
 
 def _files_with_code(root: str) -> Iterator[str]:

@@ -1,0 +1,62 @@
+"""Which files import a file (examples/importing_files.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shapelens.examples.importing_files import ImportingFiles
+from shapelens.examples.settings import Settings
+
+
+def importers_of(folder: Path, path: str, files: dict[str, str]) -> list[str]:
+    for name, text in {path: "", **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    found = ImportingFiles().of(str(folder / path), str(folder), Settings(), {})
+    return sorted(Path(each.path).relative_to(folder).as_posix() for each in found)
+
+
+@pytest.mark.parametrize(
+    ("statement", "imports"),
+    [
+        ("import nets.blocks", True),
+        ("import os, nets.blocks as blocks", True),
+        ("import nets", False),  # nets/__init__.py is not there
+        ("from nets import blocks", True),
+        ("from nets import (  # parts\n    heads,\n    blocks as parts,\n)", True),
+        ("from nets import heads, \\\n    blocks", True),
+        ("from nets.blocks import *", True),
+        ("from blocks import Block", True),  # nets may stand on sys.path
+        ("from src.nets.blocks import Block", False),
+        ("from other.blocks import Block", False),
+        ("from other import blocks", False),
+        ("import torch.nn as blocks", False),
+        ("from torch import nn  # blocks", False),
+        ("from .nets.blocks import Block", True),
+        ("from .blocks import Block", False),
+        ("from . import nets", False),
+        ("from .......... import blocks", False),
+        ("    from nets.blocks import Block", True),
+    ],
+)
+def test_an_import_leads_to_the_file_that_it_may_name(statement: str, imports: bool, tmp_path: Path) -> None:
+    assert importers_of(tmp_path, "nets/blocks.py", {"train.py": statement + "\n"}) == (["train.py"] if imports else [])
+
+
+def test_relative_imports_lead_to_the_file_beside_the_one_that_imports(tmp_path: Path) -> None:
+    files = {
+        "a/blocks/__init__.py": "from .conv import Conv\n",
+        "a/model.py": "from .blocks import Conv\n",
+        "a/deep/model.py": "from ..blocks.conv import Conv\n",
+        "b/blocks/__init__.py": "from .conv import Conv\n",
+        "b/blocks/conv.py": "",
+        "b/model.py": "from .blocks import Conv\n",
+    }
+    assert importers_of(tmp_path, "a/blocks/conv.py", files) == ["a/blocks/__init__.py", "a/deep/model.py", "a/model.py"]
+
+
+def test_who_imports_a_module_of_a_package_imports_the_package(tmp_path: Path) -> None:
+    files = {"nets/blocks.py": "", "train.py": "import nets.blocks\n"}
+    assert importers_of(tmp_path, "nets/__init__.py", files) == ["train.py"]
