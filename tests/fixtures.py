@@ -179,7 +179,7 @@ async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, findin
         run = copy / path.relative_to(project)
         if run.suffix == SUFFIX:  # Its text as a script in cells.
             run, changed = run.with_suffix(".py"), changed + "\n# %%\n"
-        left = await batch.analyse(run, changed, fixes=False)
+        left = await batch.analyse(run, changed, brief=True)
     # The words of another finding may change with the sizes that the fix changes.
     edits = fix.edits if fix.file == str(path) else []
     others = [(found.code, _line_after(found.span, edits)) for found in said.findings if found is not finding]
