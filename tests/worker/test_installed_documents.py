@@ -79,6 +79,47 @@ def test_what_neighbours_share_is_imported_once(package: Path, worker: WorkerPro
     assert (one["c"], two["c"]) == ([[[3, 4]]], [[[4, 3]]])
 
 
+LAZY = """import importlib
+
+def __getattr__(name):
+    if name not in ("Part", "Other"):
+        raise AttributeError(name)
+    return importlib.import_module("lazy." + name.lower()).PID
+
+def __dir__():
+    return ["Part", "Other"]
+"""
+OF_LAZY = """import torch
+from torch import nn
+from lazy import {}Part
+
+class Net(nn.Module):
+    def forward(self, x):
+        a = torch.zeros(Part)
+        b = torch.zeros({})
+        return x
+"""
+
+
+def test_what_a_library_loads_when_it_is_asked_for_it_is_loaded_once(package: Path, worker: WorkerProcess, tmp_path: Path) -> None:
+    """As that of `AutoModel`, which takes transformers seconds, is for all documents that import it."""
+    lazy = package.with_name("lazy")
+    lazy.mkdir()
+    (lazy / "__init__.py").write_text(LAZY)
+    for name in ("part", "other"):
+        (lazy / f"{name}.py").write_text("import os\nPID = os.getpid()\n")
+    found = []
+    for number, names in enumerate([("", "1"), ("", "2"), ("Other, ", "Other"), ("Other, ", "Other")]):
+        file = tmp_path / f"project{number}" / "net.py"
+        file.parent.mkdir()
+        file.write_text(OF_LAZY.format(*names))
+        assert ahead(file)[:2] == ["lazy", f"lazy:{names[0][:-2] or 'Part'}"]
+        found.append(seen(worker, file))
+    first, second, third, fourth = found
+    assert first["a"] == second["a"] == third["a"] == fourth["a"] != []
+    assert third["b"] == fourth["b"] != []
+
+
 def test_a_document_that_was_imported_as_a_part_of_its_package_is_seen(package: Path, worker: WorkerProcess) -> None:
     (package / "models" / "__init__.py").write_text("from .one.net import Net\n")
     assert seen(worker, package / "models" / "two" / "net.py")["c"] == [[[4, 3]]]

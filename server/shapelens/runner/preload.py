@@ -14,8 +14,12 @@ _RELATIVE = re.compile(r"^from (\.{2,})(\w[\w.]*) import\b", re.MULTILINE)
 
 
 def ahead_of(module: Module, root: str, path: str) -> list[str]:
-    """The modules that a file imports and that no edit of the workspace changes: worth loading before its first run."""
-    return [*_third_party(module, root, path), *dict.fromkeys(_of_own_package(module.text, PurePath(path)))]
+    """The modules that a file imports and that no edit of the workspace changes: worth loading before its first run. Behind them, as
+    "module:name", what it takes from them: some libraries load most of themselves when they are asked for it.
+    """
+    modules = _third_party(module, root, path)
+    parts = [":".join(name.split(".")) for name in module.imported_names if name.count(".") == 1 and name.partition(".")[0] in modules]
+    return [*modules, *dict.fromkeys(parts), *dict.fromkeys(_of_own_package(module.text, PurePath(path)))]
 
 
 def _third_party(module: Module, root: str, path: str) -> list[str]:

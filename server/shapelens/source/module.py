@@ -120,6 +120,11 @@ class Module:
         return self.names.modules
 
     @property
+    def imported_names(self) -> list[str]:
+        """What the file imports, by full names ("torch.nn", "einops.rearrange"); relative ones keep their dots."""
+        return self.names.imported
+
+    @property
     def directives(self) -> list[Directive]:
         """The examples in `# shapelens:` comments, in order."""
         return self._comments[0]

@@ -46,6 +46,11 @@ class NameTable:
         for name, meaning in inner.items():
             self._imported.setdefault(name, meaning)
 
+    @property
+    def imported(self) -> list[str]:
+        """What the file imports, by full names ("torch.nn", "einops.rearrange"); relative ones keep their dots."""
+        return list(self._imported.values())
+
     def qualified(self, name: str) -> str | None:
         """The fully qualified name of a dotted name, aliases resolved; None for what the file does not import (a local, `self.x`)."""
         seen: set[str] = set()

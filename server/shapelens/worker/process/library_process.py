@@ -55,6 +55,8 @@ class Libraries:
         self._coming: Optional[LibraryProcess] = None  # that still imports
         self._wanted: List[str] = []
         self._refused: Set[str] = set()  # libraries that ended a process, or took too long
+        self._parts: Set[str] = set()  # "library:name" that documents take from libraries
+        self._offered: Set[str] = set()  # those of them all that a library loads only when it is asked for it
         self._allow: List[str] = []  # what the user allows
         self._uncompiled: List[str] = []
 
@@ -66,13 +68,19 @@ class Libraries:
             self._refused.clear()
         if not modules:
             return
-        known = {*self._loaded(), *self._to_come(), *self._refused, *sys.modules}
-        self._wanted += [name for name in modules if name not in known and is_library(name)]
+        self._parts.update(name for name in modules if ":" in name)
+        self._wanted += [name for name in modules if not self._is_known(name) and self._is_to_be_loaded(name)]
         self._start()
+
+    def _is_known(self, name: str) -> bool:
+        return any(name in names for names in (self._loaded(), self._to_come(), self._refused, sys.modules))
+
+    def _is_to_be_loaded(self, name: str) -> bool:
+        return name in self._offered if ":" in name else is_library(name)
 
     def are_had_by(self, packages: Set[str]) -> bool:
         """Whether a process with these outermost packages has all libraries that could be imported."""
-        return all(name.partition(".")[0] in packages for name in self._loaded())
+        return all(outermost(name) in packages for name in self._loaded())
 
     def are_awaited_by(self, run: Run) -> bool:
         """Whether a library is being imported that the document of a run imports."""
@@ -128,6 +136,10 @@ class Libraries:
         """A process has imported all that it was to import, or it has gone, or what it forked has."""
         self._uncompiled += process.uncompiled
         process.uncompiled = []
+        if process.offered:
+            self._offered.update(process.offered)
+            process.offered = []
+            self._wanted += sorted(name for name in self._parts & self._offered if not self._is_known(name))
         if process.has_ended:
             self._ready = [each for each in self._ready if each is not process]
         if process is self._coming and (process.has_ended or not process.wanted):
@@ -155,6 +167,7 @@ class LibraryProcess:
         self.allow = allow
         self.imported: List[str] = []  # of these
         self.uncompiled: List[str] = []  # files, as of the last import
+        self.offered: List[str] = []  # "library:name", as of the last import: what the library loads only when it is asked for it
         self.living: Set[int] = set()  # what it has forked
         self.has_ended = False
         self._before = loaded
@@ -249,7 +262,7 @@ class LibraryProcess:
             self._loop.ended(message.pid, message.status)
             self._notify(self)
         elif isinstance(message, ImportEnded):
-            self.uncompiled = message.uncompiled
+            self.uncompiled, self.offered = message.uncompiled, message.offered
             self.wanted.remove(message.module)
             self.imported.append(message.module)
             self._set_limit()
@@ -269,8 +282,8 @@ class LibraryProcess:
 
 
 def _imports(text: str, name: str) -> bool:
-    last = name.rpartition(".")[2]  # of `a.b`, which a file of the package a may import as `.b`
-    return re.search(r"^[ \t]*(?:from|import)\b[^#\n]*\b%s\b" % re.escape(last), text, re.MULTILINE) is not None
+    last = re.split("[.:]", name)[-1]  # of `a.b`, which a file of the package a may import as `.b`, or of `a:b`
+    return re.search(r"^[ \t]*(?:from|import)\b[^#\n(]*(?:\([^)]*)?\b%s\b" % re.escape(last), text, re.MULTILINE) is not None
 
 
 # --- within the process ---
@@ -318,7 +331,7 @@ class _LibraryServer:
                     import_boundary.foreign_code_ended()
                 if package_has_patched_others():
                     os._exit(0)  # It is for those who import it. The main process takes it for a library that ends its process.
-                self._send(ImportEnded(name, _uncompiled()))
+                self._send(ImportEnded(name, _uncompiled(), _offered(name)))
             gc.freeze()
         elif isinstance(message, OpCacheAdditions):
             op_cache.learn(message.additions)
@@ -339,13 +352,18 @@ class _LibraryServer:
 
 
 def import_library(name: str) -> None:
-    """Import a library in this process. One that fails is left to the run, which reports it."""
-    if name in sys.modules or not is_library(name):
+    """Import a library in this process, or of "library:name" what the library then loads. One that fails is left to the run, which
+    reports it.
+    """
+    library, _, part = name.partition(":")
+    if name in sys.modules or not is_library(library):
         return
     previous = signal.getsignal(signal.SIGALRM)
     limit_time(SECONDS)
     try:
-        importlib.import_module(name)
+        imported = importlib.import_module(library)
+        if part:
+            getattr(imported, part)
     except (Exception, DeadlineReached, SystemExit):
         for part in [part for part in sys.modules if part == name or part.startswith(name + ".")]:
             del sys.modules[part]
@@ -356,12 +374,17 @@ def import_library(name: str) -> None:
 
 def is_library(name: str) -> bool:
     """Whether an absolute import finds an installed package, or a module of one: code of the workspace changes, and is never kept."""
-    name = name.partition(".")[0]  # To find a module of a package, Python would import the package.
+    name = outermost(name)  # To find a module of a package, Python would import the package.
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return False
     return is_installed(getattr(spec, "origin", None) or "") or name in getattr(sys, "stdlib_module_names", ())
+
+
+def outermost(name: str) -> str:
+    """The outermost package of a module, or of "library:name"."""
+    return re.split("[.:]", name)[0]
 
 
 def is_installed(file: str) -> bool:
@@ -378,6 +401,17 @@ def compile_files(files: List[str]) -> None:
             compileall.compile_file(file, quiet=2)
     finally:
         os._exit(0)
+
+
+def _offered(name: str) -> List[str]:
+    """ "library:name" for each name that a library loads something for when it is asked for it, as transformers does."""
+    library = sys.modules.get(name)
+    if library is None or not (hasattr(type(library), "__getattr__") or "__getattr__" in vars(library)):
+        return []
+    try:
+        return ["%s:%s" % (name, each) for each in dir(library) if each not in vars(library)]
+    except Exception:  # `__dir__` is the library's own.
+        return []
 
 
 def _uncompiled() -> List[str]:

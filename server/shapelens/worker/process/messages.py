@@ -75,10 +75,14 @@ class Import:
 
 @dataclass
 class ImportEnded:
-    """The import of a library has ended, well or not. uncompiled: its files that Python would have compiled, which it may not here."""
+    """The import of a library has ended, well or not. uncompiled: its files that Python would have compiled, which it may not here.
+
+    offered: "library:name" for what it loads only when it is asked for it.
+    """
 
     module: str
     uncompiled: List[str] = field(default_factory=list)
+    offered: List[str] = field(default_factory=list)
 
 
 @dataclass
