@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from command_line.commands import run
+from forked_workers import forked_workers as forked_workers
 from shapelens.analysis.findings.codes import CODES
 from shapelens.examples.settings import SETTINGS
 
@@ -56,10 +56,7 @@ def versions_table() -> Iterator[str]:
 
 def printed(command: str) -> str:
     """What a command of the README prints, run at the root of the project."""
-    arguments = command.split()[1:]
-    done = subprocess.run(
-        [Path(sys.executable).with_name("shapelens"), *arguments], cwd=ROOT, capture_output=True, text=True, encoding="utf-8"
-    )
+    done = run(*command.split()[1:])
     assert not done.stderr
     return done.stdout
 

@@ -132,6 +132,7 @@ class Checker:
         try:
             for (path, _), result in zip(files, results, strict=True):
                 yield path, await result
+            await asyncio.gather(*slots)  # Until their workers have ended.
         finally:
             for slot in slots:
                 slot.cancel()

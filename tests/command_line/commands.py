@@ -1,4 +1,4 @@
-"""How the tests of the command line run it: as a user does, in processes of its own, with a real worker and real torch."""
+"""How the tests of the command line run it: with a real worker and real torch, in this process or, as a user does, in one of its own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+from typer.testing import CliRunner
 
+from shapelens.cli import app
 from shapelens.report.document import schema
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -32,7 +35,24 @@ class Head(nn.Module):
 
 
 def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `shapelens` with these arguments, with no word of the environment of the tests."""
+    """What `shapelens` with these arguments prints and exits with, with no word of the environment of the tests.
+
+    The command line itself runs here, in a thread, as Python and the packages would else be loaded for each test; its worker is a process.
+    """
+    plain = dict.fromkeys(("FORCE_COLOR", "COLUMNS", "VIRTUAL_ENV", "CI"))
+    command = list(map(str, arguments))
+    before = Path.cwd()
+    os.chdir(cwd)
+    try:
+        with ThreadPoolExecutor(1) as thread:  # It has an event loop of its own.
+            done = thread.submit(CliRunner().invoke, app, command, env={**plain, **environment}, catch_exceptions=False).result()
+    finally:
+        os.chdir(before)
+    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
+
+
+def run_process(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """As `run`, by a process, as a user has it: the entry point, the streams, and a worker that is started from nothing."""
     command = [str(SHAPELENS), *map(str, arguments)]
     plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS", "VIRTUAL_ENV", "CI")}
     return subprocess.run(

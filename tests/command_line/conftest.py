@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from command_line.commands import ROOT, Shown, validated
+from forked_workers import forked_workers as forked_workers
 from shapelens.batch import Batch, read
 from shapelens.report.document import document
 

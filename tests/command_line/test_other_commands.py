@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line.commands import RECIPE, SHAPELENS, run
+from command_line.commands import RECIPE, SHAPELENS, run, run_process
 from shapelens import __version__
 from shapelens.examples.settings import Settings
 from shapelens.worker.sandbox import kernel_boundary, system_calls
@@ -70,8 +70,8 @@ def test_an_interpreter_that_a_project_names_runs_on_the_users_word_only(tmp_pat
 
 
 def test_version_and_help_answer_without_torch_or_libcst() -> None:
-    assert run("--version").stdout == f"shapelens {__version__}\n"
-    assert all(command in run("--help").stdout for command in ("show", "check", "doctor", "lsp"))
+    assert run_process("--version").stdout == f"shapelens {__version__}\n"
+    assert all(command in run_process("--help").stdout for command in ("show", "check", "doctor", "lsp"))
 
 
 def test_ctrl_c_is_quiet(tmp_path: Path) -> None:

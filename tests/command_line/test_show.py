@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from command_line.commands import HEAD, NOTEBOOK, RECIPE, WRONG, Shown, run, validated
+from command_line.commands import HEAD, NOTEBOOK, RECIPE, WRONG, Shown, run, run_process, validated
 from real_tensors import Place, replay
 from shapelens.report.model_document import schema as model_schema
 
@@ -91,7 +91,7 @@ class Net(nn.Module):
 
 
 def test_show_prints_the_source_with_hints_in_the_margin() -> None:
-    done = run("show", RECIPE)
+    done = run_process("show", RECIPE)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     lines = {line.split("│", 1)[1].split("→")[0].strip(): line for line in done.stdout.splitlines() if "→" in line}
@@ -211,14 +211,14 @@ def test_what_is_not_counted_is_said_in_each_form(tmp_path: Path) -> None:
 
 def test_summary_says_why_a_training_step_is_not_known(tmp_path: Path) -> None:
     """A backward that never ends costs the rest of the table nothing."""
-    (tmp_path / "pyproject.toml").write_text("[tool.shapelens]\ndeadline = 0.5\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.shapelens]\ndeadline = 0.2\n")
     file = tmp_path / "endless.py"
     file.write_text(ENDLESS_BACKWARD)
     found = run("summary", f"{file}::Net", "--memory", "1GB")
     assert found.returncode == 2
     assert re.search(r"fc \(Linear\) +\[B, 3\] +27", found.stdout)
-    assert "Training step  not known: the run took longer than its deadline of 3 s" in found.stdout
-    assert found.stderr.endswith("its training step cannot be run: the run took longer than its deadline of 3 s\n")
+    assert "Training step  not known: the run took longer than its deadline of 1.2 s" in found.stdout
+    assert found.stderr.endswith("its training step cannot be run: the run took longer than its deadline of 1.2 s\n")
 
 
 def test_show_prints_a_model_as_a_picture() -> None:

@@ -36,7 +36,8 @@ class OwnFinder(importlib.abc.MetaPathFinder):
         return spec
 
 
-def main() -> None:
+def make_package() -> None:
+    """Have our modules found below `_shapelens`, and nothing of ours on `sys.path`."""
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0] or ".") == here:
         del sys.path[0]  # Our file names would stand in the way of the user's modules of that name.
@@ -49,10 +50,14 @@ def main() -> None:
     sys.modules["_shapelens"] = package
     sys.meta_path.insert(0, OwnFinder())
 
+
+def begin() -> None:
+    """Serve until the end of the process."""
     from _shapelens.worker.process.startup import start  # type: ignore[import-not-found]
 
     start(fork="--no-fork" not in sys.argv and hasattr(os, "fork"))
 
 
 if __name__ == "__main__":
-    main()
+    make_package()
+    begin()
