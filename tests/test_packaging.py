@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -18,6 +23,41 @@ from shapelens import __version__
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = ROOT / "fixtures" / "recipe" / "recipe.py"
 EPOCH = "1767225600"
+KEPT = ROOT / "test-output" / "packages"
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    """A hash over all of these."""
+    return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:24]
+
+
+def what_is_packed() -> str:
+    """A hash over all that goes into the packages, and what builds them."""
+    paths = ["server", "README.md", "LICENSE", "pyproject.toml", ".gitignore"]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *paths]
+    names = sorted(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
+    builders = [sys.version, EPOCH, *(f"{name} {version(name)}" for name in ("build", "hatchling"))]
+    files = [ROOT / name for name in names if (ROOT / name).is_file()]
+    return digest([*(each.encode() for each in (*builders, *names)), *(file.read_bytes() for file in files)])
+
+
+def kept(name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that `make` fills, unless it was filled before; those of other names that begin alike are removed."""
+    folder = KEPT / name
+    if not folder.exists():
+        for old in KEPT.glob(name.partition("-")[0] + "-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=made(KEPT)))
+        make(unfinished)
+        with contextlib.suppress(OSError):  # Another process of the tests has made it meanwhile.
+            unfinished.rename(folder)
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return folder
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def build(folder: Path) -> list[Path]:
@@ -30,8 +70,19 @@ def build(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return build(tmp_path_factory.mktemp("dist"))
+def built_twice() -> Path:
+    """A folder with two builds. They are kept as long as nothing that goes into them changes."""
+
+    def build_twice(folder: Path) -> None:
+        for name in ("first", "second"):
+            build(made(folder / name))
+
+    return kept(f"built-{what_is_packed()}", build_twice)
+
+
+@pytest.fixture(scope="module")
+def built(built_twice: Path) -> list[Path]:
+    return sorted((built_twice / "first").iterdir())
 
 
 def test_there_is_one_version() -> None:
@@ -55,8 +106,8 @@ def test_the_wheel_holds_the_server_and_nothing_else(built: list[Path]) -> None:
     assert {"server", "README.md", "LICENSE", "pyproject.toml"} <= tops and not tops & {"tests", "vscode-extension", "fixtures"}
 
 
-def test_the_same_commit_gives_the_same_bytes(built: list[Path], tmp_path: Path) -> None:
-    again = build(tmp_path)
+def test_the_same_commit_gives_the_same_bytes(built: list[Path], built_twice: Path) -> None:
+    again = sorted((built_twice / "second").iterdir())
     assert [hashlib.sha256(file.read_bytes()).hexdigest() for file in built] == [
         hashlib.sha256(file.read_bytes()).hexdigest() for file in again
     ]
@@ -91,9 +142,15 @@ def test_what_is_installed_shows_the_recipe(built: list[Path], tmp_path: Path, k
 
 def test_uvx_runs_it_without_an_installation(built: list[Path], tmp_path: Path) -> None:
     """What it needs is downloaded first, by pip, from wherever this environment came; uv then asks no index."""
-    wheel, wheels = built[0], tmp_path / "wheels"
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
-    subprocess.run([*pip, "--constraint", str(ROOT / "requirements.lock"), "--dest", str(wheels), str(wheel)], check=True)
+    wheel, lock = built[0], ROOT / "requirements.lock"
+
+    def download(folder: Path) -> None:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+        subprocess.run([*pip, "--constraint", str(lock), "--dest", str(folder), str(wheel)], check=True)
+        (folder / wheel.name).unlink(missing_ok=True)  # It is the one that was built.
+
+    needs = [sys.version.encode(), lock.read_bytes(), (ROOT / "pyproject.toml").read_bytes()]
+    wheels = kept(f"needs-{digest(needs)}", download)
     uvx = [str(Path(sys.executable).with_name("uvx")), "--offline", "--no-index", "--find-links", str(wheels), "--python", sys.executable]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
     environment["UV_CACHE_DIR"] = str(tmp_path / "cache")

@@ -80,11 +80,10 @@ class Runner:
     """Does the steps of the action that run a command, as a runner does."""
 
     def __init__(self, workspace: Path, temporary: Path, inputs: dict[str, str]) -> None:
-        temporary.mkdir()
         self._workspace = workspace
         self._files = {name: temporary / name for name in ("GITHUB_ENV", "GITHUB_OUTPUT")}
         for file in self._files.values():
-            file.write_text("")
+            file.touch()
         defaults = {name: str(each.get("default", "")) for name, each in action()["inputs"].items()}
         assert set(inputs) <= set(defaults)
         self._context = {"github.action_path": str(ROOT), **{f"inputs.{name}": value for name, value in {**defaults, **inputs}.items()}}
@@ -94,11 +93,12 @@ class Runner:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self._environment = {**os.environ, **offline, "PATH": path, "CI": "true", "RUNNER_TEMP": str(temporary)}
         self._environment.update({name: str(file) for name, file in self._files.items()})
+        self._environment.update(said(self._files["GITHUB_ENV"]))
         self.outputs: dict[str, str] = {}
 
-    def run(self) -> subprocess.CompletedProcess[str]:
-        """Do the steps up to the first that fails; the last one that was done."""
-        for step in [step for step in action()["runs"]["steps"] if "run" in step]:
+    def run(self, steps: slice) -> subprocess.CompletedProcess[str]:
+        """Do these of the steps, up to the first that fails; the last one that was done."""
+        for step in [step for step in action()["runs"]["steps"] if "run" in step][steps]:
             assert step["shell"] == "bash"
             given = {name: EXPRESSION.sub(lambda match: self._context[match[1]], value) for name, value in step["env"].items()}
             assert not EXPRESSION.search(step["run"])  # An input in the text of a script is code of whoever gives it.
@@ -123,6 +123,17 @@ def said(file: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in file.read_text(encoding="utf-8").splitlines())
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a runner that has done the first step: ShapeLens is installed, into an environment of its own."""
+    temporary = tmp_path_factory.mktemp("runner") / "runner temp"
+    temporary.mkdir()
+    done = Runner(temporary, temporary, {}).run(slice(1))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert Path(said(temporary / "GITHUB_ENV")["SHAPELENS"]).exists()
+    return temporary
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A repository with a right and a wrong model, in a folder with a blank in its name."""
@@ -135,9 +146,9 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.mark.timeout(300)  # An environment is made, and torch started twice.
 @pytest.mark.skipif(shutil.which("bash") is None, reason="a runner has bash")
-def test_the_action_annotates_lines_and_fails(workspace: Path, tmp_path: Path) -> None:
-    runner = Runner(workspace, tmp_path / "runner temp", {"paths": "src right.py", "arguments": "--no-cache", "sarif": "true"})
-    done = runner.run()
+def test_the_action_annotates_lines_and_fails(workspace: Path, installed: Path) -> None:
+    runner = Runner(workspace, installed, {"paths": "src right.py", "arguments": "--no-cache", "sarif": "true"})
+    done = runner.run(slice(1, None))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "::error file=src/wrong.py,line=15" in done.stdout
     log = json.loads(Path(runner.outputs["sarif-file"]).read_text(encoding="utf-8"))
@@ -148,8 +159,8 @@ def test_the_action_annotates_lines_and_fails(workspace: Path, tmp_path: Path) -
 
 @pytest.mark.timeout(300)  # An environment is made, and torch started twice.
 @pytest.mark.skipif(shutil.which("bash") is None, reason="a runner has bash")
-def test_the_action_ends_well_where_nothing_is_wrong(workspace: Path, tmp_path: Path) -> None:
-    done = Runner(workspace, tmp_path / "runner", {"paths": "right.py", "interpreter": sys.executable}).run()
+def test_the_action_ends_well_where_nothing_is_wrong(workspace: Path, installed: Path) -> None:
+    done = Runner(workspace, installed, {"paths": "right.py", "interpreter": sys.executable}).run(slice(1, None))
     assert done.returncode == 0 and "::error" not in done.stdout, done.stdout + done.stderr
 
 
