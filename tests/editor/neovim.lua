@@ -41,14 +41,14 @@ local function rendered()
   return hints
 end
 -- Neovim 0.11 forgets what it has drawn when it is told to ask again, not when the answer comes: what it draws in between stays without hints
--- until the text changes. So they are asked for anew where they are not there after a while.
-local asked = vim.uv.now()
+-- until the text changes. So they are asked for anew where they are not there after a while, each time a longer one.
+local asked, patience = vim.uv.now(), 250 -- ms
 wait_for("hints", function()
   vim.cmd.redraw()
-  if vim.uv.now() - asked > 3000 then
+  if vim.uv.now() - asked > patience then
     vim.lsp.inlay_hint.enable(false, { bufnr = buffer })
     vim.lsp.inlay_hint.enable(true, { bufnr = buffer })
-    asked = vim.uv.now()
+    asked, patience = vim.uv.now(), 2 * patience
   end
   return vim.tbl_contains(rendered(), "→ [B, 400]")
 end)

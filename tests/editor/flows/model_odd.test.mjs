@@ -92,19 +92,6 @@ async function cursorAt(vscode, text, line) {
 }
 const lineOf = (source, text) => source.split("\n").findIndex((line) => line.includes(text)) + 1;
 
-flow("a class with two examples is shown with one and the other, and a layer that is never called says so", odd, async ({ vscode }) => {
-  await vscode.lineWith("return self.layer(x)", "→ [B, T, 4]");
-  await vscode.click("self.spare = nn.Linear", "spare");
-  const frame = await showModel(vscode);
-  await row(frame, "spare").locator("text=not called").waitFor({ timeout: 60_000 });
-  await row(frame, "layer").locator("text=[B, T, 4]").waitFor({ timeout: 60_000 });
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
-  await vscode.screenshot(join(testOutput, "model-two-examples.png"));
-  await frame.getByLabel("Example").selectOption({ index: 1 });
-  await row(frame, "layer").locator("text=[B, 8, 4]").waitFor({ timeout: 60_000 });
-  await frame.locator("header code", { hasText: "Two()(f32[B:3, 8, 8])" }).waitFor();
-});
-
 flow("a class that nothing calls asks for an example, and the view goes on from there", odd, async ({ vscode }) => {
   await vscode.lineWith("return self.layer(x)", "→ [B, T, 4]");
   await cursorAt(vscode, "nn.Linear(width, 4)", lineOf(ODD, "nn.Linear(width, 4)"));
@@ -127,7 +114,7 @@ flow("a class that nothing calls asks for an example, and the view goes on from 
   await frame.locator("h1", { hasText: "Two" }).waitFor();
 });
 
-flow("a model that holds itself, and one that is a tree of its own class, unfold", odd, async ({ vscode }) => {
+flow("a model that holds itself, and one that is a tree of its own class, unfold", { ...odd, goesOn: true }, async ({ vscode }) => {
   await vscode.lineWith("return self.layer(x)", "→ [B, T, 4]");
   await cursorAt(vscode, "self.mix = nn.Linear", lineOf(ODD, "self.mix ="));
   const frame = await showModel(vscode);
@@ -149,6 +136,20 @@ flow("a model that holds itself, and one that is a tree of its own class, unfold
   await frame.locator(".toolbar button", { hasText: "Tree" }).click();
   await row(frame, "part").locator("text=2 calls").waitFor({ timeout: 60_000 });
   await vscode.screenshot(join(testOutput, "model-holds-itself.png"));
+});
+
+// Comes last: which example was chosen is remembered.
+flow("a class with two examples is shown with one and the other, and a layer that is never called says so", { ...odd, goesOn: true }, async ({ vscode }) => {
+  await vscode.lineWith("return self.layer(x)", "→ [B, T, 4]");
+  await vscode.click("self.spare = nn.Linear", "spare");
+  const frame = await showModel(vscode);
+  await row(frame, "spare").locator("text=not called").waitFor({ timeout: 60_000 });
+  await row(frame, "layer").locator("text=[B, T, 4]").waitFor({ timeout: 60_000 });
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await vscode.screenshot(join(testOutput, "model-two-examples.png"));
+  await frame.getByLabel("Example").selectOption({ index: 1 });
+  await row(frame, "layer").locator("text=[B, 8, 4]").waitFor({ timeout: 60_000 });
+  await frame.locator("header code", { hasText: "Two()(f32[B:3, 8, 8])" }).waitFor();
 });
 
 const FAILING = `import torch
@@ -274,8 +275,10 @@ const watch = (selector) => {
   window.watched = seen;
 };
 
+// Where a run ends between two keystrokes, as on a machine with ten times more to do than it can, the view of a constructor that fails with the
+// NameError of a half-typed name has no rows, and this fails.
 for (const tab of ["Tree", "Blocks"]) {
-  flow(`nothing flickers while somebody types, in ${tab}`, { open: "net.py", files: { "net.py": NET } }, async ({ vscode }) => {
+  flow(`nothing flickers while somebody types, in ${tab}`, { open: "net.py", files: { "net.py": NET }, goesOn: tab === "Blocks" }, async ({ vscode }) => {
     const { keyboard } = vscode.page;
     await vscode.lineWith("return self.head", "→ [B, 10]");
     await vscode.click("self.head = nn.Linear", "head");
@@ -284,6 +287,7 @@ for (const tab of ["Tree", "Blocks"]) {
     await frame.locator(".toolbar button", { hasText: tab }).click();
     const part = (text) => (tab === "Tree" ? row(frame, text) : box(frame, text));
     await part("head").first().waitFor({ timeout: 60_000 });
+    await part("tail").first().waitFor({ state: "detached", timeout: 60_000 });
     const page = await modelPage(frame);
     await page.evaluate(watch, "#tree tbody tr[data-id], #blocks .box");
     await vscode.page.locator(".view-line", { hasText: "self.head = nn.Linear" }).click();

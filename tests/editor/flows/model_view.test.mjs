@@ -40,10 +40,15 @@ class Net(nn.Module):
 `;
 const model = { open: "net.py", files: { "net.py": NET } };
 
+/** The frame of the view with the tree of Net, also where a flow before has left it in another state. */
 async function opened(vscode) {
   await vscode.lineWith("return self.head", "→ [B, 10]");
   await vscode.click("self.head = nn.Linear", "head");
-  return showModel(vscode);
+  const frame = await showModel(vscode);
+  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Tree" }).click();
+  await row(frame, "head").locator("text=[B, 10]").or(frame.locator("#tree tr.message")).first().waitFor({ timeout: 60_000 });
+  return frame;
 }
 
 async function accessible(frame) {
@@ -53,7 +58,19 @@ async function accessible(frame) {
   assert.deepEqual(found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join("; ")}`), []);
 }
 
-flow("the model is shown as a tree that folds, marks the cursor's row and leads to the line", model, async ({ vscode }) => {
+flow("the code lens of a class and the icon above the editor open the view", model, async ({ vscode }) => {
+  await vscode.lineWith("return self.head", "→ [B, 10]");
+  await vscode.click("self.up = nn.Linear", "up");
+  await vscode.lens("Show model");
+  await vscode.page.locator(".codelens-decoration a", { hasText: "Show model" }).last().click();
+  const frame = await modelFrame(vscode);
+  await frame.locator("h1", { hasText: "Net" }).waitFor(); // Not the class at the cursor.
+  await row(frame, "head").waitFor();
+  await vscode.page.locator('.editor-actions [aria-label^="Show Model"], .editor-actions [aria-label*="ShapeLens: Show Model"]').first().click();
+  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+});
+
+flow("the model is shown as a tree that folds, marks the cursor's row and leads to the line", { ...model, goesOn: true }, async ({ vscode }) => {
   const frame = await opened(vscode);
   await row(frame, "head").locator("text=[B, 10]").waitFor();
   await frame.locator("#tree tr.at-cursor", { hasText: "head" }).waitFor();
@@ -72,7 +89,7 @@ flow("the model is shown as a tree that folds, marks the cursor's row and leads 
 /** Where the cursor of the editor is, as the status bar says it. */
 const cursor = (vscode, line) => vscode.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line},` }).waitFor({ timeout: 20_000 });
 
-flow("a row's click goes to where its layer is made, a second one to where it is called", model, async ({ vscode }) => {
+flow("a row's click goes to where its layer is made, a second one to where it is called", { ...model, goesOn: true }, async ({ vscode }) => {
   const frame = await opened(vscode);
   const head = row(frame, "head").locator(".value").first();
   await head.click();
@@ -83,16 +100,162 @@ flow("a row's click goes to where its layer is made, a second one to where it is
   await cursor(vscode, 21);
 });
 
-flow("the code lens of a class and the icon above the editor open the view", model, async ({ vscode }) => {
-  await vscode.lineWith("return self.head", "→ [B, 10]");
-  await vscode.click("self.up = nn.Linear", "up");
-  await vscode.lens("Show model");
-  await vscode.page.locator(".codelens-decoration a", { hasText: "Show model" }).last().click();
-  const frame = await modelFrame(vscode);
-  await frame.locator("h1", { hasText: "Net" }).waitFor(); // Not the class at the cursor.
-  await row(frame, "head").waitFor();
-  await vscode.page.locator('.editor-actions [aria-label^="Show Model"], .editor-actions [aria-label*="ShapeLens: Show Model"]').first().click();
+flow("the view is beside the editor: in the secondary side bar where there is one, which can be opened by itself", { ...model, goesOn: true }, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  const home = await vscode.page.locator(olderCodeServer ? ".part.editor" : ".part.auxiliarybar").boundingBox();
+  const view = await vscode.page.locator('iframe.webview[src*="extensionId=shapelens"]').boundingBox();
+  assert.ok(view.x >= home.x - 1 && view.x + view.width <= home.x + home.width + 1, JSON.stringify([view, home]));
+  assert.equal(await vscode.page.locator(".editor-group-container").count(), olderCodeServer ? 2 : 1);
+  await vscode.click("self.norm = nn.LayerNorm", "norm");
   await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  await frame.locator("#blocks .box", { hasText: "norm" }).waitFor({ timeout: 60_000 }); // Of the block alone, not of what is around it.
+  assert.equal(await frame.locator("#blocks .box", { hasText: "head" }).count(), 0);
+  assert.equal(await frame.locator("#blocks text.label", { hasText: "[B, T, 64]" }).first().isVisible(), true);
+  await vscode.screenshot(join(testOutput, "model-part.png"));
+  await frame.locator(".toolbar button", { hasText: "Tree" }).click();
+  await vscode.click("# shapelens:", "shapelens"); // The directive belongs to the class below it.
+  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
+  await vscode.click("self.norm = nn.LayerNorm", "norm");
+  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+  if (olderCodeServer) return;
+  await vscode.command("View: Toggle Secondary Side Bar Visibility");
+  await vscode.page.locator(".part.auxiliarybar").waitFor({ state: "hidden" });
+  await vscode.click("self.head = nn.Linear", "head");
+  await vscode.command("View: Toggle Secondary Side Bar Visibility");
+  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
+});
+
+flow("what an edit changes is compared with a state that was pinned, and the table is copied", { ...model, goesOn: true }, async ({ vscode }) => {
+  await vscode.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const frame = await opened(vscode);
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Compare" }).click();
+  await vscode.page.locator(".view-line", { hasText: "super" }).last().click(); // The editor is active again.
+  await vscode.retype("self.head = nn.Linear(64, 10)", "10", "12");
+  const head = row(frame, "head");
+  await head.locator(".changed", { hasText: "was [B, 10]" }).waitFor({ timeout: 60_000 });
+  await head.locator(".changed", { hasText: "+130" }).waitFor();
+  await frame.locator("header .changed", { hasText: /\+130 parameters, \+[\d.]+ KB at the peak/ }).waitFor({ timeout: 60_000 });
+  await vscode.screenshot(join(testOutput, "model-compared.png"));
+  await frame.locator(".toolbar button", { hasText: "Compare" }).click();
+  await head.locator(".changed").first().waitFor({ state: "detached" });
+  await frame.locator(".toolbar button", { hasText: "Copy as Markdown" }).click();
+  await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });
+  const copied = await vscode.page.evaluate(() => navigator.clipboard.readText());
+  assert.match(copied, /^\|.*head.*\[B, 12\].*\|$/m);
+});
+
+flow("the memory of each module stands in the table, sorts, and is copied", { ...model, goesOn: true }, async ({ vscode }) => {
+  await vscode.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const frame = await opened(vscode);
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.getByLabel("Optimizer").selectOption("SGD");
+  await frame.locator("header .totals", { hasText: "SGD" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Memory" }).click();
+  // 650 numbers in two storages, each rounded up to 512 bytes.
+  const amounts = () => row(frame, "head").locator("td.amount").allTextContents();
+  await eventually("the memory of head", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB ", 10_000, amounts);
+  await frame.getByLabel("Optimizer").selectOption("Adam");
+  await eventually("the state of Adam", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB 6.0 KB", 60_000, amounts);
+  await frame.locator("th button", { hasText: "Temporary" }).click();
+  assert.equal(await frame.locator('th[aria-sort="descending"]').textContent(), "Temporary");
+  // In a view that is too narrow for all columns, the names stay in sight.
+  await frame.locator("main").evaluate((main) => { main.scrollLeft = main.scrollWidth; });
+  const [view, name] = [await frame.locator("main").boundingBox(), await row(frame, "head").locator("td.name").boundingBox()];
+  assert.ok(name.x >= view.x && name.x < view.x + 2, JSON.stringify([view, name]));
+  await vscode.screenshot(join(testOutput, "model-memory.png"));
+  await frame.locator(".toolbar button", { hasText: "Copy as Markdown" }).click();
+  await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });
+  const copied = await vscode.page.evaluate(() => navigator.clipboard.readText());
+  assert.match(copied, /^\| Layer \| Output \| Parameters \| Gradients \| Optimizer \|/m);
+  assert.match(copied, /^\|.*head.*\| 3\.0 KB \| 3\.0 KB \| 6\.0 KB \|/m);
+  await frame.locator(".toolbar button", { hasText: "Memory" }).click();
+  await frame.locator("th button", { hasText: "FLOPs" }).waitFor();
+  assert.equal(await frame.locator('th[aria-sort="descending"]').count(), 0);
+});
+
+/** Clicks a button of the view that saves, takes the name that is proposed, and waits for that file; hands back its bytes. */
+async function saved(vscode, workspace, frame, kind) {
+  await frame.locator(".toolbar button", { hasText: `Save as ${kind.toUpperCase()}` }).click();
+  const input = await vscode.inputBox();
+  await eventually(`net.${kind} is proposed`, async () => (await input.inputValue()).endsWith(`net.${kind}`), 20_000, () => input.inputValue());
+  await vscode.page.keyboard.press("Enter");
+  const file = workspace.path(`net.${kind}`);
+  return eventually(`${file} is written`, () => existsSync(file) && readFileSync(file).length > 0 && readFileSync(file), 20_000);
+}
+
+flow("the model is saved as a picture and as a page, each of which opens from the disk", { ...model, goesOn: true }, async ({ vscode, workspace }) => {
+  const frame = await opened(vscode);
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
+  const svg = (await saved(vscode, workspace, frame, "svg")).toString();
+  assert.match(svg, /^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+  const png = await saved(vscode, workspace, frame, "png");
+  assert.deepEqual([...png.subarray(0, 8)], [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  await saved(vscode, workspace, frame, "html");
+  const page = await vscode.page.context().newPage();
+  const requests = [];
+  page.on("request", (request) => requests.push(request.url()));
+  const open = (name) => page.goto(pathToFileURL(workspace.path(name)).href);
+  await open("net.svg");
+  const words = await page.locator("text").allTextContents();
+  for (const expected of ["0 Block ×12", "[B, T, 64]", "head Linear", "[B, 10]"]) assert.ok(words.includes(expected), `${expected} in ${words}`);
+  assert.equal(await page.locator("rect").first().evaluate((box) => box.getBoundingClientRect().width > 20 && box.getAttribute("fill") !== ""), true);
+  await page.screenshot({ path: join(testOutput, "model-saved-svg.png") });
+  await open("net.png");
+  const [width, height] = await page.locator("img").evaluate((image) => [image.naturalWidth, image.naturalHeight]);
+  assert.ok(width > 200 && height > 400, `${width} × ${height}`);
+  await page.screenshot({ path: join(testOutput, "model-saved-png.png") });
+  requests.length = 0;
+  await open("net.html");
+  await page.locator("#tree tbody tr[data-id]", { hasText: "head" }).locator("text=[B, 10]").waitFor();
+  await page.locator("header .totals", { hasText: "training step" }).waitFor();
+  assert.deepEqual(requests, [pathToFileURL(workspace.path("net.html")).href]);
+  await page.screenshot({ path: join(testOutput, "model-saved-html.png") });
+  await page.close();
+});
+
+flow("an edit that breaks the model makes its row and its box red, and the view mends it", { ...model, goesOn: true }, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  await vscode.retype("self.head = nn.Linear(64, 10)", "64", "65");
+  await frame.locator("#tree tr.message", { hasText: "in_features" }).waitFor({ timeout: 60_000 });
+  await row(frame, "blocks").waitFor();
+  await vscode.screenshot(join(testOutput, "model-broken.png"));
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  await frame.locator("#blocks .box.failed", { hasText: "head" }).waitFor();
+  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
+  const message = frame.locator("#blocks p.message", { hasText: "in_features" });
+  await vscode.screenshot(join(testOutput, "model-broken-blocks.png"));
+  await message.locator("button").click();
+  await vscode.page.locator(".view-line", { hasText: /nn\.Linear\(64,.10\)/ }).first().waitFor({ timeout: 60_000 });
+  await message.waitFor({ state: "detached", timeout: 60_000 });
+});
+
+for (const [theme, kind] of [["Default Light Modern", "vscode-light"], ["Default High Contrast", "vscode-high-contrast"]]) {
+  flow(`the view in ${theme} has nothing that keeps a reader out`, { ...model, goesOn: true, settings: { "workbench.colorTheme": theme } }, async ({ vscode }) => {
+    const frame = await opened(vscode);
+    await frame.locator(`body.${kind}`).waitFor({ timeout: 20_000 });
+    await accessible(frame);
+    await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+    await frame.locator("#blocks .box").first().waitFor();
+    await accessible(frame);
+  });
+}
+
+flow("blocks show the residual paths, in a dark theme too", { ...model, goesOn: true, settings: { "workbench.colorTheme": "Default Dark Modern" } }, async ({ vscode }) => {
+  const frame = await opened(vscode);
+  await frame.locator("body.vscode-dark").waitFor({ timeout: 20_000 });
+  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
+  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
+  await frame.locator("#blocks .box", { hasText: "×12" }).focus();
+  await vscode.page.keyboard.press("Enter");
+  await frame.locator("#blocks .box", { hasText: "10 Block" }).waitFor();
+  await frame.locator('#blocks .box[aria-expanded="false"]').first().focus();
+  await vscode.page.keyboard.press("Enter");
+  await frame.locator("#blocks path.edge").first().waitFor();
+  await vscode.screenshot(join(testOutput, "model-blocks.png"));
 });
 
 /** Presses a key until what the page of the view has at the keyboard fits `selector`. */
@@ -247,22 +410,6 @@ flow("the picture is drawn to scale, folded, moved and made larger", { open: "py
   assert.deepEqual(await seen(), fitted);
 });
 
-flow("an edit that breaks the model makes its row and its box red, and the view mends it", model, async ({ vscode }) => {
-  const frame = await opened(vscode);
-  await vscode.retype("self.head = nn.Linear(64, 10)", "64", "65");
-  await frame.locator("#tree tr.message", { hasText: "in_features" }).waitFor({ timeout: 60_000 });
-  await row(frame, "blocks").waitFor();
-  await vscode.screenshot(join(testOutput, "model-broken.png"));
-  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
-  await frame.locator("#blocks .box.failed", { hasText: "head" }).waitFor();
-  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
-  const message = frame.locator("#blocks p.message", { hasText: "in_features" });
-  await vscode.screenshot(join(testOutput, "model-broken-blocks.png"));
-  await message.locator("button").click();
-  await vscode.page.locator(".view-line", { hasText: /nn\.Linear\(64,.10\)/ }).first().waitFor({ timeout: 60_000 });
-  await message.waitFor({ state: "detached", timeout: 60_000 });
-});
-
 flow("the memory follows the size of a dim, and one of two examples is chosen", { open: "net.py", files: { "net.py": NET.replace("# shapelens: Net()(f32[B:2, T:16, 64])", "# shapelens: Net()(f32[B:2, T:16, 64])\n# shapelens: Net()(f32[B:3, 64, 64])") } }, async ({ vscode }) => {
   const frame = await opened(vscode);
   const totals = frame.locator("header .totals");
@@ -280,146 +427,6 @@ flow("the memory follows the size of a dim, and one of two examples is chosen", 
   await frame.getByLabel("Example").selectOption({ index: 1 });
   await row(frame, "head").locator("text=[3, 10]").waitFor({ timeout: 60_000 });
 });
-
-flow("what an edit changes is compared with a state that was pinned, and the table is copied", model, async ({ vscode }) => {
-  await vscode.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  const frame = await opened(vscode);
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
-  await frame.locator(".toolbar button", { hasText: "Compare" }).click();
-  await vscode.page.locator(".view-line", { hasText: "super" }).last().click(); // The editor is active again.
-  await vscode.retype("self.head = nn.Linear(64, 10)", "10", "12");
-  const head = row(frame, "head");
-  await head.locator(".changed", { hasText: "was [B, 10]" }).waitFor({ timeout: 60_000 });
-  await head.locator(".changed", { hasText: "+130" }).waitFor();
-  await frame.locator("header .changed", { hasText: /\+130 parameters, \+[\d.]+ KB at the peak/ }).waitFor({ timeout: 60_000 });
-  await vscode.screenshot(join(testOutput, "model-compared.png"));
-  await frame.locator(".toolbar button", { hasText: "Compare" }).click();
-  await head.locator(".changed").first().waitFor({ state: "detached" });
-  await frame.locator(".toolbar button", { hasText: "Copy as Markdown" }).click();
-  await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });
-  const copied = await vscode.page.evaluate(() => navigator.clipboard.readText());
-  assert.match(copied, /^\|.*head.*\[B, 12\].*\|$/m);
-});
-
-flow("the memory of each module stands in the table, sorts, and is copied", model, async ({ vscode }) => {
-  await vscode.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-  const frame = await opened(vscode);
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
-  await frame.getByLabel("Optimizer").selectOption("SGD");
-  await frame.locator("header .totals", { hasText: "SGD" }).waitFor({ timeout: 60_000 });
-  await frame.locator(".toolbar button", { hasText: "Memory" }).click();
-  // 650 numbers in two storages, each rounded up to 512 bytes.
-  const amounts = () => row(frame, "head").locator("td.amount").allTextContents();
-  await eventually("the memory of head", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB ", 10_000, amounts);
-  await frame.getByLabel("Optimizer").selectOption("Adam");
-  await eventually("the state of Adam", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB 6.0 KB", 60_000, amounts);
-  await frame.locator("th button", { hasText: "Temporary" }).click();
-  assert.equal(await frame.locator('th[aria-sort="descending"]').textContent(), "Temporary");
-  // In a view that is too narrow for all columns, the names stay in sight.
-  await frame.locator("main").evaluate((main) => { main.scrollLeft = main.scrollWidth; });
-  const [view, name] = [await frame.locator("main").boundingBox(), await row(frame, "head").locator("td.name").boundingBox()];
-  assert.ok(name.x >= view.x && name.x < view.x + 2, JSON.stringify([view, name]));
-  await vscode.screenshot(join(testOutput, "model-memory.png"));
-  await frame.locator(".toolbar button", { hasText: "Copy as Markdown" }).click();
-  await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });
-  const copied = await vscode.page.evaluate(() => navigator.clipboard.readText());
-  assert.match(copied, /^\| Layer \| Output \| Parameters \| Gradients \| Optimizer \|/m);
-  assert.match(copied, /^\|.*head.*\| 3\.0 KB \| 3\.0 KB \| 6\.0 KB \|/m);
-  await frame.locator(".toolbar button", { hasText: "Memory" }).click();
-  await frame.locator("th button", { hasText: "FLOPs" }).waitFor();
-  assert.equal(await frame.locator('th[aria-sort="descending"]').count(), 0);
-});
-
-/** Clicks a button of the view that saves, takes the name that is proposed, and waits for that file; hands back its bytes. */
-async function saved(vscode, workspace, frame, kind) {
-  await frame.locator(".toolbar button", { hasText: `Save as ${kind.toUpperCase()}` }).click();
-  const input = await vscode.inputBox();
-  await eventually(`net.${kind} is proposed`, async () => (await input.inputValue()).endsWith(`net.${kind}`), 20_000, () => input.inputValue());
-  await vscode.page.keyboard.press("Enter");
-  const file = workspace.path(`net.${kind}`);
-  return eventually(`${file} is written`, () => existsSync(file) && readFileSync(file).length > 0 && readFileSync(file), 20_000);
-}
-
-flow("the model is saved as a picture and as a page, each of which opens from the disk", model, async ({ vscode, workspace }) => {
-  const frame = await opened(vscode);
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
-  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
-  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
-  const svg = (await saved(vscode, workspace, frame, "svg")).toString();
-  assert.match(svg, /^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
-  const png = await saved(vscode, workspace, frame, "png");
-  assert.deepEqual([...png.subarray(0, 8)], [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-  await saved(vscode, workspace, frame, "html");
-  const page = await vscode.page.context().newPage();
-  const requests = [];
-  page.on("request", (request) => requests.push(request.url()));
-  const open = (name) => page.goto(pathToFileURL(workspace.path(name)).href);
-  await open("net.svg");
-  const words = await page.locator("text").allTextContents();
-  for (const expected of ["0 Block ×12", "[B, T, 64]", "head Linear", "[B, 10]"]) assert.ok(words.includes(expected), `${expected} in ${words}`);
-  assert.equal(await page.locator("rect").first().evaluate((box) => box.getBoundingClientRect().width > 20 && box.getAttribute("fill") !== ""), true);
-  await page.screenshot({ path: join(testOutput, "model-saved-svg.png") });
-  await open("net.png");
-  const [width, height] = await page.locator("img").evaluate((image) => [image.naturalWidth, image.naturalHeight]);
-  assert.ok(width > 200 && height > 400, `${width} × ${height}`);
-  await page.screenshot({ path: join(testOutput, "model-saved-png.png") });
-  requests.length = 0;
-  await open("net.html");
-  await page.locator("#tree tbody tr[data-id]", { hasText: "head" }).locator("text=[B, 10]").waitFor();
-  await page.locator("header .totals", { hasText: "training step" }).waitFor();
-  assert.deepEqual(requests, [pathToFileURL(workspace.path("net.html")).href]);
-  await page.screenshot({ path: join(testOutput, "model-saved-html.png") });
-  await page.close();
-});
-
-flow("the view is beside the editor: in the secondary side bar where there is one, which can be opened by itself", model, async ({ vscode }) => {
-  const frame = await opened(vscode);
-  const home = await vscode.page.locator(olderCodeServer ? ".part.editor" : ".part.auxiliarybar").boundingBox();
-  const view = await vscode.page.locator('iframe.webview[src*="extensionId=shapelens"]').boundingBox();
-  assert.ok(view.x >= home.x - 1 && view.x + view.width <= home.x + home.width + 1, JSON.stringify([view, home]));
-  assert.equal(await vscode.page.locator(".editor-group-container").count(), olderCodeServer ? 2 : 1);
-  await vscode.click("self.norm = nn.LayerNorm", "norm");
-  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
-  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
-  await frame.locator("#blocks .box", { hasText: "norm" }).waitFor({ timeout: 60_000 }); // Of the block alone, not of what is around it.
-  assert.equal(await frame.locator("#blocks .box", { hasText: "head" }).count(), 0);
-  assert.equal(await frame.locator("#blocks text.label", { hasText: "[B, T, 64]" }).first().isVisible(), true);
-  await vscode.screenshot(join(testOutput, "model-part.png"));
-  await frame.locator(".toolbar button", { hasText: "Tree" }).click();
-  await vscode.click("# shapelens:", "shapelens"); // The directive belongs to the class below it.
-  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
-  await vscode.click("self.norm = nn.LayerNorm", "norm");
-  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
-  if (olderCodeServer) return;
-  await vscode.command("View: Toggle Secondary Side Bar Visibility");
-  await vscode.page.locator(".part.auxiliarybar").waitFor({ state: "hidden" });
-  await vscode.click("self.head = nn.Linear", "head");
-  await vscode.command("View: Toggle Secondary Side Bar Visibility");
-  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
-});
-
-flow("blocks show the residual paths, in a dark theme too", { ...model, settings: { "workbench.colorTheme": "Default Dark Modern" } }, async ({ vscode }) => {
-  const frame = await opened(vscode);
-  await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
-  await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
-  await frame.locator("#blocks .box", { hasText: "×12" }).focus();
-  await vscode.page.keyboard.press("Enter");
-  await frame.locator("#blocks .box", { hasText: "10 Block" }).waitFor();
-  await frame.locator('#blocks .box[aria-expanded="false"]').first().focus();
-  await vscode.page.keyboard.press("Enter");
-  await frame.locator("#blocks path.edge").first().waitFor();
-  await vscode.screenshot(join(testOutput, "model-blocks.png"));
-});
-
-for (const theme of ["Default Light Modern", "Default High Contrast"]) {
-  flow(`the view in ${theme} has nothing that keeps a reader out`, { ...model, settings: { "workbench.colorTheme": theme } }, async ({ vscode }) => {
-    const frame = await opened(vscode);
-    await accessible(frame);
-    await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
-    await frame.locator("#blocks .box").first().waitFor();
-    await accessible(frame);
-  });
-}
 
 const CELLS = notebook("import torch\nfrom torch import nn", NET.slice(NET.indexOf("class Block")), "net = Net()");
 

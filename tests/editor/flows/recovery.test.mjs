@@ -29,7 +29,7 @@ flow("the language server is killed and comes back with hints", {}, async ({ vsc
   await vscode.status("ready");
 });
 
-flow("the worker is killed and comes back", {}, async ({ vscode, workspace, codeServer }) => {
+flow("the worker is killed and comes back", { goesOn: true }, async ({ vscode, workspace, codeServer }) => {
   await vscode.lineWith("return x", "→ [B, 10]");
   const server = languageServer(codeServer.pid, workspace.folder);
   const before = await eventually("the worker is there", () => worker(codeServer.pid, workspace.folder));

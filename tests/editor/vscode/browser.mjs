@@ -17,6 +17,7 @@ export async function openBrowser({ width = 1400, height = 1000, scale = 1 } = {
   const profile = mkdtempSync(join(tmpdir(), "shapelens-chromium-"));
   const context = await playwright.launchPersistentContext(profile, {
     executablePath: chromium(), headless: true, args: FLAGS, viewport: { width, height }, deviceScaleFactor: scale,
+    reducedMotion: "reduce", // What spins is painted by the processor.
   });
   // Removed only once Chromium has ended: it writes its profile until then.
   const close = context.close.bind(context);

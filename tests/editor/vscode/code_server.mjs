@@ -8,6 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { codeServerEntry, codeServerNode, olderCodeServer } from "./paths.mjs";
 
 const START_DEADLINE = 60_000; // ms
+/** Names the folder of extensions that all code-servers of a run share. */
+const SHARED_EXTENSIONS = "SHAPELENS_TEST_EXTENSIONS";
 
 const USER_SETTINGS = {
   "workbench.editor.useModal": "off",
@@ -40,13 +42,47 @@ export function freePort() {
   });
 }
 
+/** What code-server is started with: no gallery, which would be asked for updates, and a home that keeps the tester's own settings out. */
+function environment(home) {
+  const own = {
+    ...process.env, EXTENSIONS_GALLERY: "{}", HOME: home, XDG_CONFIG_HOME: join(home, "config"), XDG_DATA_HOME: join(home, "data"), XDG_CACHE_HOME: join(home, "cache"),
+  };
+  // These would reach the worker and make it differ from a user's.
+  for (const name of ["VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "NODE_OPTIONS", "NODE_TEST_CONTEXT"]) delete own[name];
+  return own;
+}
+
+/** @throws when the .vsix cannot be installed within a minute. */
+function install(vsix, { home, userData, extensions }) {
+  const args = [codeServerEntry, "--user-data-dir", userData, "--extensions-dir", extensions, "--install-extension", vsix];
+  const done = spawnSync(codeServerNode, args, { env: environment(home), encoding: "utf8", timeout: START_DEADLINE });
+  if (done.status !== 0) throw new Error(`${vsix} cannot be installed:\n${done.stdout}${done.stderr}`);
+}
+
+const removeFolder = (folder) => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+
+/** Installs a .vsix once for all code-servers that this process and those below it start, and hands back what removes it again. */
+export function shareExtension(vsix) {
+  const home = mkdtempSync(join(realpathSync(tmpdir()), "shapelens-extensions-"));
+  const extensions = join(home, "extensions");
+  try {
+    install(vsix, { home, userData: join(home, "user-data"), extensions });
+  } catch (error) {
+    removeFolder(home);
+    throw error;
+  }
+  process.env[SHARED_EXTENSIONS] = extensions;
+  return () => removeFolder(home);
+}
+
 export class CodeServer {
   #process;
   #onExit = () => this.#killGroup("SIGKILL");
 
   /**
-   * Installs the .vsix into fresh folders, starts code-server and waits until it answers.
+   * Starts code-server in fresh folders and waits until it answers.
    * @param {{vsix?: string, settings?: object, machine?: object, trust?: "granted" | "asked", options?: string[], port?: number}} options
+   *   vsix: what is installed first, unless `shareExtension` has done so for all.
    *   machine: the settings of this machine; those with a machine's scope (interpreters) count only there, as on any remote.
    *   trust "granted" switches workspace trust off; "asked" leaves new folders restricted.
    * @throws when the .vsix cannot be installed or code-server does not answer within a minute.
@@ -55,14 +91,14 @@ export class CodeServer {
     const server = new CodeServer();
     server.home = mkdtempSync(join(realpathSync(tmpdir()), "shapelens-vscode-"));
     server.userData = join(server.home, "user-data");
-    server.extensions = join(server.home, "extensions");
-    mkdirSync(server.extensions);
+    server.extensions = process.env[SHARED_EXTENSIONS] ?? join(server.home, "extensions");
+    mkdirSync(server.extensions, { recursive: true });
     for (const [place, chosen] of [["User", { ...USER_SETTINGS, ...settings }], ["Machine", machine]]) {
       mkdirSync(join(server.userData, place), { recursive: true });
       writeFileSync(join(server.userData, place, "settings.json"), JSON.stringify(chosen, null, 2));
     }
     try {
-      if (vsix) server.#install(vsix);
+      if (vsix && !process.env[SHARED_EXTENSIONS]) install(vsix, server);
     } catch (error) {
       await server.stop();
       throw error;
@@ -77,7 +113,7 @@ export class CodeServer {
       ...(trust === "granted" ? ["--disable-workspace-trust"] : []), ...options,
     ];
     // A process group of its own, so that stopping it also stops the extension hosts and what they started.
-    server.#process = spawn(codeServerNode, args, { detached: true, stdio: ["ignore", log, log], env: server.#environment(), cwd: server.home });
+    server.#process = spawn(codeServerNode, args, { detached: true, stdio: ["ignore", log, log], env: environment(server.home), cwd: server.home });
     process.once("exit", server.#onExit);
     try {
       await server.#answers();
@@ -125,28 +161,11 @@ export class CodeServer {
     process.removeListener("exit", this.#onExit);
     if (this.#process && this.#process.exitCode === null && this.#process.signalCode === null) {
       const ended = new Promise((resolve) => this.#process.once("exit", resolve));
-      this.#killGroup("SIGTERM");
-      await Promise.race([ended, sleep(3000)]);
+      // Asked to end, it waits for its extension hosts; there is nothing that they would have to save.
+      this.#killGroup("SIGKILL");
+      await ended;
     }
-    this.#killGroup("SIGKILL");
-    rmSync(this.home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
-  }
-
-  #environment() {
-    // A gallery would be asked for updates and recommendations; the home keeps the tester's own settings out.
-    const environment = {
-      ...process.env, EXTENSIONS_GALLERY: "{}", HOME: this.home, XDG_CONFIG_HOME: join(this.home, "config"),
-      XDG_DATA_HOME: join(this.home, "data"), XDG_CACHE_HOME: join(this.home, "cache"),
-    };
-    // These would reach the worker and make it differ from a user's.
-    for (const name of ["VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "NODE_OPTIONS", "NODE_TEST_CONTEXT"]) delete environment[name];
-    return environment;
-  }
-
-  #install(vsix) {
-    const args = [codeServerEntry, "--user-data-dir", this.userData, "--extensions-dir", this.extensions, "--install-extension", vsix];
-    const done = spawnSync(codeServerNode, args, { env: this.#environment(), encoding: "utf8", timeout: START_DEADLINE });
-    if (done.status !== 0) throw new Error(`${vsix} cannot be installed:\n${done.stdout}${done.stderr}`);
+    removeFolder(this.home);
   }
 
   async #answers() {

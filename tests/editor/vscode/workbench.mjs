@@ -1,10 +1,14 @@
 // VS Code's window as a person sees it: text with hints, squiggles, hovers, lenses, menus, the status bar.
 import { mkdirSync } from "node:fs";
+import { availableParallelism, loadavg } from "node:os";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** ms. The first hints wait for torch to be imported, on a busy machine for long. */
-export const PATIENCE = 60_000;
+/** How many times as long as on an idle machine something takes that computes. */
+export const SLOWNESS = Math.min(5, Math.max(1, loadavg()[0] / availableParallelism()));
+
+/** ms. The first hints wait for torch to be imported. */
+export const PATIENCE = 60_000 * SLOWNESS;
 
 /**
  * Asks `probe` until it gives something that is neither false nor empty, and hands that back.
@@ -33,17 +37,36 @@ export class Workbench {
     this.pane = ".editor-group-container.active .editor-instance";
   }
 
-  /** Opens an address of CodeServer.url() and waits for the window, and for the file's text if one is named. */
+  /** Opens an address of CodeServer.url() and waits for the window and, if a file is named, for its text and for the extension. */
   static async open(context, url, file) {
     const page = await context.newPage();
     const workbench = new Workbench(page);
-    await page.goto(url);
+    await page.goto(url, { waitUntil: "commit", timeout: PATIENCE }); // What is waited for below says when it is loaded.
     await page.locator(".monaco-workbench").waitFor({ timeout: PATIENCE });
     if (file) {
       await page.locator(`.tab.active[data-resource-name="${file}"]`).waitFor({ timeout: PATIENCE });
       await page.locator(".editor-instance .view-line").first().waitFor({ timeout: PATIENCE });
+      // VS Code starts extensions long after it has shown the file, on a busy machine.
+      await page.locator('.statusbar-item[id*="shapelens"]').first().waitFor({ timeout: PATIENCE });
     }
     return workbench;
+  }
+
+  /** Brings the window back to the file that it was opened with: its text as on the disk, its first line in sight, no panel, no message. */
+  async startOver() {
+    const { keyboard } = this.page;
+    await keyboard.press("Escape");
+    if (await this.page.locator(".part.panel").isVisible()) {
+      await keyboard.press("Control+j");
+      await this.page.locator(".part.panel").waitFor({ state: "hidden" });
+    }
+    await this.focusEditor();
+    if (await this.page.locator(".tab.active.dirty").count()) {
+      await this.command("File: Revert File");
+      await this.page.locator(".tab.active.dirty").waitFor({ state: "detached", timeout: 10_000 });
+      await this.focusEditor();
+    }
+    await keyboard.press("Control+Home");
   }
 
   /** Opens a notebook of the folder beside what is open, as a person does, and waits for its cells. */

@@ -15,9 +15,13 @@ export class Workspace {
     this.parent = mkdtempSync(join(realpathSync(tmpdir()), "shapelens-workspace-"));
     this.folder = join(this.parent, "recipe");
     mkdirSync(this.folder);
-    for (const [name, text] of Object.entries({ "recipe.py": recipe("recipe.py"), "wrong_in_features.py": recipe("wrong_in_features.py"), ...files })) {
-      this.write(name, text);
-    }
+    this.files = { "recipe.py": recipe("recipe.py"), "wrong_in_features.py": recipe("wrong_in_features.py"), ...files };
+    for (const [name, text] of Object.entries(this.files)) this.write(name, text);
+  }
+
+  /** Whether all files are as they were at first. */
+  isUnchanged() {
+    return Object.entries(this.files).every(([name, text]) => this.read(name) === text);
   }
 
   path(name) {
