@@ -67,12 +67,12 @@ class Client:
         """Send a notification."""
         self._send({"method": method, "params": params})
 
-    async def request(self, method: str, params: Any) -> Any:
-        """Send a request and wait for its result. Raises RuntimeError for an error."""
+    async def request(self, method: str, params: Any, patience: float = PATIENCE) -> Any:
+        """Send a request and wait for its result. Raises RuntimeError for an error, TimeoutError after `patience` seconds."""
         self._requests += 1
         answer = self._answers[self._requests] = asyncio.get_running_loop().create_future()
         self._send({"id": self._requests, "method": method, "params": params})
-        return await asyncio.wait_for(answer, PATIENCE)
+        return await asyncio.wait_for(answer, patience)
 
     def _send(self, message: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
@@ -102,9 +102,11 @@ class Client:
             self._send({"id": message["id"], "result": None})
         elif "id" in message:
             answer = self._answers.pop(message["id"], None)
-            if answer is not None and "error" in message:
+            if answer is None or answer.done():  # Nobody waits for it any more.
+                return
+            if "error" in message:
                 answer.set_exception(RuntimeError(message["error"]["message"]))
-            elif answer is not None:
+            else:
                 answer.set_result(message.get("result"))
 
     # --- documents ---

@@ -49,6 +49,7 @@ from wire import Client
 import shapelens
 
 QUIET_SECONDS = 0.7  # without anything new, after which a process has printed all of its traceback
+IDLE_SECONDS = 300.0  # until a server has nothing more to do, on a busy machine
 BETWEEN_KEYS = 0.004  # seconds at least; a pause comes now and then, so that runs come to their end
 DEEDS_BETWEEN_LOOKS = 6
 MOST_OF_IT = 0.9  # of a text, that is still there when its hints should be, too
@@ -126,7 +127,7 @@ class Server(Client):
 
     async def shown(self, uri: str) -> dict[str, Any]:
         """What is shown of a document once the server has nothing more to do. Raises TimeoutError where that does not come."""
-        await self.request("shapelens/idle", None)
+        await self.request("shapelens/idle", None, IDLE_SECONDS)
         return await self.shown_now(uri)
 
     async def shown_now(self, uri: str) -> dict[str, Any]:

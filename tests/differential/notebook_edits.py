@@ -24,16 +24,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # where it is run as a command
 
-from lsprotocol import types
-
 from lsp.editor import Editor
 from lsp.notebook_editor import Notebook
-from time_limits import timeout
 
-QUIET = 0.4  # seconds without a word of the server
-PATIENCE = 60.0  # seconds until it has to have no more to say
 DOUBT = re.compile(r"DiagnosticSeverity\.\w+|; but nobody gave the example .*, and it may be what is wrong$")
-LOOKS = (0.4, 1.5, 5.0, 15.0)  # seconds without a word before each look at a difference: a busy machine is slow to say everything
+LOOKS = (False, True, True, True)  # whether all was reopened before each look at a difference: what has limits of time may end otherwise
 
 TORCH = "import torch\nfrom torch import nn\nimport torch.nn.functional as F"
 NET = """\
@@ -239,19 +234,6 @@ class Edits:
         self.notebook.save()
 
 
-async def settled(editor: Editor, quiet: float = QUIET) -> None:
-    """Wait until the server has nothing more to say: no word for `quiet` seconds, and nothing under way that it tells of."""
-    async with timeout(PATIENCE):
-        while True:
-            editor.heard.clear()
-            try:
-                await asyncio.wait_for(editor.heard.wait(), quiet)
-            except TimeoutError:
-                kinds = [type(value) for value in editor.progress]
-                if kinds.count(types.WorkDoneProgressBegin) <= kinds.count(types.WorkDoneProgressEnd):
-                    return
-
-
 async def shown(notebook: Notebook) -> list[str]:
     """What an editor shows of a notebook: a line for each hint and finding."""
     found = []
@@ -283,7 +265,7 @@ async def compare(number: int, edits: int, between: int, seed: int, python: str)
                     maker.make()
                     made += 1
                     if source.random() < 0.3:  # Else the next edit comes before anything was said.
-                        await settled(edited)
+                        await edited.idle(reopened=False)
                 maker.end()
                 difference = await _compared(notebook, fresh, name)
                 if difference and _is_surer(difference):
@@ -295,7 +277,7 @@ async def compare(number: int, edits: int, between: int, seed: int, python: str)
                 if made >= edits:
                     break
             notebook.close()
-            await settled(edited)
+            await edited.idle(reopened=False)
             left = [uri for uri, published in edited.published.items() if published.diagnostics]
             if left:
                 said = [f"{uri} has findings after its notebook was closed" for uri in left]
@@ -316,14 +298,14 @@ async def _compared(notebook: Notebook, fresh: Editor, name: str) -> list[str]:
     """
     opened: list[list[str]] = []
     differing: list[str] = []
-    for quiet in LOOKS:
+    for reopened in LOOKS:
         other = Notebook.open(fresh, name, *notebook.texts, saved=False, uri=notebook.uri)
-        await settled(fresh, quiet)
-        await settled(notebook.editor, quiet)
+        await fresh.idle(reopened=reopened)
+        await notebook.editor.idle(reopened=reopened)
         here = await shown(notebook)
         opened.append(await shown(other))
         other.close()
-        await settled(fresh)
+        await fresh.idle(reopened=False)
         if here in opened:
             return []
         there = opened[-1]

@@ -410,6 +410,8 @@ async def test_a_client_that_asks_for_it_need_not_wait_for_a_pause(tmp_path: Pat
     await editor.idle()
     assert ":7, 64])" in titles(await editor.lenses(uri))[0]
     editor.replace(uri, "zeros(1, 7", "zeros(1, 64")
+    await editor.idle(reopened=False)
+    assert ":7, 64])" in titles(await editor.lenses(uri))[0]
     await editor.idle()
     assert ":16, 64])" in titles(await editor.lenses(uri))[0]
     (finding,) = editor.published[uri].diagnostics

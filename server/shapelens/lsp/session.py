@@ -212,9 +212,11 @@ class Session:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._schedule.over(document), seconds)
 
-    async def idle(self) -> None:
-        """Wait until all that is open is shown for good: nothing runs, no fix is tried, nothing waits for a pause in typing."""
-        await self._schedule.idle()
+    async def idle(self, *, reopened: bool) -> None:
+        """Wait until nothing runs and no fix is tried. reopened: nor does anything wait for a pause in typing, so that all that is open is
+        shown for good.
+        """
+        await self._schedule.idle(reopened=reopened)
 
     def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
         """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""

@@ -106,17 +106,20 @@ class Schedule:
         while document in self._timers or document in self._queue or (self._running is document and not self._is_reopening):
             await self._over.wait()
 
-    async def idle(self) -> None:
-        """Wait until nothing is left to be done for any document. What waits for a pause in typing is done at once."""
-        while self._timers or self._queue or self._pauses or self._paused or not (self._task is None or self._task.done()):
-            for document, timer in [*self._pauses.items()]:
-                timer.cancel()
-                self._has_paused(document)
+    async def idle(self, *, reopened: bool) -> None:
+        """Wait until nothing is under way for any document. reopened: what waits for a pause in typing is done at once."""
+        while True:
+            if reopened:
+                for document, timer in [*self._pauses.items()]:
+                    timer.cancel()
+                    self._has_paused(document)
             if self._task is not None and not self._task.done():
                 await asyncio.wait({self._task})
-            else:
+            elif self._timers:
                 first = min(timer.when() for timer in self._timers.values())
                 await asyncio.sleep(max(first - asyncio.get_running_loop().time(), 0.0))
+            elif not (reopened and self._pauses):
+                return
 
     def _tell_over(self) -> None:
         self._over.set()

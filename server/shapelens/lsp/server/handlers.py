@@ -77,8 +77,12 @@ def _handle_life(server: Server) -> None:
 
     @server.feature("shapelens/idle")
     async def idle(params: Any) -> None:
-        """For tests and measurements, like clangd's `sync`: answered once nothing is left to be done, pauses in typing not waited for."""
-        await session.idle()
+        """For tests and measurements, like clangd's `sync`: answered once nothing is under way.
+
+        params: {reopened: false} where what waits for a pause in typing may still be left; it is done at once otherwise.
+        """
+        given = params.get("reopened") if isinstance(params, dict) else getattr(params, "reopened", None)
+        await session.idle(reopened=given is not False)
 
     @server.feature(types.SHUTDOWN)
     async def shutdown(params: None) -> None:
