@@ -1,4 +1,4 @@
-"""Attack files, one after the other in one server: what is said of each, what is still shown, and what is left behind.
+"""Attack files, one after the other in a server: what is said of each, what is still shown, and what is left behind.
 
     python tests/hostile/table.py [NAME ...] [--python PYTHON]
 
@@ -36,6 +36,7 @@ from time_limits import timeout  # noqa: E402
 
 FOLDER = TESTS.parent / "fixtures" / "hostile"
 PATIENCE_SECONDS = 60.0
+ENDING_SECONDS = 5.0  # in which the processes of a server that has ended are gone
 MARK = "SHAPELENS_TABLE"
 STAYS_HINT = "→ [B, 6]"
 STAYS_HINTS = 3
@@ -67,9 +68,10 @@ class Left:
 class Table:
     """One server and its world: a workspace, a home folder and a temporary folder of its own."""
 
-    def __init__(self, python: str, deadline: float | None) -> None:
+    def __init__(self, python: str, deadline: float | None, timeouts: str) -> None:
         self.python = python
         self.deadline = deadline
+        self.timeouts = timeouts
         self.world = Path(tempfile.mkdtemp(prefix="hostile-"))
         self.workspace, self.home, self.temporary = (self.world / name for name in ("workspace", "home", "tmp"))
         self.mark = uuid.uuid4().hex
@@ -86,7 +88,13 @@ class Table:
             self.written[settings] = f"[tool.shapelens]\ndeadline = {self.deadline}\n".encode()
             settings.write_bytes(self.written[settings])
         command = [sys.executable, "-m", "shapelens.lsp", "--interpreter", self.python]
-        world = {"HOME": self.home, "TMPDIR": self.temporary, MARK: self.mark, "SHAPELENS_CACHE_DIR": ""}
+        world = {
+            "HOME": self.home,
+            "TMPDIR": self.temporary,
+            MARK: self.mark,
+            "SHAPELENS_CACHE_DIR": "",
+            "SHAPELENS_TIMEOUTS": self.timeouts,
+        }
         before = dict(os.environ)
         os.environ.update({name: str(value) for name, value in world.items()})
         try:
@@ -94,8 +102,10 @@ class Table:
                 os.environ.clear()
                 os.environ.update(before)
                 yield server
-            await asyncio.sleep(0.5)
-            self.left = Left(self._processes(), self._files())
+            end = time.monotonic() + ENDING_SECONDS
+            while (processes := self._processes()) and time.monotonic() < end:
+                await asyncio.sleep(0.05)
+            self.left = Left(processes, self._files())
         finally:
             shutil.rmtree(self.world, ignore_errors=True)
 
@@ -143,17 +153,22 @@ class Table:
         return [label for _, _, label in (await server.shown_now(uri))["hints"]]
 
 
-def attacks() -> dict[str, Text]:
-    """Each fixture and each text, by name."""
+def attacks() -> dict[str, dict[str, Text]]:
+    """Each fixture and each text, by kind and name."""
     fixtures = {file.stem: Text(read(file)[0], frozenset(), stays=False) for file in sorted(FOLDER.glob("*.py"))}
-    return {**fixtures, **TEXTS}
+    return {"fixtures": fixtures, **TEXTS}
 
 
 async def rows_of(
-    chosen: dict[str, Text], python: str, deadline: float | None = None, tell: Callable[[Row], None] = lambda row: None
+    chosen: dict[str, Text],
+    python: str,
+    *,
+    deadline: float | None = None,
+    timeouts: str = "",
+    tell: Callable[[Row], None] = lambda row: None,
 ) -> tuple[list[Row], Left]:
-    """The table, and what is left. deadline: in seconds, of a run; None: the default."""
-    table = Table(python, deadline)
+    """The table, and what is left. deadline: in seconds, of a run; None: the default. timeouts: as in SHAPELENS_TIMEOUTS."""
+    table = Table(python, deadline, timeouts)
     rows = []
     async with table.server() as server:
         for name, attack in chosen.items():
@@ -171,7 +186,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
-    chosen = {name: each for name, each in attacks().items() if not options.names or any(part in name for part in options.names)}
+    every = {name: each for kind in attacks().values() for name, each in kind.items()}
+    chosen = {name: each for name, each in every.items() if not options.names or any(part in name for part in options.names)}
     print("| file | findings, with their lines | hints | the rest | settled, s | next edit, s |\n|---|---|---|---|---|---|")
     rows, left = asyncio.run(rows_of(chosen, options.python, tell=_tell))
     failures = [(row.name, row.failures) for row in rows if row.failures]

@@ -1,4 +1,5 @@
-"""Attacks and accidents that are no fixtures, as their texts are too large, or what they do is: each with what has to be said of it.
+"""Attacks and accidents that are no fixtures, as their texts are too large, or what they do is: each with what has to be said of it,
+by kind.
 
 `STAYS` stands below each of them. Whatever is above, its hints are shown, unless Python cannot read the text at all.
 """
@@ -86,7 +87,7 @@ def _whole(text: str, codes: str = "") -> Text:
     return Text(text, frozenset(codes.split(" ")), stays=False)
 
 
-FORWARD = {
+NEVER_END = {
     "an endless loop": _forward("while True: pass", codes="deadline"),
     "an endless loop that nothing ends": _forward(
         "while True:",
@@ -97,18 +98,24 @@ FORWARD = {
     ),
     "an endless loop in C": _forward("sum(iter(int, 1))", codes="deadline"),
     "an endless pattern": _forward("re.match('(a+)+$', 'a' * 64 + 'b')", codes="deadline"),
+}
+USE_UP = {
     "ten million operations": _forward("for _ in range(10**7): y = y + 1", codes="deadline"),
+    "memory bit by bit": _forward("kept = []", "while True: kept.append(bytearray(1 << 24))", codes="exception memory deadline"),
+    "a thread that spins": _forward("threading.Thread(target=lambda: sum(iter(int, 1)), daemon=True).start()", codes=" deadline"),
+}
+END = {
     "recursion without end": _forward("return self.forward(x)", codes="exception"),
     "memory at once": _forward("b = bytearray(1 << 45)", codes="exception memory"),
-    "memory bit by bit": _forward("kept = []", "while True: kept.append(bytearray(1 << 24))", codes="exception memory deadline"),
     "a flood of output": _forward("print('x' * 10**8)", codes=" deadline"),
-    "a thread that spins": _forward("threading.Thread(target=lambda: sum(iter(int, 1)), daemon=True).start()", codes=" deadline"),
     "a hundred threads that wait": _forward("[threading.Thread(target=threading.Event().wait).start() for _ in range(100)]"),
     "ends by sys.exit": _forward("sys.exit(3)", codes="exit exception"),
     "ends by C": _forward("C._exit(3)", codes="exit crash"),
     "aborts in C": _forward("C.abort()", codes="exit crash"),
     "reads where nothing is": _forward("ctypes.string_at(8)", codes="exit crash"),
     "interrupts": _forward("raise KeyboardInterrupt", codes="exit"),
+}
+REACH_OUT = {
     "forks": _forward("os.fork()", codes=" unavailable"),
     "forks in C, and leaves": _forward("if C.fork() == 0:", "    C.setsid()", "    while True: pass"),
     "starts a program": _forward("subprocess.run(['touch', 'left.txt'])", codes=" unavailable"),
@@ -167,4 +174,11 @@ WHOLE = {
     "nothing": _whole(""),
     "binary": _whole("".join(chr(n % 256) for n in range(5000)), "syntax"),
 }
-TEXTS = {**FORWARD, **LOADING, **WHOLE}
+TEXTS = {
+    "never end": NEVER_END,
+    "use up what there is": USE_UP,
+    "end": END,
+    "reach out": REACH_OUT,
+    "while loading": LOADING,
+    "whole texts": WHOLE,
+}
