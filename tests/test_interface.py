@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import shapelens
+from forked_workers import forked_workers as forked_workers
 
 ROOT = Path(__file__).resolve().parent.parent
 WRONG = ROOT / "fixtures" / "recipe" / "wrong_in_features.py"

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from benchmarks.replay import Cpu, compare, dims_of, evaluated, replay
 
+from forked_workers import forked_workers as forked_workers
 from shapelens.batch import Batch, read
 from shapelens.report.document import document
 
