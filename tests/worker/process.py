@@ -1,4 +1,4 @@
-"""A worker process as a test drives it: blocking, one run at a time."""
+"""A worker process as a test drives it: blocking, one run at a time. It is forked, see forked_workers.py."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from forked_workers import ForkedOrStarted
 from shapelens import protocol
 from shapelens.protocol import ExampleRequest, Finished, Hello, Loading, Output, Ready, Run, Trace, Traced
+from shapelens.runner.process import WORKER
 from shapelens.worker.process.framing import read_message
-
-MAIN = Path(protocol.__file__).parent / "worker" / "__main__.py"
 
 
 class WorkerProcess:
     """A real worker under the interpreter of the tests."""
 
     def __init__(self, *arguments: str) -> None:
-        self.process = subprocess.Popen([sys.executable, "-X", "utf8", str(MAIN), *arguments], stdin=-1, stdout=-1, start_new_session=True)
+        command = [sys.executable, "-X", "utf8", str(WORKER), *arguments]
+        self.process: subprocess.Popen[bytes] = ForkedOrStarted(command, stdin=-1, stdout=-1, start_new_session=True)
         self.hello = self.read()
         assert isinstance(self.hello, Hello)
         assert isinstance(self.read(), Ready)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forked_workers import forked_workers as forked_workers
 from shapelens.protocol import ExampleRequest, Run, Traced
 from shapelens.runner import Worker
 from worker.process import shapes

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from forked_workers import forked_workers as forked_workers
 from shapelens.analysis.display.flops import flops, flops_text
 from shapelens.batch import Batch
 

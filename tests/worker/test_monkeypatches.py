@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 import torch
 
+from forked_workers import forked_workers as forked_workers
 from shapelens import protocol
 from shapelens.runner import Worker
 from shapelens.worker.sandbox import monkeypatches

@@ -13,6 +13,7 @@ import torch
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.flop_counter import FlopCounterMode
 
+from forked_workers import forked_workers as forked_workers
 from shapelens.analysis.structure.graph import graph
 from shapelens.analysis.structure.training_memory import inference_memory, training_memory
 from shapelens.analysis.structure.tree import repeats, tree, walk
