@@ -129,7 +129,7 @@ class Search:
     known: List[Known] = field(default_factory=list)
     users: List[str] = field(default_factory=list)  # files that import the document, by absolute path: how they use its classes is evidence
     classes: List[str] = field(default_factory=list)  # only these, by qualified name; none: all that the examples do not reach
-    seconds: float = 3.0  # that it may take, at most
+    seconds: float = TIMEOUTS.search  # that it may take, at most
     later: List[str] = field(default_factory=list)  # classes that are searched for after all others: something shows them already
 
 

@@ -18,8 +18,10 @@ class Timeouts:
 
     pause: float = 1.0  # without an edit, after which a document is shown as opening it would show it
     grace: float = 1.0  # that a run has to end by itself after its deadline
+    worker_grace: float = 5.0  # that a worker has to see to the end of a run that is late, before it is taken to hang and is killed
     definition: float = 5.0  # that a class, or a decorated function, may take to be defined
     hanging: float = 20.0  # in one statement that imports nothing, while a project is loaded, after which it is taken to have no end
+    search: float = 3.0  # of a search for examples
     program: float = 3.0  # that a document is followed as a program while somebody waits
     patient: float = 10.0  # of a search, and of following a program, where nobody waits for it, or where less was too short
 

@@ -144,17 +144,18 @@ async def test_a_suspended_machine_wakes(editor: Editor, recipe: str, broken: st
 async def test_a_run_outlives_that_its_machine_sleeps(tmp_path: Path, recipe: str, who: str) -> None:
     """For longer than its deadline, and than anybody's patience: no code is blamed for that, and each line has its hint."""
     editor = Editor(tmp_path)
-    editor.settings = {"deadline": 3}
-    await editor.start("--interpreter", TORCH_PYTHON, initialization_options={"settings": editor.settings}, env={"SHAPELENS_CACHE_DIR": ""})
+    editor.settings = {"deadline": 1.5}
+    options, environment = {"settings": editor.settings}, {"SHAPELENS_TIMEOUTS": "worker_grace=1"}
+    await editor.start("--interpreter", TORCH_PYTHON, initialization_options=options, env=environment)
     uri = editor.open("net.py", recipe)
     await shows(editor, uri)
-    slow = recipe.replace("    def forward(self, x):\n", "    def forward(self, x):\n        threading.Event().wait(0.7)\n", 1)
+    slow = recipe.replace("    def forward(self, x):\n", "    def forward(self, x):\n        threading.Event().wait(0.4)\n", 1)
     editor.set_text(uri, slow.replace("import torch\n", "import threading\nimport torch\n", 1).replace("10)", "11)"))
     await asyncio.sleep(0.5)
     server, *below = family(editor.pid)
     stopped = {"all": [server, *below], "server": [server], "worker": below}[who]
     send(signal.SIGSTOP, stopped)
-    await asyncio.sleep(9)
+    await asyncio.sleep(4)  # than the deadline and `worker_grace`, and than anybody waits for a run to end that was cancelled
     send(signal.SIGCONT, reversed(stopped))  # Some have ended: a worker that does not answer is replaced.
     await editor.hints_when(uri, lambda hints: any(each.endswith(", 11]") for each in hints.values()))
     assert await editor.diagnostics(uri) == []

@@ -15,11 +15,12 @@ from shapelens.runner import process as processes
 from shapelens.runner.job import Job
 from shapelens.runner.left_out_statements import KnownStatements
 from shapelens.runner.worker_state import StartFailure, WorkerState, ends_again_and_again
+from shapelens.timeouts import TIMEOUTS
 
 logger = logging.getLogger(__name__)
 
 # The worker itself keeps to a run's deadline; these many seconds later it is taken to hang and is killed.
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = TIMEOUTS.worker_grace
 # A cancelled run is answered at once unless the worker hangs.
 CANCEL_SECONDS = 3.0
 # The first run waits for torch and its kernels.
