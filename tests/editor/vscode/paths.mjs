@@ -18,11 +18,11 @@ export const codeServerEntry = join(installed, "node_modules", "code-server", "o
 /** What finds in a page what keeps people out who cannot see or use a mouse: the text of axe-core. */
 export const axeSource = readFileSync(join(editorTests, "node_modules", "axe-core", "axe.min.js"), "utf8");
 
-/** The newest .vsix of the extension; SHAPELENS_VSIX names another one. Throws when there is none. */
+/** The newest .vsix of the extension for all platforms, as another test makes one for each meanwhile; SHAPELENS_VSIX names another one. Throws when there is none. */
 export function vsix() {
   if (process.env.SHAPELENS_VSIX) return resolve(process.env.SHAPELENS_VSIX);
   const folders = [join(repository, "vscode-extension"), join(repository, "dist")].filter((folder) => existsSync(folder));
-  const found = folders.flatMap((folder) => readdirSync(folder).filter((name) => name.endsWith(".vsix")).map((name) => join(folder, name)));
+  const found = folders.flatMap((folder) => readdirSync(folder).filter((name) => /^shapelens-\d[^-]*\.vsix$/.test(name)).map((name) => join(folder, name)));
   found.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
   if (!found.length) throw new Error("there is no .vsix to test: run `make vsix` first");
   return found[0];
