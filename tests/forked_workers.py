@@ -108,7 +108,7 @@ def _server_for(command: Any, environment: Mapping[str, str]) -> ForkServer | No
     if sys.platform != "linux" or isinstance(command, (str, bytes, os.PathLike)) or [*command][1:4] != ["-X", "utf8", str(WORKER)]:
         return None
     interpreter = str(command[0])
-    if interpreter not in INTERPRETERS:
+    if interpreter not in INTERPRETERS or "--no-fork" in command:  # Where there is no fork, nothing is forked.
         return None
     if interpreter not in _servers:
         _servers[interpreter] = ForkServer(interpreter, without_secrets(os.environ))
