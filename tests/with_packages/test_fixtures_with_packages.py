@@ -17,6 +17,22 @@ from shapelens.batch import Batch
 from shapelens.worker.shims.pretrained import known_models
 
 PRETRAINED = [name for name in fixtures.names(with_packages=True) if "pretrained" in Path(name).parts]
+# A fixture for each way in which a library comes to the configuration of a model. What is in the cache is what is known of the model, so
+# that the others, which come to it in the same ways, would show nothing else.
+CACHED = {
+    "attentions.py": "AutoTokenizer, AutoModel",
+    "diffusers_unconditional.py": "a model and a scheduler of diffusers",
+    "diffusers_unet.py": "a folder of the model's repository",
+    "llama_probe.py": "AutoModelForCausalLM",
+    "roberta_tagger.py": "AutoConfig",
+    "sentence_encode.py": "sentence_transformers",
+    "vit_classifier.py": "a class of transformers",
+}
+# Which worker has a fixture: those that load the same libraries share one.
+LIBRARIES = {
+    "transformers": ("transformers", "sentence_transformers", "peft", "diffusers"),
+    "pictures": ("timm", "torchvision", "open_clip", "segmentation_models_pytorch"),
+}
 CONFIGURATIONS = ("config.json", "unet/config.json", "vae/config.json", "scheduler/scheduler_config.json", "model_index.json")
 
 
@@ -87,13 +103,30 @@ async def cached_configurations(tmp_path_factory: pytest.TempPathFactory) -> Asy
         yield watched
 
 
-@pytest.mark.parametrize("name", fixtures.names(with_packages=True))
+def _shares(fixture: str) -> str:
+    """The group of the fixtures that share a worker with one."""
+    text = (fixtures.FOLDER / fixture).read_text()
+    imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))
+    return next((group for group, libraries in LIBRARIES.items() if imported & set(libraries)), "programs")
+
+
+NAMES = fixtures.names(with_packages=True)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(f"with_packages/{_shares(name)}")) for name in NAMES])
 async def test_fixture(empty_hub: Watched, name: str) -> None:
     await fixtures.check(empty_hub.batch, name)
     assert empty_hub.watch.questions() == []
 
 
-@pytest.mark.parametrize("name", [name for name in PRETRAINED if _models_named_by(name)])
+def test_what_is_cached_is_of_models_that_are_known() -> None:
+    assert {name for name in PRETRAINED if Path(name).name in CACHED and _models_named_by(name)} == {
+        f"with_packages/pretrained/{name}" for name in CACHED
+    }
+
+
+@pytest.mark.xdist_group("with_packages/cached")
+@pytest.mark.parametrize("name", [f"with_packages/pretrained/{name}" for name in CACHED])
 async def test_pretrained_with_cached_configurations(cached_configurations: Watched, name: str) -> None:
     await fixtures.check(cached_configurations.batch, name)
     assert cached_configurations.watch.questions() == []

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 import fixtures
 from network_watch import NetworkWatch
 from shapelens.batch import Analysed, Batch
+from shapelens.worker.shims.pretrained import known_models
+
+pytestmark = pytest.mark.xdist_group("with_packages/programs_of_pretrained")  # They share a worker.
 
 HEAD = """
 import torch
@@ -30,22 +35,52 @@ class Net(nn.Module):
 """
 
 
-async def _said(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Analysed:
-    """What is said of a text by a worker whose hub's cache is a folder of the test."""
-    monkeypatch.setenv("HF_HOME", str(folder / "hub_home"))
-    folder.joinpath("pyproject.toml").write_text("[tool.shapelens]\ndeadline = 60\n")
-    path = folder / "model.py"
-    path.write_text(text)
-    async with Batch(str(fixtures.USER_PYTHON), root=folder) as batch:
-        return await batch.analyse(path, text)
+class Programs:
+    """A worker for all of the programs, whose hub's cache holds one configuration; each program has a folder of its own."""
+
+    def __init__(self, batch: Batch, watch: NetworkWatch, folder: Path) -> None:
+        self._batch = batch
+        self._folder = folder
+        self._count = 0
+        self.watch = watch
+
+    async def said(self, text: str, files: Mapping[str, object] | None = None) -> Analysed:
+        """What is said of a text, beside which these files are, as JSON."""
+        self._count += 1
+        folder = self._folder / f"project{self._count}"
+        folder.mkdir()
+        folder.joinpath("pyproject.toml").write_text("[tool.shapelens]\ndeadline = 60\n")
+        for name, content in (files or {}).items():
+            folder.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+            folder.joinpath(name).write_text(json.dumps(content))
+        path = folder / "model.py"
+        path.write_text(text)
+        return await self._batch.analyse(path, text)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def programs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Programs]:
+    folder = tmp_path_factory.mktemp("programs")
+    snapshot = folder / "hub_home" / "hub" / "models--bert-base-cased" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    sizes = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
+    snapshot.joinpath("config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 30522, **sizes}))
+    refs = snapshot.parent.parent / "refs"
+    refs.mkdir()
+    refs.joinpath("main").write_text("abc")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HOME", str(folder / "hub_home"))
+        watch = NetworkWatch(folder, patch)
+        async with Batch(str(fixtures.USER_PYTHON), root=folder) as batch:
+            yield Programs(batch, watch, folder)
+    assert watch.questions() == []
 
 
 def _hints(said: Analysed) -> list[str]:
     return [hint.label for hint in said.hints]
 
 
-async def test_no_question_goes_to_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = NetworkWatch(tmp_path, monkeypatch)
+async def test_no_question_goes_to_a_network(programs: Programs) -> None:
     text = textwrap.dedent("""
         import open_clip
         import segmentation_models_pytorch as smp
@@ -72,43 +107,36 @@ async def test_no_question_goes_to_a_network(tmp_path: Path, monkeypatch: pytest
                 features = self.timm(images)
                 return features
     """)
-    said = await _said(tmp_path, text, monkeypatch)
-    assert watch.questions() == []
+    said = await programs.said(text)
+    assert programs.watch.questions() == []
     assert "→ [B, 512]" in _hints(said)
     assert not [finding for finding in said.findings if finding.severity == "error"]
 
 
-async def test_a_configuration_in_the_cache_comes_before_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshot = tmp_path / "hub_home" / "hub" / "models--bert-base-uncased" / "snapshots" / "abc"
-    snapshot.mkdir(parents=True)
-    sizes = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
-    snapshot.joinpath("config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 30522, **sizes}))
-    refs = snapshot.parent.parent / "refs"
-    refs.mkdir()
-    refs.joinpath("main").write_text("abc")
-    said = await _said(tmp_path, HEAD.format(model='AutoModel.from_pretrained("bert-base-uncased")'), monkeypatch)
+async def test_a_configuration_in_the_cache_comes_before_what_is_known(programs: Programs) -> None:
+    known = known_models.config_of("bert-base-cased")
+    assert known is not None and known.get("hidden_size") != 128
+    said = await programs.said(HEAD.format(model='AutoModel.from_pretrained("bert-base-cased")'))
     assert "→ [B, T, 128]" in _hints(said)
     assert [finding.fix.title for finding in said.findings if finding.fix] == ["Change in_features to 128"]
 
 
-async def test_a_configuration_in_the_workspace_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "tuned"
-    folder.mkdir()
+async def test_a_configuration_in_the_workspace_is_used(programs: Programs) -> None:
     sizes = {"hidden_size": 192, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 256}
-    folder.joinpath("config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 1000, **sizes}))
-    said = await _said(tmp_path, HEAD.format(model='AutoModel.from_pretrained("./tuned")'), monkeypatch)
+    config = {"model_type": "bert", "vocab_size": 1000, **sizes}
+    said = await programs.said(HEAD.format(model='AutoModel.from_pretrained("./tuned")'), {"tuned/config.json": config})
     assert "→ [B, T, 192]" in _hints(said)
 
 
 @pytest.mark.parametrize("model", ['AutoModel.from_pretrained("nobody/knows-this")', 'BertModel.from_pretrained("nobody/knows-this")'])
-async def test_a_size_that_nobody_knows_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
-    said = await _said(tmp_path, HEAD.format(model=model), monkeypatch)
+async def test_a_size_that_nobody_knows_is_no_error(programs: Programs, model: str) -> None:
+    said = await programs.said(HEAD.format(model=model))
     assert "→ [B, T, ?]" in _hints(said)
     assert "→ [B, T, 2]" in _hints(said)
     assert not said.findings
 
 
-async def test_a_tokenizer_gives_its_number_where_texts_are_padded_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tokenizer_gives_its_number_where_texts_are_padded_to_it(programs: Programs) -> None:
     text = textwrap.dedent("""
         import torch
         from torch import nn
@@ -128,7 +156,7 @@ async def test_a_tokenizer_gives_its_number_where_texts_are_padded_to_it(tmp_pat
                 pixels = self.processor(["picture"], return_tensors="pt")["pixel_values"]
                 return self.scale(x)
     """)
-    hints = _hints(await _said(tmp_path, text, monkeypatch))
+    hints = _hints(await programs.said(text))
     assert "→ i64[3, 128]" in hints or "→ [3, 128]" in hints
     assert "→ [3, ?]" in hints or "→ i64[3, ?]" in hints
     assert "→ [1, 3, 384, 384]" in hints
@@ -165,7 +193,7 @@ outputs = model(**inputs)
 
 
 @pytest.mark.parametrize("text", [MASKED, DETECTED], ids=["own sizes", "sizes of the input"])
-async def test_what_a_library_makes_of_unknown_sizes_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    said = await _said(tmp_path, text, monkeypatch)
+async def test_what_a_library_makes_of_unknown_sizes_is_no_error(programs: Programs, text: str) -> None:
+    said = await programs.said(text)
     assert said.trace.examples, "nothing ran"
     assert not [finding for finding in said.findings if finding.severity == "error"]
