@@ -36,7 +36,7 @@ LONGEST_FIRST = (
     "test_fixtures.py",
 )
 # Each case of these stands for itself, so that a part of them can run in any process: their cases are spread by the folder they come from.
-SPREAD = ("test_fixtures.py", "test_fixtures_with_packages.py", "test_pretrained.py")
+SPREAD = ("test_fixtures.py", "test_notebook_edits.py")
 MOST_SECONDS = 10.0  # of a test that is not marked `slow`, on a machine that does nothing else
 
 

@@ -85,6 +85,7 @@ def built(built_twice: Path) -> list[Path]:
     return sorted((built_twice / "first").iterdir())
 
 
+@pytest.mark.core
 def test_there_is_one_version() -> None:
     spec = importlib.util.spec_from_file_location("set_version", ROOT / "tools" / "set_version.py")
     assert spec is not None and spec.loader is not None

@@ -54,11 +54,13 @@ def validate(document: Any, schema: str) -> None:
     jsonschema.validators.validator_for(content)(content).validate(document)
 
 
+@pytest.mark.core
 def test_the_action_and_the_workflow_are_as_their_schemas_say() -> None:
     validate(action(), "github-actions.json")
     validate(workflow(), "github-workflows.json")
 
 
+@pytest.mark.core
 def test_the_documentation_is_as_the_schemas_say() -> None:
     github, gitlab, _ = blocks_of_documentation()
     job = {"runs-on": "ubuntu-latest", "permissions": github["permissions"], "steps": github["steps"]}
@@ -68,6 +70,7 @@ def test_the_documentation_is_as_the_schemas_say() -> None:
     assert set(used["with"]) <= set(action()["inputs"])
 
 
+@pytest.mark.core
 def test_the_workflow_runs_what_is_there() -> None:
     runs = [step["run"] for job in workflow()["jobs"].values() for step in job["steps"] if "run" in step]
     paths = [word for run in runs for word in shlex.split(run) if "/" in word or word.endswith((".lock", ".py"))]

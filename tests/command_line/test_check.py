@@ -47,6 +47,7 @@ def test_notebooks_without_python_and_those_with_large_outputs(tmp_path: Path) -
     assert (done.returncode, done.stderr) == (0, "") and "2 │ x = torch.rand(2, 3)  → [2, 3]" in done.stdout
 
 
+@pytest.mark.core
 def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "wrong.py").write_text(WRONG.read_text())
@@ -114,6 +115,7 @@ def _no_process(*_: object, **__: object) -> NoReturn:
     raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
+@pytest.mark.core
 def test_what_has_not_changed_is_said_again_without_running(tmp_path: Path) -> None:
     project, cache = tmp_path / "project", tmp_path / "cache"
     project.mkdir()

@@ -79,6 +79,7 @@ def lines_of(codes: set[str]) -> set[tuple[str, int]]:
     return {(code, number) for number, line in lines for code in [line.partition("  # ")[2]] if code in codes}
 
 
+@pytest.mark.core
 def test_sarif_is_valid_and_has_rules_places_fingerprints_and_fixes(many: Path) -> None:
     log = json.loads(report(many, "sarif"))
     schema = json.loads((SCHEMAS / "sarif-2.1.0.json").read_text())
@@ -103,6 +104,7 @@ def test_sarif_is_valid_and_has_rules_places_fingerprints_and_fixes(many: Path) 
     assert wrong["relatedLocations"][0]["message"]["text"].startswith("gets [B, 400]")
 
 
+@pytest.mark.core
 def test_json_is_as_its_schema_says(many: Path) -> None:
     document = json.loads(report(many, "json"))
     jsonschema.Draft202012Validator(json_document.schema()).validate(document)
@@ -112,6 +114,7 @@ def test_json_is_as_its_schema_says(many: Path) -> None:
     assert wrong["scope"] == "Net.__init__" and wrong["fix"]["edits"][0]["new_text"] == "400"
 
 
+@pytest.mark.core
 def test_junit_is_valid_and_counts_errors_and_warnings_as_failures(many: Path) -> None:
     text = report(many, "junit")
     suites = xmlschema.XMLSchema(str(SCHEMAS / "junit-10.xsd")).to_dict(text)["testsuite"]
@@ -120,6 +123,7 @@ def test_junit_is_valid_and_counts_errors_and_warnings_as_failures(many: Path) -
     assert int(by_name["many.py"]["@failures"]) >= 8
 
 
+@pytest.mark.core
 def test_gitlab_has_what_its_documentation_asks_for(many: Path) -> None:
     issues = json.loads(report(many, "gitlab"))
     assert {"description", "check_name", "fingerprint", "severity", "location"} == set(issues[0])
@@ -127,6 +131,7 @@ def test_gitlab_has_what_its_documentation_asks_for(many: Path) -> None:
     assert len({issue["fingerprint"] for issue in issues}) == len(issues)
 
 
+@pytest.mark.core
 def test_github_annotates_lines(many: Path) -> None:
     lines = report(many, "github").splitlines()
     start = "::error file=my models/net.py,line=15,col=30,endLine=15,endColumn=39,title=ShapeLens (linear-in-features)::fc1 gets 400"
@@ -145,6 +150,7 @@ def test_a_fingerprint_stays_when_lines_move_and_numbers_change(tmp_path: Path) 
     assert fingerprints() == [(before, line + 1)]
 
 
+@pytest.mark.core
 def test_fixes_are_shown_as_a_diff_and_applied(tmp_path: Path) -> None:
     text = WRONG.replace("\n", "\r\n")
     (tmp_path / "net.py").write_bytes(b"\xef\xbb\xbf" + text.encode())
@@ -187,6 +193,7 @@ def test_changed_files_are_checked_with_those_that_import_them(tmp_path: Path) -
     assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1 and "no-such-branch" in refused.stderr
 
 
+@pytest.mark.core
 def test_a_baseline_knows_what_was_there_and_shrinks(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(WRONG)
     (tmp_path / "pyproject.toml").write_text('[tool.shapelens]\nbaseline = "known.json"\n')

@@ -16,6 +16,7 @@ from shapelens.examples.settings import Settings
 from shapelens.worker.sandbox import kernel_boundary, system_calls
 
 
+@pytest.mark.core
 def test_doctor_says_that_all_is_well(tmp_path: Path) -> None:
     done = run("doctor", tmp_path, "--interpreter", sys.executable)
     assert done.returncode == 0, done.stdout
@@ -69,6 +70,7 @@ def test_an_interpreter_that_a_project_names_runs_on_the_users_word_only(tmp_pat
     assert done.returncode == 0 and "on your word" not in done.stderr and ran.exists()
 
 
+@pytest.mark.core
 def test_version_and_help_answer_without_torch_or_libcst() -> None:
     assert run_process("--version").stdout == f"shapelens {__version__}\n"
     assert all(command in run_process("--help").stdout for command in ("show", "check", "doctor", "lsp"))
@@ -94,6 +96,7 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, "", "")
 
 
+@pytest.mark.core
 def test_init_adds_settings_that_change_nothing_and_refuses_a_second_time(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"')
     done = run("init", cwd=tmp_path)

@@ -24,6 +24,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("case", REFUSALS)
 def test_a_refusal_is_one_clear_line(case: str, folder: Path) -> None:
     arguments, message = REFUSALS[case]
@@ -36,6 +37,7 @@ def test_a_refusal_is_one_clear_line(case: str, folder: Path) -> None:
     assert len(done.stderr.splitlines()) == 1 and not done.stdout
 
 
+@pytest.mark.core
 def test_a_bad_example_says_at_which_column(folder: Path) -> None:
     assert "column" in run("show", "model.py", "--example", "Net()(f32[B:2], x y)", cwd=folder).stderr
 
@@ -47,6 +49,7 @@ def test_a_file_that_does_not_parse_is_shown_with_the_place(tmp_path: Path) -> N
     assert "[syntax]" in done.stdout and "1 error" in done.stdout
 
 
+@pytest.mark.core
 def test_a_file_without_an_example_is_shown_and_says_how_to_get_one(folder: Path) -> None:
     done = run("show", "model.py", cwd=folder)
     assert done.returncode == 0

@@ -90,6 +90,7 @@ class Net(nn.Module):
 """
 
 
+@pytest.mark.core
 def test_show_prints_the_source_with_hints_in_the_margin() -> None:
     done = run_process("show", RECIPE)
     assert (done.returncode, done.stderr) == (0, "")
@@ -102,6 +103,7 @@ def test_show_prints_the_source_with_hints_in_the_margin() -> None:
         assert printed.startswith(line)
 
 
+@pytest.mark.core
 def test_show_underlines_what_is_wrong_and_exits_with_1() -> None:
     done = run("show", f"{WRONG}::Net")
     assert (done.returncode, done.stderr) == (1, "")
@@ -128,6 +130,7 @@ def place(seen: dict[str, Any]) -> Place:
     return (seen["kind"], *span, seen["name"])
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("model", ["recipe", "attention"])
 async def test_json_says_what_real_tensors_hold(model: str, tmp_path: Path, shown: Shown) -> None:
     file = RECIPE
@@ -177,6 +180,7 @@ def test_summary_of_a_class_that_derives_from_one_of_another_file(tmp_path: Path
     assert "has no module class Other" in run("summary", f"{file}::Other").stderr
 
 
+@pytest.mark.core
 def test_summary_prints_the_tree_with_memory_and_marks_what_fails() -> None:
     """Sizes and the optimizer can be chosen; a failing layer has its message, and what comes after it is there."""
     right = run("summary", f"{RECIPE}::Net", "--batch", "64", "--optimizer", "sgd", "--memory", "100MB")
@@ -253,6 +257,7 @@ def test_an_example_on_the_command_line_replaces_the_files_own() -> None:
     assert (layers["pool"]["count"], layers["pool"]["dtype"]) == (2, "float32")
 
 
+@pytest.mark.core
 async def test_json_has_the_finding_with_a_fix_that_mends_it(tmp_path: Path, shown: Shown) -> None:
     (finding,) = (await shown(WRONG))["findings"]
     assert (finding["code"], finding["severity"]) == ("linear-in-features", "error")
@@ -266,6 +271,7 @@ async def test_json_has_the_finding_with_a_fix_that_mends_it(tmp_path: Path, sho
     assert (await shown(mended))["findings"] == []
 
 
+@pytest.mark.core
 def test_show_prints_a_notebook_cell_by_cell() -> None:
     done = run("show", NOTEBOOK)
     assert (done.returncode, done.stderr) == (1, "")

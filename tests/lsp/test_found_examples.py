@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
 from lsprotocol import types
 
 from interpreters import TORCH_PYTHON
@@ -103,6 +104,7 @@ async def lenses_when(editor: Editor, uri: str, part: str) -> list[types.CodeLen
     return found
 
 
+@pytest.mark.core
 async def test_a_file_without_a_directive_has_hints_a_lens_and_no_findings(editor: Editor, recipe: str) -> None:
     uri = editor.open("found/plain.py", without_directive(recipe))
     hints = await editor.hints_when(uri)
@@ -114,6 +116,7 @@ async def test_a_file_without_a_directive_has_hints_a_lens_and_no_findings(edito
     assert "Write as directive" in titles(others)
 
 
+@pytest.mark.core
 async def test_one_click_writes_the_example_down(editor: Editor, recipe: str) -> None:
     uri = editor.open("found/written.py", without_directive(recipe))
     await editor.hints_when(uri)
@@ -171,6 +174,7 @@ async def test_an_edit_of_the_evidence_changes_the_example(editor: Editor) -> No
     assert "20, 20]" in str(await editor.hints_when(uri, lambda hints: "20, 20]" in str(hints)))
 
 
+@pytest.mark.core
 async def test_how_another_file_uses_a_class_is_evidence(editor: Editor) -> None:
     train = editor.root / "evidence" / "train7.py"
     train.parent.mkdir(parents=True, exist_ok=True)
@@ -201,6 +205,7 @@ async def test_a_class_that_nothing_fits_is_no_error(editor: Editor) -> None:
     assert titles([lens]) == ["no example found · Set example input…"]
 
 
+@pytest.mark.core
 async def test_an_edit_that_breaks_a_model_is_an_error_and_has_its_fix(editor: Editor, recipe: str) -> None:
     uri = editor.open("found/broken.py", without_directive(recipe))
     await editor.hints_when(uri)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 
+@pytest.mark.core
 async def test_hints_are_there_at_the_first_answer_and_after_each_edit(tmp_path: Path, recipe: str) -> None:
     editor = Editor(tmp_path)
     editor.asks_for_hints_again = False

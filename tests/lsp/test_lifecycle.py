@@ -35,6 +35,7 @@ async def gone(pids: Iterable[int]) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("how", ["shutdown", "end of input", "killed"])
 async def test_no_process_stays(tmp_path: Path, how: str) -> None:
     editor = Editor(tmp_path)

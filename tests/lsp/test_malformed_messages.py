@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from interpreters import TORCH_PYTHON
@@ -98,6 +99,7 @@ WRONG = {
 }
 
 
+@pytest.mark.core
 async def test_every_request_is_answered(wire: Wire) -> None:
     for number, (method, params) in enumerate(WRONG.values()):
         wire.send(request(method, params, number))

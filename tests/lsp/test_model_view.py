@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 
 from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
@@ -44,6 +45,7 @@ class Alone(nn.Module):
 """
 
 
+@pytest.mark.core
 async def test_a_model_is_shown_and_follows_edits(editor: Editor) -> None:
     """The tree, the class that is a part of another one, the message where something fails, sizes that the user has chosen."""
     uri = editor.open("net.py", NET)

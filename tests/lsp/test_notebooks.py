@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from lsprotocol import types
 
 from lsp.editor import Editor
@@ -23,6 +24,7 @@ LOSS = "loss = nn.functional.cross_entropy(y, torch.zeros(32, dtype=torch.long))
 SHAPES = "→ [B, 4]"
 
 
+@pytest.mark.core
 async def test_hints_and_hovers_stand_in_the_cell_that_they_belong_to(editor: Editor) -> None:
     notebook = Notebook.open(editor, "notebooks/net.ipynb", IMPORTS, NET, USE, LOSS)
     hints = await notebook.hints_when(3, "→ []")
@@ -50,6 +52,7 @@ async def test_the_model_of_a_class_in_a_notebook_leads_to_its_cells(editor: Edi
     ]
 
 
+@pytest.mark.core
 async def test_a_wrong_number_is_marked_in_its_cell_and_mended_there(editor: Editor) -> None:
     notebook = Notebook.open(editor, "notebooks/wrong.ipynb", IMPORTS, NET.replace("Linear(16, 4)", "Linear(15, 4)"), USE)
     (diagnostic,) = await notebook.wrong(1, "15")
@@ -84,6 +87,7 @@ async def test_an_example_is_written_into_the_cell_of_its_class(editor: Editor) 
     assert notebook.texts[1].splitlines()[2].startswith("# shapelens: Net()(f32[B:2, 8])")
 
 
+@pytest.mark.core
 async def test_typing_in_one_cell_shows_in_the_others(editor: Editor) -> None:
     notebook = Notebook.open(editor, "notebooks/typing.ipynb", IMPORTS, NET, USE)
     await notebook.hints_when(2, "→ [32, 4]", "→ [32, 8]", "→ [32, 4]")
@@ -105,6 +109,7 @@ async def test_what_was_seen_stays_while_a_cell_does_not_parse_and_is_typed_in(e
     await notebook.hints_when(2, "→ [3, 4]", "→ [32, 8]", "→ [3, 4]")
 
 
+@pytest.mark.core
 async def test_a_cell_that_does_not_parse_ends_alone(editor: Editor) -> None:
     notebook = Notebook.open(
         editor, "notebooks/broken.ipynb", IMPORTS, NET, "net = Net(\nx = torch.rand(32, 8", USE.splitlines()[2], "z = torch.rand(3)"

@@ -26,6 +26,7 @@ def any_editor(request: pytest.FixtureRequest) -> Editor:
     return fixture
 
 
+@pytest.mark.core
 async def test_the_encoding_that_the_client_prefers_is_used(any_editor: Editor) -> None:
     uri = any_editor.open("positions/bmp.py", NON_BMP)
     (finding,) = await any_editor.diagnostics(uri)
@@ -55,6 +56,7 @@ async def test_line_ends_marks_and_separators(editor: Editor, broken: str, line_
     assert finding.range.end.character - finding.range.start.character == len("16 * 6 * 6")
 
 
+@pytest.mark.core
 async def test_hints_move_with_the_text_before_anything_has_run_again(editor: Editor, recipe: str) -> None:
     uri = editor.open("positions/moving.py", recipe)
     before = await editor.hints_when(uri)

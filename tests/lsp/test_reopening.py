@@ -74,6 +74,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+@pytest.mark.core
 async def test_an_unchanged_file_has_its_hints_and_findings_without_a_worker(place: Place, broken: str) -> None:
     first = await place.editor(torch=True)
     uri = first.open("net.py", broken)

@@ -6,12 +6,14 @@ import json
 import venv
 from pathlib import Path
 
+import pytest
 from lsprotocol import types
 
 from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
 
+@pytest.mark.core
 async def test_settings_of_the_editor_take_effect_at_once(editor: Editor, broken: str) -> None:
     uri = editor.open("settings/editor.py", broken)
     assert len(await editor.diagnostics(uri)) == 1
@@ -51,6 +53,7 @@ async def test_examples_may_stand_in_the_projects_settings(editor: Editor, recip
     await editor.hints_when(uri, lambda hints: "→ [Q, 10]" in hints.values())
 
 
+@pytest.mark.core
 async def test_an_interpreter_without_torch_is_named_with_what_to_do(tmp_path: Path, recipe: str) -> None:
     venv.create(tmp_path / "no_torch", with_pip=False, symlinks=True)
     python = str(tmp_path / "no_torch" / "bin" / "python")

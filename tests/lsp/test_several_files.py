@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lsp.editor import Editor
 
 BLOCKS = """\
@@ -35,6 +37,7 @@ def on_disk(editor: Editor, name: str, text: str) -> None:
     path.write_text(text)
 
 
+@pytest.mark.core
 async def test_edits_of_a_file_of_layers_show_in_it_and_in_the_model_that_uses_it(editor: Editor) -> None:
     model = editor.open("several/model1.py", MODEL.format(module="blocks1"))
     blocks = editor.open("several/blocks1.py", BLOCKS)
@@ -83,6 +86,7 @@ async def test_the_model_runs_on_while_its_blocks_do_not_parse(editor: Editor) -
     assert await editor.diagnostics(model) == []
 
 
+@pytest.mark.core
 async def test_a_file_that_is_not_open_lends_its_example(editor: Editor) -> None:
     on_disk(editor, "lending/layers/__init__.py", "from .blocks5 import Block\n")
     on_disk(editor, "lending/model5.py", MODEL.format(module="layers"))

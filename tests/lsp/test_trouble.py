@@ -22,6 +22,7 @@ def with_trouble(recipe: str, statement: str) -> str:
     return recipe.replace(HEAD, f"{HEAD}        {statement}\n")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("code", TROUBLES)
 async def test_one_finding_and_the_next_edit_works(editor: Editor, recipe: str, code: str) -> None:
     uri = editor.open(f"trouble/{code}.py", recipe)
@@ -65,6 +66,7 @@ async def test_floods_of_output_harm_nobody(editor: Editor, recipe: str) -> None
     assert logged and sum(map(len, logged)) < 50_000
 
 
+@pytest.mark.core
 async def test_a_worker_that_is_killed_is_replaced(editor: Editor, recipe: str, broken: str) -> None:
     uri = editor.open("trouble/killed.py", recipe)
     assert await editor.diagnostics(uri) == []

@@ -42,6 +42,7 @@ class Project:
         return editor
 
 
+@pytest.mark.core
 async def test_the_environment_of_a_workspace_is_started_for_a_file_in_it(tmp_path: Path, recipe: str) -> None:
     project = Project(tmp_path, ".venv/bin/python")
     editor = await project.started()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
@@ -63,6 +65,7 @@ class Net(nn.Module):
 """
 
 
+@pytest.mark.core
 async def test_what_is_wrong_stays_wrong_while_something_before_it_is_found(editor: Editor) -> None:
     uri = editor.open("typing/deep.py", DEEP)
     await editor.diagnostics(uri)
@@ -78,6 +81,7 @@ async def test_what_is_wrong_stays_wrong_while_something_before_it_is_found(edit
     assert [words for words in said if "17" not in words] == []
 
 
+@pytest.mark.core
 async def test_hints_and_findings_stay_while_the_text_does_not_parse(editor: Editor, broken: str) -> None:
     uri = editor.open("typing/syntax.py", broken)
     await editor.diagnostics(uri)
@@ -110,6 +114,7 @@ async def test_a_file_that_does_not_parse_when_it_is_opened_says_where(editor: E
     assert await editor.diagnostics(uri) == []
 
 
+@pytest.mark.core
 async def test_of_thirty_fast_edits_the_last_one_counts(editor: Editor, recipe: str) -> None:
     uri = editor.open("typing/fast.py", recipe)
     assert await editor.diagnostics(uri) == []
@@ -122,6 +127,7 @@ async def test_of_thirty_fast_edits_the_last_one_counts(editor: Editor, recipe: 
     assert versions == sorted(versions) and versions[-1] == 31
 
 
+@pytest.mark.core
 async def test_edits_of_an_imported_file_are_seen_before_they_are_saved(editor: Editor) -> None:
     blocks = editor.open("typing/blocks.py", BLOCKS)
     model = editor.open("typing/model.py", MODEL)

@@ -37,6 +37,7 @@ def line_of(text: str, part: str) -> int:
     return next(number for number, line in enumerate(text.splitlines()) if part in line)
 
 
+@pytest.mark.core
 async def test_hints_stand_at_the_layers_the_values_and_the_parameters(editor: Editor, recipe: str) -> None:
     uri = editor.open("shown/hints.py", recipe)
     assert await editor.diagnostics(uri) == []
@@ -47,6 +48,7 @@ async def test_hints_stand_at_the_layers_the_values_and_the_parameters(editor: E
     assert hints[line_of(recipe, "return x")] == "→ [B, 10]"
 
 
+@pytest.mark.core
 async def test_only_the_hints_of_the_range_are_sent_and_tooltips_come_when_asked_for(editor: Editor, recipe: str) -> None:
     uri = editor.open("shown/range.py", recipe)
     await editor.hints_when(uri)
@@ -59,6 +61,7 @@ async def test_only_the_hints_of_the_range_are_sent_and_tooltips_come_when_asked
     assert isinstance(resolved.tooltip, types.MarkupContent) and "`[B, 6, 28, 28]` → `[B, 6, 14, 14]`" in resolved.tooltip.value
 
 
+@pytest.mark.core
 async def test_a_wrong_number_is_marked_explained_and_mended(editor: Editor, broken: str) -> None:
     uri = editor.open("shown/broken.py", broken)
     (finding,) = await editor.diagnostics(uri)
@@ -76,6 +79,7 @@ async def test_a_wrong_number_is_marked_explained_and_mended(editor: Editor, bro
     assert await editor.diagnostics(uri) == []
 
 
+@pytest.mark.core
 async def test_fixes_follow_the_findings_once_they_have_been_tried(editor: Editor, broken: str) -> None:
     uri = editor.open("shown/followed.py", broken)
     titles: list[str] = []
@@ -111,6 +115,7 @@ async def test_an_edit_ends_the_search_for_fixes(editor: Editor) -> None:
     assert hints[last] == "→ [B, T, 24]"
 
 
+@pytest.mark.core
 async def test_a_finding_can_be_silenced(editor: Editor, broken: str) -> None:
     uri = editor.open("shown/silenced.py", broken)
     (finding,) = await editor.diagnostics(uri)
@@ -121,6 +126,7 @@ async def test_a_finding_can_be_silenced(editor: Editor, broken: str) -> None:
     assert await editor.diagnostics(uri) == []
 
 
+@pytest.mark.core
 async def test_an_old_fix_is_not_offered_for_a_text_that_has_changed(editor: Editor, broken: str) -> None:
     uri = editor.open("shown/stale.py", broken)
     (finding,) = await editor.diagnostics(uri)
@@ -128,6 +134,7 @@ async def test_an_old_fix_is_not_offered_for_a_text_that_has_changed(editor: Edi
     assert [action.title for action in await editor.actions(uri, finding)] == ["Silence linear-in-features on this line"]
 
 
+@pytest.mark.core
 async def test_hovers_tell_of_layers_and_tensors(editor: Editor, recipe: str) -> None:
     uri = editor.open("shown/hovers.py", recipe)
     await editor.hints_when(uri)
@@ -136,6 +143,7 @@ async def test_hovers_tell_of_layers_and_tensors(editor: Editor, recipe: str) ->
     assert await editor.hover(uri, "import torch.nn.functional") is None
 
 
+@pytest.mark.core
 async def test_the_lens_shows_the_example_and_sets_another(editor: Editor, recipe: str) -> None:
     uri = editor.open("shown/lens.py", recipe)
     await editor.hints_when(uri)
@@ -170,6 +178,7 @@ async def test_the_annotated_file_says_what_was_taken_for_granted(editor: Editor
     assert line.endswith("this condition depends on data: what is shown is seen where it is false")
 
 
+@pytest.mark.core
 async def test_a_file_without_models_is_left_alone(editor: Editor) -> None:
     uri = editor.open("shown/plain.py", "import json\nprint(json.dumps({}))\nraise SystemExit\n")
     assert await editor.diagnostics(uri) == []

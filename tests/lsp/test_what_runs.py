@@ -91,6 +91,7 @@ EDITS = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("case", EDITS)
 async def test_what_an_edit_runs(watched: Editor, case: str) -> None:
     old, new, expected = EDITS[case]
@@ -184,6 +185,7 @@ async def test_findings_and_fixes_of_one_network_stay_while_another_is_edited(wa
     assert (await settled(watched, uri))[before:] == ["Second", "First"]
 
 
+@pytest.mark.core
 async def test_an_undone_edit_shows_what_was_there_before_without_a_run(watched: Editor) -> None:
     uri, before = await opened(watched, "runs/undone.py", TWO)
     hints = await watched.hints(uri)
