@@ -3,8 +3,9 @@
     python tools/run_tests.py [--all] [STAGE ...]
     python tools/run_tests.py --changed [REVISION]
 
-Stages stand in two lanes that run side by side: in the first one the tests of the server, spread over processes by pytest-xdist; in the
-second one what waits for other programs (npm, a browser). The output of the first lane is shown as it comes, that of a stage of the second
+Stages stand in two lanes that run side by side: in the first one the tests of the server, spread over processes by pytest-xdist, and after
+them the flows in a real VS Code, which want the processors for themselves; in the second one what waits for registries and npm. The output
+of the first lane is shown as it comes, that of a stage of the second
 one when the stage has ended; all of it is kept in test-output/STAGE.log. Every stage runs, also if another one fails; a stage that ends
 badly without having counted a failure counts as one. The last lines are the twenty slowest tests and the counts: `N passed, N failed`.
 """
@@ -71,13 +72,14 @@ STAGES = {
         [[*MAKE, "vsix"], [*NPM, "vscode-extension", "run", "check"], [*NPM, "vscode-extension", "test"]],
         lane=1,
     ),
+    "browser": Stage("VS Code and Chromium for the flows", [["bash", "tests/editor/setup.sh"]], lane=1),
     "environment": Stage("the packages that a user has installed", [["tools/user_environment.sh"]], lane=1),
-    "flow": Stage("one flow in a real VS Code", [[*NPM, "tests/editor", "test", "--", "core"]], lane=1),
-    "editor": Stage("all flows in a real VS Code in Chromium", [[*NPM, "tests/editor", "test"]], lane=1),
+    "flow": Stage("one flow in a real VS Code", [[*NPM, "tests/editor", "test", "--", "core"]]),
+    "editor": Stage("all flows in a real VS Code in Chromium", [[*NPM, "tests/editor", "test"]]),
 }
-BEFORE_A_COMMIT = ["core", "extension", "flow", "lint"]
-ALL = ["server", "packages", "extension", "environment", "editor", "lint"]
-NEEDS = {"packages": "environment"}  # a stage waits for the one that it needs, where both run
+BEFORE_A_COMMIT = ["core", "flow", "extension", "browser", "lint"]
+ALL = ["server", "packages", "editor", "environment", "extension", "browser", "lint"]
+NEEDS = {"packages": ["environment"], "flow": ["extension", "browser"], "editor": ["extension", "browser"]}  # where these run, too
 
 PASSED = (r"^=* ?.*?\b(\d+) passed", r"^(?:ℹ|#) pass (\d+)", r"^\s+(\d+) passing\b")
 FAILED = (r"^=* ?.*?\b(\d+) failed", r"^=* ?.*?\b(\d+) errors? in", r"^(?:ℹ|#) fail (\d+)", r"^\s+(\d+) failing\b")
@@ -129,9 +131,9 @@ class Stages:
 
     def _lane(self, names: list[str]) -> None:
         for name in names:
-            needed = NEEDS.get(name)
-            if needed in self._ended:
-                self._ended[needed].wait()
+            for needed in NEEDS.get(name, ()):
+                if needed in self._ended:
+                    self._ended[needed].wait()
             try:
                 self.results[name] = self._run(name)
             finally:
