@@ -58,7 +58,7 @@ OURS = Path(shapelens.__file__).parent
 OUTPUT = "output: "  # begins what the server logs of the processes that run code
 FAILED = re.compile(r"Traceback \(most recent call last\)|ShapeLens failed|internal error|Internal Error|AssertionError", re.IGNORECASE)
 NO_EXAMPLE = "no example found"
-DOUBT = re.compile(r" · may be wrong|; but nobody gave the example .*, and it may be what is wrong", re.DOTALL)
+DOUBT = re.compile(r" · may be wrong| \(input guessed\)", re.DOTALL)
 
 
 @dataclass

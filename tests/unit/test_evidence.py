@@ -78,11 +78,21 @@ def test_a_mismatch_is_an_error_unless_its_example_may_be_wrong() -> None:
     doubtful = replace(FOUND, doubtful=True)
     (said,) = findings(MODULE, Trace(FILE, [doubtful], mismatches=[mismatch()]), Settings(), {}.get)
     assert (said.severity, said.code, said.span) == ("hint", "matmul", sure.span)
-    assert said.message.startswith(sure.message) and "Net()(f32[B:2, 8])" in said.message
+    assert said.message == f"{sure.message} (input guessed)"
     assert said.candidates() == []
     given = ExampleRun("Net", "Net()(f32[4])", seconds=0.1)
     (both,) = findings(MODULE, Trace(FILE, [doubtful, given], mismatches=[mismatch(), mismatch(1)]), Settings(), {}.get)
     assert (both.severity, both.examples) == ("error", (1,))
+
+
+def test_of_one_example_what_rests_on_a_guess_is_a_note_and_what_does_not_is_an_error() -> None:
+    other = FileSpan(FILE, 7, 15, 7, 16)
+    guessed = replace(mismatch(), guessed=True, span=other, trail=[other])
+    found = findings(MODULE, Trace(FILE, [FOUND], mismatches=[guessed, mismatch()]), Settings(), {}.get)
+    assert [(each.span.line, each.severity, each.message.endswith("(input guessed)")) for each in found] == [
+        (4, "error", False),
+        (7, "hint", True),
+    ]
 
 
 def test_where_nothing_fits_one_line_says_what_was_tried() -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
 from shapelens.analysis.shapes import shape_text
-from shapelens.protocol import ExampleRun, Trace
+from shapelens.protocol import ExampleRun, Mismatch, Trace
 from shapelens.source.module import Module
 
 LONGEST_ERROR = 120
@@ -64,13 +63,12 @@ def judged(trace: Trace) -> Trace:
     """The trace without the mismatches of examples that fit nothing: they say nothing about the code. What examples that nobody doubts have
     shown comes first."""
     out = {number for number, run in enumerate(trace.examples) if fits_nothing(run)}
-    if not out and not any(run.doubtful for run in trace.examples):
+    if not out and not any(run.doubtful for run in trace.examples) and not any(mismatch.guessed for mismatch in trace.mismatches):
         return trace
     kept = [mismatch for mismatch in trace.mismatches if mismatch.example not in out]
-    return replace(trace, mismatches=sorted(kept, key=lambda mismatch: are_doubtful(trace, [mismatch.example])))
+    return replace(trace, mismatches=sorted(kept, key=lambda mismatch: rests_on_guess(trace, mismatch)))
 
 
-def are_doubtful(trace: Trace, examples: Iterable[int]) -> bool:
-    """Whether another choice of example might avoid what these have shown. Not so for what needs no example."""
-    runs = [trace.examples[number] for number in examples if 0 <= number < len(trace.examples)]
-    return bool(runs) and all(run.doubtful for run in runs)
+def rests_on_guess(trace: Trace, mismatch: Mismatch) -> bool:
+    """True if another guess at an input or a setting may avoid a mismatch; never for one that needs no example."""
+    return mismatch.guessed or (0 <= mismatch.example < len(trace.examples) and trace.examples[mismatch.example].doubtful)

@@ -58,13 +58,13 @@ _NOUNS = {
     "in_channels": "channels",
     "num_features": "channels",
     "num_channels": "channels",
+    "num_parameters": "channels",
     "input_size": "features",
     "hidden_size": "hidden features",
     "embed_dim": "features",
     "d_model": "features",
     "kdim": "features in its key",
     "vdim": "features in its value",
-    "num_parameters": "channels",
 }
 
 _DIVISOR = {"num_channels": "num_groups", "in_channels": "groups", "out_channels": "groups", "embed_dim": "num_heads", "d_model": "nhead"}

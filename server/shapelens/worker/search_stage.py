@@ -8,13 +8,12 @@ from functools import partial
 from typing import Dict, List, NamedTuple, Optional, Set
 
 from ..protocol import Evaluating, ExampleRun, LayerSeen, Search, Traced
-from .calls.module_calls import Calls, shift
+from .calls.module_calls import Calls, mistake_of, shift
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.example_runner import ExampleRunner
 from .sandbox.limits import DeadlineReached, TooLong, within
 from .search.events import AlternativesFound, Attempted, ClassBegun, EditSuspected, ExampleFound, ExampleKept, FoundExample
 from .search.finder import Finder
-from .search.trials.doubtful_examples import is_one_mistake
 from .search.trials.trace_marks import Marks
 from .search.trials.trial import TrialRunner, sources_first
 from .search.usages.project_settings import Current, ProjectSettings
@@ -104,14 +103,28 @@ class _SearchStage:
         if found.untried and not run.fits():  # Another example may come in its place, or another word on it.
             self._finder.ran([], False, run.took_too_long)
         else:
+            self._judge(run, found)
             self._record(run, found)
 
     def _keep(self, found: FoundExample) -> None:
         run = self._last
         if run is not None:
             self._runner.evaluation.calls = run.calls
-            _describe(run.example, found, run.calls)
+            _describe(run.example, found)
+            self._judge(run, found)
             self._record(run, found)
+
+    def _judge(self, run: _ExampleOutcome, found: FoundExample) -> None:
+        """Tell what is certain among the mismatches of a doubtful example from what its guesses may have brought about."""
+        example, own = run.example, [each for each in self._runner.trace.mismatches if each.example == run.number]
+        if not found.doubtful or not own:
+            return
+        certain = self._finder.mistakes(found)
+        failed = [each for each in own if not any(each is same for same in run.calls.mismatches)]  # It has ended the example.
+        for each in own:
+            first_layer = run.first_layer if any(each is same for same in failed) else 0
+            each.guessed = mistake_of(each, run.calls.spans, first_layer) not in certain
+        example.doubtful = all(each.guessed for each in own)
 
     def _record(self, run: _ExampleOutcome, found: FoundExample) -> None:
         runner = self._runner
@@ -168,7 +181,7 @@ def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) 
         evaluated, took_too_long = runner.seen_so_far(), True
         runner.trace.mismatches += calls.mismatches
         example.error, example.error_kind = "it takes too long to run it to its end", "exception"
-    _describe(example, found, calls)
+    _describe(example, found)
     return _ExampleOutcome(example, number, first_layer, evaluated, calls, took_too_long)
 
 
@@ -180,8 +193,6 @@ def _layers(runner: ExampleRunner, run: _ExampleOutcome, wanted: Set[int]) -> Li
     return known + layers
 
 
-def _describe(example: ExampleRun, found: FoundExample, calls: Calls) -> None:
+def _describe(example: ExampleRun, found: FoundExample) -> None:
     example.evidence, example.where, example.call = found.evidence, found.where, found.call
     example.tried, example.doubtful = found.tried, found.doubtful
-    if found.doubtful and found.exhausted and is_one_mistake(calls.mismatches, example.error):
-        example.doubtful = False

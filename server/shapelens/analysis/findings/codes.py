@@ -49,6 +49,11 @@ _ALL = (
         "`nn.LayerNorm(64)` gets `[B, T, 72]`",
     ),
     FindingCode(
+        "prelu-num-parameters",
+        "The channels that a PReLU gets are not its `num_parameters`, which are more than one.",
+        "`nn.PReLU(56)` gets `[B, 57, 28, 28]`",
+    ),
+    FindingCode(
         "rnn-input-size",
         "The features of the input of an RNN, LSTM, GRU or of one of their cells are not its `input_size`.",
         "`nn.LSTM(16, 32)` gets `[T, B, 24]`",

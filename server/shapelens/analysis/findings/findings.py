@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from shapelens.analysis.evidence import are_doubtful, fits_nothing, judged, nothing_fits
+from shapelens.analysis.evidence import fits_nothing, judged, nothing_fits, rests_on_guess
 from shapelens.analysis.explanations.blame import blamed
 from shapelens.analysis.explanations.expression_parts import parts_of
 from shapelens.analysis.explanations.messages import in_size_message, operation_message
@@ -74,7 +74,6 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     places = Places(module, trace, other_modules)
     found = [_in_size(places, group) for group in _groups(trace)]
     found += _operations(places)
-    found = [_may_be_wrong(trace, each) if are_doubtful(trace, each.examples) else each for each in found]
     found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
     found += _notes(places)
     found += [
@@ -122,11 +121,11 @@ def _is_silenced(module: Module, code: str, span: Span) -> bool:
     return silenced is None or code in silenced
 
 
-def _may_be_wrong(trace: Trace, finding: Finding) -> Finding:
-    """A finding of an example that may itself be wrong: a hint, and nothing to mend."""
-    expression = trace.examples[finding.examples[0]].expression
-    message = f"{finding.message}; but nobody gave the example {expression}, and it may be what is wrong"
-    return replace(finding, severity="hint", message=message, candidates=list)
+def _as_certain(trace: Trace, finding: Finding, mismatches: Iterable[Mismatch]) -> Finding:
+    """The finding; where all that it is of rests on a guess, which may be what is wrong, it is a note, with nothing to mend."""
+    if not all(rests_on_guess(trace, mismatch) for mismatch in mismatches):
+        return finding
+    return replace(finding, severity="hint", message=f"{finding.message} (input guessed)", candidates=list)
 
 
 def _at_most_information(severity: str) -> str:
@@ -179,7 +178,7 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         fix = in_size_fix(places, group, argument) if argument is not None else None
         return _ranked([fix, producer_fix(places, group)], guesses(places, first))
 
-    return Finding(
+    found = Finding(
         first.code,
         severity,
         message,
@@ -189,6 +188,7 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         examples=_examples(group),
         candidates=candidates,
     )
+    return _as_certain(places.trace, found, group)
 
 
 def _examples(mismatches: Iterable[Mismatch]) -> tuple[int, ...]:
@@ -232,9 +232,10 @@ def _operations(places: Places) -> list[Finding]:
         around += names_read(places, from_inside(mismatch), mismatch.example, around)
         related, severity = distinct_places(around, span), codes.severity(mismatch.code)
         candidates = partial(_of_operation, places, mismatch)
-        found[place.span, mismatch.code] = Finding(
+        finding = Finding(
             mismatch.code, severity, message, span, places.trace.file, related, examples=_examples([mismatch]), candidates=candidates
         )
+        found[place.span, mismatch.code] = _as_certain(places.trace, finding, [mismatch])
     return list(found.values())
 
 

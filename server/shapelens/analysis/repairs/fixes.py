@@ -17,7 +17,11 @@ from shapelens.protocol import LayerSeen, Mismatch, Value
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
 
-_COUNTED_FROM_THE_FRONT = ("num_features", "num_channels")  # dim 1, whatever the number of dims; all else counts from the back
+_COUNTED_FROM_THE_FRONT = (
+    "num_features",
+    "num_channels",
+    "num_parameters",
+)  # dim 1, whatever the number of dims; all else counts from the back
 
 
 class Likelihood(IntEnum):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
+from shapelens.analysis.evidence import rests_on_guess
 from shapelens.analysis.shapes import SHORT_DTYPES
 from shapelens.analysis.traces.views import uses, without_doubtful
 from shapelens.dataclass_copies import with_fields
@@ -83,7 +84,7 @@ def with_found(shown: Sequence[Trace], found: Trace) -> list[Trace]:
 
 def _going_past_errors(found: Trace, shown: Sequence[Trace]) -> set[int]:
     """The numbers of the examples that come to a line on which what is shown fails for sure, and do not fail there."""
-    sure = [seen.span for trace in shown for seen in trace.mismatches if seen.span is not None and not _is_doubtful(trace, seen)]
+    sure = [seen.span for trace in shown for seen in trace.mismatches if seen.span is not None and not rests_on_guess(trace, seen)]
     wrong = {(span.file, span.line) for span in sure}
     reached = {(seen.example, seen.span.file, seen.span.line) for seen in found.observations}
     failed = {(seen.example, span.file, span.line) for seen in found.mismatches for span in (*seen.trail, seen.span) if span is not None}
@@ -260,10 +261,5 @@ def _once_each(layer: LayerSeen, *, is_shown: bool) -> LayerSeen:
     return with_fields(layer, calls=list({str(call.output.shape): replace(call, count=1) for call in layer.calls}.values()))
 
 
-def _is_doubtful(trace: Trace, seen: Mismatch) -> bool:
-    """Whether the example that ended so may be what is wrong."""
-    return 0 <= seen.example < len(trace.examples) and trace.examples[seen.example].doubtful
-
-
 def _is_of_code(program: Trace, seen: Mismatch) -> bool:
-    return not _is_doubtful(program, seen) and seen.code not in _OF_THE_WORLD
+    return not rests_on_guess(program, seen) and seen.code not in _OF_THE_WORLD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from typing import AbstractSet, Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
@@ -29,11 +29,13 @@ Module = torch.nn.Module
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
 
+Mistake = Tuple[str, ...]  # what tells the mistakes of a text apart (`mistake_of`)
+
 MOST_MISMATCHES = 100
 MOST_MODELS = 16  # modules that are called by none, whose parts are named by their path in them
 _LARGE_NUMBER = re.compile(r"\b\d{4,}\b")  # an unknown size, it may be
 # Layers whose result has the shape of their input, by the code of what they refuse.
-KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape", "attention-embed-dim"}
+KEEPS_SHAPE = {"norm-num-features", "norm-num-channels", "norm-normalized-shape", "attention-embed-dim", "prelu-num-parameters"}
 
 
 class Calls:
@@ -49,6 +51,7 @@ class Calls:
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
         self.of_unknown: Optional[Callable[[Any, Tuple[Any, ...], Dict[str, Any]], Optional[Tuple[Any]]]] = None
         """What gives the result of a call by no other module whose arguments are not known; it says None where they are."""
+        self.passed: AbstractSet[Mistake] = frozenset()  # mistakes that an attempt goes past, as no example avoids them
         self.on_mismatch: Optional[Callable[[], None]] = None  # called at the first mismatch
         self.start_example(0)
 
@@ -69,6 +72,7 @@ class Calls:
         self.ended_modules: List[BaseException] = []  # what ended the `forward` of modules of the user's
         self.gone_past = False  # whether a statement has failed, and its function has gone on
         self.has_no_choice = False  # whether the attempt is given nothing that could be another, so that what fails is wrong in the code
+        self.has_defaults_only = False  # whether the attempt builds a class with its defaults
         self.depth = 0
         self.aside = False  # whether a module is called with sizes that are only tried: nothing of that is kept
         self.ended = False  # whether the example has run to its end, so that its modules stay as they are
@@ -181,7 +185,7 @@ class Calls:
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
         """What takes the place of the result of a call that failed. Raises NotRecovered."""
         may_be_unknown = is_unable(error) or (inner and is_of_unknown_size(module)) or HALF_BUILT in module.__dict__
-        if self.refuse is not None and not may_be_unknown:
+        if self.refuse is not None and not may_be_unknown and not self.recovery.goes_past(error):
             raise NotRecovered
         if inner and self.meta.inside_layer == 1:
             return self.recovery.layer(module, args, kwargs, error)
@@ -278,13 +282,17 @@ class Calls:
         if unknown_sizes.state.in_library and not self.aside:
             unknown_sizes.state.silent += 1
             return
-        if self.refuse is not None and (self.aside or found.code != "data-dependent"):
+        if self.refuse is not None and (self.aside or (found.code != "data-dependent" and not self.goes_past(found))):
             raise self.refuse(found)
         if len(self.mismatches) < MOST_MISMATCHES and found not in self.mismatches:
             self.mismatches.append(found)
             on_mismatch, self.on_mismatch = self.on_mismatch, None
             if on_mismatch is not None:
                 on_mismatch()
+
+    def goes_past(self, found: Mismatch) -> bool:
+        """Whether a mismatch is one that an attempt goes past."""
+        return bool(self.passed) and mistake_of(found, self.spans) in self.passed
 
     # --- the records of an example ---
 
@@ -352,6 +360,16 @@ def _description(module: Any) -> str:
         extra = ""
     extra = _LARGE_NUMBER.sub(lambda number: "?" if unknown_sizes.is_unknown(int(number.group())) else number.group(), extra)
     return "%s(%s)" % (name, " ".join(extra.split())) if len(extra) < 200 else name
+
+
+def mistake_of(found: Mismatch, spans: Sequence[Optional[FileSpan]], first_layer: int = 0) -> Mistake:
+    """What tells the mistakes of a text apart: the place, what failed there, and where its layer was constructed.
+
+    spans: where the layers of the example were constructed, of which the first has the index `first_layer`.
+    """
+    layer = -1 if found.layer is None else found.layer - first_layer
+    made = spans[layer] if 0 <= layer < len(spans) else None
+    return found.code, str(found.span), found.operation, found.argument, str(made)
 
 
 def shift(found: Union[Mismatch, Remark], first_layer: int) -> None:

@@ -78,9 +78,17 @@ class Recovery:
         """As `operation`, but only where the failure says nothing about the code: an attempt ends at any other. Raises NotRecovered."""
         with _plainly():
             follows = is_unable(error) or self._follows(args, kwargs, function)
-        if not follows:
+        if not follows and not self.goes_past(error):
             raise NotRecovered
         return self.operation(function, args, kwargs, error)
+
+    def goes_past(self, error: Exception) -> bool:
+        """Whether a failure is a mistake that an attempt goes past."""
+        if not self.calls.passed:
+            return False
+        trail = self._trail(error)
+        with _plainly():
+            return bool(self.calls.goes_past(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)))
 
     def layer(self, module: Any, args: Args, kwargs: Kwargs, error: Exception) -> Any:
         """The result of a layer of torch whose forward raised. Raises NotRecovered."""
@@ -151,12 +159,17 @@ class Recovery:
     def constructor(self, module: Any, error: Exception) -> None:
         """A layer of torch refused the arguments of its constructor. Raises NotRecovered."""
         in_search = self.calls.refuse is not None
-        if in_search and not (self.calls.has_no_choice or is_refused_for_good(type(module))):
+        # Defaults that do not divide each other are a mistake; one that is only there to be replaced says so by being none.
+        is_certain = self.calls.has_no_choice or (self.calls.has_defaults_only and "divisible" in str(error))
+        is_certain = not in_search or is_certain or is_refused_for_good(type(module))
+        if not is_certain and not self.calls.passed:
             raise NotRecovered
         found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
         found.layer = module.__dict__.get(LAYER)
         if found.code not in ("attention-heads", "definition", "data-dependent", "missing-import", "missing-file", "unavailable"):
             found.code = "layer-arguments"
+        if not is_certain and not self.calls.goes_past(found):
+            raise NotRecovered
         module.__dict__[HALF_BUILT] = True
         if not in_search:  # The run of what is found says so.
             self._report(found)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import AbstractSet, Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 import torch
 
 from ...protocol import Alternative, FileSpan, Known, Search
+from ..calls.module_calls import Mistake
 from ..evaluation.expression import package_of
 from ..sandbox.limits import TooLong
 from ..sandbox.originals import time
@@ -26,18 +27,19 @@ from .evidence import BuildPlan, Candidate, InputShape, with_sizes
 from .inputs.choices import ChoiceNode, node_of
 from .inputs.input_search import InputSearch
 from .text.annotations import input_shapes
+from .trials.certainty import certain_mistakes
 from .trials.doubtful_examples import (
     asks_for_another_form,
     attempt,
     avoids_failure,
     cannot_be_built,
     constructor_of,
-    depends_on_choice,
     is_far_fetched,
     is_mismatch,
     places_of,
     runs_with_other_options,
     runs_with_other_sizes,
+    with_other_options,
 )
 from .trials.trial import Trial, TrialRunner
 from .trials.unavailable import can_be_built, is_known, lacks_parts
@@ -58,7 +60,7 @@ SHARE = 0.6  # of the time that is left, for one class
 LEAST_SECONDS = 0.4  # for one class
 BRIEF_SECONDS = 0.15  # for one class that comes after the time is up: most need no more
 EXTRA_SECONDS = 1.0  # for all of those
-PROOF_SECONDS = 2.0  # to tell whether any choice avoids a failure: else it would be an error on a fast machine only
+MOST_MISTAKES = 3  # that no example of a class avoids, which the search goes past
 
 
 class WayToBuild(NamedTuple):
@@ -136,13 +138,13 @@ class Finder:
     def _example(self, name: str, cls: type) -> Searching:
         known = self._former_again(self._known.get(name))
         if known is None or not _is_settled(known):
-            found = yield from self._searched(name, self._by_evidence(name, cls, self._ways(name, cls)))
+            found = yield from self._searched(name, self._past_mistakes(name, cls))
             yield ExampleFound(found)
             if self._stays:
                 return found
             other = self._shallow
             if not self._took_too_long or other is None:
-                other = yield from self._searched(name, self._by_evidence(name, cls, self._ways(name, cls), is_deep=True))
+                other = yield from self._searched(name, self._past_mistakes(name, cls, is_deep=True))
             yield ExampleFound(other, instead=True)
             return other
         found = _of_known(known)
@@ -226,7 +228,7 @@ class Finder:
         trial = attempt(self.runner, known.expression)
         if trial.error is None or known.call is not None:
             return found
-        is_ours = found.evidence in ("usage", "factory")  # How the model is built the project says itself.
+        is_ours = _is_built_by_project(found)
         own = constructor_of(known.expression) if is_ours else ""
         if own and self.runner.build(own)[1].error is not None:
             return self._unbuilt(found, cls)
@@ -260,6 +262,22 @@ class Finder:
         if way is None or self.runner.build(way.plan.text())[1].error is None:
             return found
         return FoundExample(found.target, way.plan.text(), way.plan.evidence, way.plan.where, way.call)
+
+    def _past_mistakes(self, name: str, cls: type, *, is_deep: bool = False) -> Searching:
+        """By evidence. What no example avoids is gone past, so that the rest of the code tells which example fits."""
+        self.runner.passed = set()
+        try:
+            for _ in range(MOST_MISTAKES):
+                found = yield from self._by_evidence(name, cls, self._ways(name, cls), is_deep=is_deep)
+                if not found.doubtful:
+                    break
+                is_over, found.mistakes = self.runner.is_over, self.mistakes(found)
+                if is_over or found.mistakes <= self.runner.passed:
+                    break
+                self.runner.passed |= found.mistakes
+            return found
+        finally:
+            self.runner.passed = set()
 
     def _by_evidence(self, name: str, cls: type, ways: Iterable[WayToBuild], most: int = MOST_TRIES, *, is_deep: bool = False) -> Searching:
         """is_deep: with all its layers from the start."""
@@ -306,15 +324,18 @@ class Finder:
             return given
         if best is not None:
             found = self._found(name, best[1], inputs)
-            is_ours = found.evidence in ("usage", "factory")
+            is_ours = _is_built_by_project(found)
             other = runs_with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours)
             if other is None and not is_ours and best[1].trial is not None:
                 other = self._with_other_options(name, found.expression, best[1].trial)
             if other is not None:
                 return replace(found, expression=other)
-            return replace(found, doubtful=True, exhausted=self._is_exhausted(name, found.expression))
+            variants = (*self._other_options(found), *inputs.with_more(best[1]))
+            too_long = best[1].trial is not None and isinstance(best[1].trial.error, TooLong)
+            return replace(found, doubtful=True, variants=variants, mistakes=frozenset() if too_long else None)
         first = first or "%s()" % name  # What cannot even be built is told of.
-        return FoundExample(name, first, "inferred", doubtful=True, exhausted=self._is_exhausted(name, first))
+        found = FoundExample(name, first, "inferred", doubtful=True)
+        return replace(found, variants=tuple(self._other_options(found)))
 
     def _with_other_options(self, name: str, expression: str, trial: Trial) -> Optional[str]:
         """The example with another text or truth for its constructor that does what fails, and runs; None where none was found."""
@@ -347,13 +368,14 @@ class Finder:
                 yield Attempted(replace(self._found(name, furthest, inputs), doubtful=True))
         return None
 
-    def _is_exhausted(self, name: str, expression: str) -> bool:
-        """Whether nothing that can be chosen has to do with what fails in the best example that was found."""
-        self.runner.until = max(self.runner.until, self.runner.clock() + PROOF_SECONDS)
-        trial = attempt(self.runner, expression)
-        if not is_mismatch(trial) or depends_on_choice(self.runner, expression, trial):
-            return False
-        return self._with_other_options(name, expression, trial) is None and not self.runner.is_over
+    def _other_options(self, found: FoundExample) -> List[str]:
+        return [] if _is_built_by_project(found) else with_other_options(found.expression, self._nodes.get(found.target))
+
+    def mistakes(self, found: FoundExample) -> AbstractSet[Mistake]:
+        """What fails in a doubtful example and would in any other."""
+        if found.mistakes is not None:
+            return found.mistakes
+        return certain_mistakes(self.runner, found.expression, found.variants, keeps_constructor=_is_built_by_project(found))
 
     def _found(self, name: str, node: ChoiceNode, inputs: InputSearch) -> FoundExample:
         evidence, where = node.plan.evidence, node.plan.where
@@ -470,6 +492,11 @@ def _size_by_name(name: str) -> Optional[int]:
 
 def _of_known(known: Known) -> FoundExample:
     return FoundExample(known.target, known.expression, known.evidence or "inferred", known.where, known.call)
+
+
+def _is_built_by_project(found: FoundExample) -> bool:
+    """Whether the project says itself how the model of an example is built."""
+    return found.evidence in ("usage", "factory")
 
 
 def _is_settled(known: Known) -> bool:

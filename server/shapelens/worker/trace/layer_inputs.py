@@ -84,6 +84,12 @@ def _instance_norm(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -
             yield Expectation("norm-num-features", "num_features", position, tensor, tensor.dim() - dims - 1, module.num_features)
 
 
+def _prelu(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Expectation]:
+    position, tensor = _given(args, kwargs, 0, "input")
+    if tensor is not None and tensor.dim() > 1 and module.num_parameters != 1:
+        yield Expectation("prelu-num-parameters", "num_parameters", position, tensor, 1, module.num_parameters)
+
+
 def _normalized_shape(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Iterator[Expectation]:
     position, tensor = _given(args, kwargs, 0, "input")
     shape = module.normalized_shape
@@ -135,6 +141,7 @@ RULES: List[Tuple[Type[Any], Rule]] = [
     (nn.InstanceNorm3d, _instance_norm),
     (nn.GroupNorm, _second("norm-num-channels", "num_channels", "num_channels", (2, 3, 4, 5))),
     (nn.LayerNorm, _normalized_shape),
+    (nn.PReLU, _prelu),
     (nn.RNNBase, _last("rnn-input-size", "input_size", "input_size")),
     (nn.RNNCellBase, _last("rnn-input-size", "input_size", "input_size")),
     (nn.MultiheadAttention, _attention),

@@ -147,6 +147,11 @@ class InputSearch:
             node = with_steps(self.runner, model, node) or node
         return LeftOut(self.runner, self._parameters, self.shapes, self.forms_of).given(node)
 
+    def with_more(self, node: ChoiceNode) -> List[str]:
+        """A choice that failed as an example, with one argument more that may be left out, in its likeliest forms."""
+        model, _ = self.runner.build(node.constructor)
+        return LeftOut(self.runner, self._parameters, self.shapes, self.forms_of).with_one(node, model)
+
     def said(self, node: ChoiceNode) -> Optional[InputShape]:
         """What the text says of an input that a node follows."""
         for argument in node.arguments:

@@ -20,6 +20,7 @@ MOST_INPUTS = 4  # that are tried
 MOST_TRIES = 9  # of one input where `forward` has a branch for it
 FEW_TRIES = 3  # of one that `forward` only passes on
 MOST_FORMS = 6
+LIKELIEST_FORMS = 3
 LONGEST = 0.8  # seconds
 
 FormsOf = Callable[[inspect.Parameter], List[Form]]
@@ -53,6 +54,14 @@ class LeftOut:
         if not was_last:  # What an attempt saw is shown before the example itself runs.
             self.runner.call(model, best.given)
         return best
+
+    def with_one(self, node: ChoiceNode, model: object) -> List[str]:
+        """The choice as an example with one argument more, each in its likeliest forms; truths are turned."""
+        found = []
+        for parameter, _ in self._candidates(node, model):
+            forms = [form for form in self._forms_of(parameter) if form.rank >= 0][:LIKELIEST_FORMS]
+            found += [self._with(node, parameter.name, same).expression for form in forms for same in _along(form, node)]
+        return found
 
     def _candidates(self, node: ChoiceNode, model: object) -> List[Tuple[inspect.Parameter, int]]:
         """(parameter, attempts that it is worth), those first for which most of `forward` waits."""

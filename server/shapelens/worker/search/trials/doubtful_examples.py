@@ -8,12 +8,12 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
-from ....protocol import FileSpan, Mismatch
+from ....protocol import FileSpan
 from ...sandbox.exceptions import traceback_of
 from ...shims.data_sets import absences
 from ..evidence import with_sizes
 from .demands import demands
-from .solving import Sizes, are_even, difference_to, is_met_by_some_size, sizes_for, sizes_that_matter, step_of
+from .solving import Sizes, sizes_for, sizes_that_matter
 from .trial import Trial, TrialRunner
 
 MOST_TRIES = 40
@@ -73,12 +73,6 @@ def avoids_failure(runner: TrialRunner, expression: str, places: Sequence[FileSp
     return not left
 
 
-def is_one_mistake(mismatches: Sequence[Mismatch], error: Optional[str]) -> bool:
-    """Whether all that failed in an example did so at one place, and all the rest fits: more than chance if the example were wrong."""
-    sized = [found for found in mismatches if found.got is not None and found.need is not None]
-    return error is None and bool(sized) and len({(str(found.span), found.argument) for found in mismatches}) == 1
-
-
 def asks_for_another_form(runner: TrialRunner, trial: Trial) -> bool:
     """Whether an attempt failed in a way that other sizes cannot mend, but another kind of input might."""
     if trial.found is None or not trial.found.trail:
@@ -127,7 +121,7 @@ def runs_with_other_sizes(
 def _with_other_sizes(
     runner: TrialRunner, expression: str, trial: Trial, *, ran_before: bool, keeps_constructor: bool, square: bool
 ) -> Optional[str]:
-    template, sizes, guessed = _template(expression, square=square)
+    template, sizes, guessed = template_of(expression, square=square)
     worked: Dict[str, str] = {}
     most = MOST_TRIES_AFTER_EDIT if ran_before else MOST_TRIES
     tries = 0
@@ -165,20 +159,24 @@ def runs_with_other_options(runner: TrialRunner, expression: str, node: Optional
 
     node: the class; a text may be one that its code compares with something.
     """
+    for other in with_other_options(expression, node):
+        if runner.is_over:
+            break
+        if attempt(runner, other).error is None:
+            return other
+    return None
+
+
+def with_other_options(expression: str, node: Optional[ast.ClassDef]) -> List[str]:
+    """The example with another text or truth in its constructor, one at a time. node: as above."""
     parts, call = _parts(expression), _call(expression)
     if parts is None or call is None or node is None:
-        return None
+        return []
     constants = [part for part in ast.walk(call.func) if isinstance(part, ast.Constant) and isinstance(part.value, (str, bool))]
     known = _texts_asked_for(node)
     changes: List[Tuple[ast.Constant, object]] = [(part, not part.value) for part in constants if isinstance(part.value, bool)]
     changes += [(part, text) for part in constants if isinstance(part.value, str) for text in known if text != part.value]
-    for part, value in changes[:MOST_OPTIONS]:
-        constructor = expression[: part.col_offset] + repr(value) + expression[part.end_col_offset : len(parts[0])]
-        if runner.is_over:
-            break
-        if runner.parted(constructor, parts[1]).error is None:
-            return "%s(%s)" % (constructor, parts[1])
-    return None
+    return [expression[: part.col_offset] + repr(value) + expression[part.end_col_offset :] for part, value in changes[:MOST_OPTIONS]]
 
 
 def _texts_asked_for(node: ast.ClassDef) -> List[str]:
@@ -201,37 +199,7 @@ def is_far_fetched(expression: str, known: str) -> bool:
     return largest > max(LARGEST_COMMON, 4 * before) or len(_SQUARE.findall(expression)) < len(_SQUARE.findall(known))
 
 
-def depends_on_choice(runner: TrialRunner, expression: str, trial: Trial) -> bool:
-    """Whether other numbers in an example change by how much something does not fit: then there may be some with which it does.
-
-    A number of the constructor counts where some value of it would fit, or where what does not fit does not follow it evenly. The sizes of
-    an input count in any case, as several of them together may do what none does alone.
-    """
-    demand = next((each for each in demands(trial) if each.kind == "equal"), None)
-    if demand is None:
-        return True
-    template, sizes, guessed = _template(expression)
-    for name in sorted(sizes, key=lambda name: name in guessed):
-        points = [(sizes[name], demand.got - demand.need)]
-        while len(points) < 3:
-            other = points[-1][0] + step_of(sizes[name])
-            if runner.is_over:
-                return True
-            tried = attempt(runner, with_sizes(template, {**sizes, name: other}))
-            if tried.error is None or (tried.place != trial.place and tried.reached > trial.reached):
-                return True
-            difference = difference_to(trial, tried, demand)
-            if difference is None or difference == points[-1][1]:
-                break
-            if name not in guessed:
-                return True
-            points.append((other, difference))
-        if len(points) == 3 and (not are_even(points) or is_met_by_some_size(points)):
-            return True
-    return False
-
-
-def _template(expression: str, *, square: bool = True) -> Tuple[str, Sizes, Set[str]]:
+def template_of(expression: str, *, square: bool = True) -> Tuple[str, Sizes, Set[str]]:
     """The expression with a name in the place of each number, the numbers by these names, and the names of those of the constructor.
 
     square: the sides of a square picture have one name.

@@ -271,12 +271,6 @@ def are_even(points: List[Tuple[int, int]]) -> bool:
     return (y1 - y0) * (x2 - x1) == (y2 - y1) * (x1 - x0)
 
 
-def is_met_by_some_size(points: List[Tuple[int, int]]) -> bool:
-    """Whether the difference of what arrived and what is needed, by a size that it follows evenly, is zero for a size above zero."""
-    (x0, y0), (x1, y1) = points[:2]
-    return y1 != y0 and x0 - y0 * (x1 - x0) / (y1 - y0) > 0
-
-
 def _bracketed(trial: Trial, demand: Demand, free: Sizes, group: Group, points: List[Tuple[int, int]], reaches: Reaches) -> Iterator[Sizes]:
     """Bisection: the difference grows with the size, not always evenly (a flattened picture's with its square)."""
     grows = (points[1][1] - points[0][1]) * (1 if points[1][0] > points[0][0] else -1) > 0

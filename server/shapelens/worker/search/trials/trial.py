@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import builtins
 import inspect
-from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Set, Tuple
 
 import torch
 
 from ....protocol import ExampleRun, Mismatch
 from ...calls.mismatches import mismatch_of
+from ...calls.module_calls import Mistake
 from ...calls.sure_mistakes import is_sure
 from ...evaluation.evaluation import NONE_TURNED, Evaluation
 from ...evaluation.example_runner import ExampleRunner
@@ -68,6 +69,8 @@ class TrialRunner:
         self._built_of_unknown = False  # whether there was an unknown size when the model was built that is called now
         self.target = ""  # the class that an example is looked for
         self.seen: Optional[Dict[int, SeenValues]] = None  # what the last attempt saw, where it was a call that ran to its end
+        self.passed: Set[Mistake] = set()  # mistakes that no example avoids, which attempts go past
+        self.has_defaults_only = False  # whether a class is built with its defaults
         self._models: Dict[str, Any] = {}
         self._built: Dict[int, SeenValues] = {}  # what was seen while the last model was built
         self._before: Dict[int, SeenValues] = {}  # the same, where that was not part of the last attempt
@@ -95,7 +98,9 @@ class TrialRunner:
         self.tried += 1
         self._before = {}
         has_no_choice = self._has_no_choice(constructor)
+        self.has_defaults_only = constructor == "%s()" % self.target
         trial = self._evaluated(lambda namespace: eval(compile_expression(constructor), namespace), has_no_choice=has_no_choice)
+        self.has_defaults_only = False
         if trial.error is None:
             self._models = {constructor: trial.result}  # Only the last one: they may be large.
             self._built = self.evaluation.recorder.seen
@@ -189,6 +194,7 @@ class TrialRunner:
             evaluation.start(0, turned, keeps_modules=keeps_modules)
             unknown_sizes.state.met |= keeps_modules and self._built_of_unknown
             evaluation.meta.recover, evaluation.calls.has_no_choice = evaluation.calls.recovery.unable, has_no_choice
+            evaluation.calls.passed, evaluation.calls.has_defaults_only = self.passed, self.has_defaults_only
 
         def run_it() -> None:
             nonlocal result

@@ -1,0 +1,198 @@
+"""What a mismatch rests on: the code alone, or what was guessed of the example. It is proven by running the example with other guesses.
+
+Each number that was guessed is changed, those that are equal together. A mismatch whose sizes stay as they are rests on none of them, nor
+does one whose sizes keep their ratio or difference, as no number makes them fit. Texts and truths of the constructor are changed as well,
+inputs that may be left out are given, and where a mismatch asks for tensors of another rank or dtype, they get those. A run that
+does not come to the place, as something else does not fit before, says nothing: the code does not admit that input.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+
+from ....protocol import Mismatch
+from ...calls.mismatches import mismatch_of
+from ...calls.module_calls import Mistake, mistake_of
+from ...evaluation.evaluation import NONE_TURNED
+from ...evaluation.expression import compile_expression, evaluate
+from ...sandbox.limits import TooLong, within
+from ..evidence import with_sizes
+from .demands import demands
+from .doubtful_examples import NOT_OF_TENSORS, constructor_of, template_of
+from .solving import step_of
+from .trial import RefusedInput, Trial, TrialRunner
+
+PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on a fast machine only
+MOST_VARIANTS = 12
+_OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
+_INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_TENSOR = re.compile(r"\b(f32|f16|bf16|f64|i64|i32|u8|bool|c64)\[([^\[\]]*)\]")
+
+Mismatches = Dict[Mistake, Mismatch]
+Changed = Tuple[int, int]  # a number, and the one in its place
+UNCHANGED = (1, 1)
+
+
+def certain_mistakes(
+    runner: TrialRunner, expression: str, variants: Sequence[str] = (), *, keeps_constructor: bool = False
+) -> Set[Mistake]:
+    """The mistakes among the mismatches of an example: those that no other guess avoids.
+
+    variants: the example with other options or further arguments; keeps_constructor: nothing of the constructor was guessed.
+    """
+    runner.until = max(runner.until, runner.clock() + PROOF_SECONDS)
+    try:
+        found = _certain(runner, expression, variants, keeps_constructor=keeps_constructor)
+    except TooLong:
+        return set()
+    return set() if runner.is_over else found
+
+
+def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], *, keeps_constructor: bool) -> Set[Mistake]:
+    base = _all_that_fails(runner, expression)
+    if base is None:
+        return set()
+    left = {mistake: found for mistake, found in base.items() if found.code not in NOT_OF_TENSORS and found.trail}
+    left = _without_consequences(base, left)
+    if not left:
+        return set()
+    for size, texts in _other_sizes(expression, keeps_constructor=keeps_constructor):
+        left = _apart_from(runner, base, left, size, texts)
+    for text in variants[:MOST_VARIANTS] if left else ():
+        left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
+    asking = {mistake: found for mistake, found in left.items() if _asks_for_form(found)}
+    for text in _form_variants(expression)[:MOST_VARIANTS] if asking else ():
+        asking = _without(base, asking, _all_that_fails(runner, text))
+    return {mistake for mistake, found in left.items() if mistake in asking or not _asks_for_form(found)}
+
+
+def _all_that_fails(runner: TrialRunner, expression: str) -> Optional[Mismatches]:
+    """The mismatches of an example that is run past all of them, and the exception that ended it; None where that cannot be told. Raises
+    TooLong."""
+    evaluation = runner.evaluation
+    if runner.is_over:
+        return None
+    try:
+        code = compile_expression(expression)
+    except (SyntaxError, ValueError):
+        return None
+    with evaluation.aside():
+        calls = evaluation.watch_anew()
+        with within(runner.most_seconds):
+            start = partial(evaluation.start, 0, NONE_TURNED)
+            error = evaluation.run(start, partial(evaluate, code, runner.names, {}, {}))
+        found = list(calls.mismatches)
+        if error is not None:
+            found.append(mismatch_of(error, 0, evaluation.frames, evaluation.meta, calls))
+    told: Mismatches = {}
+    for each in found:
+        told.setdefault(mistake_of(each, calls.spans), each)
+    return told
+
+
+def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
+    """Without those that may follow from what stands in for the result of an earlier one: all but the first, unless a layer's constructor
+    says the size that arrived."""
+    first = next(iter(base))
+    return {mistake: found for mistake, found in left.items() if mistake == first or (found.origins and found.origins[0].argument)}
+
+
+# --- what stays the same of a mismatch ---
+
+
+def _clash(found: Mismatch) -> Tuple[int, ...]:
+    """The sizes that do not fit each other: what arrived and what is needed, or else all numbers that are told."""
+    wanted = [each for each in demands(Trial(0, RefusedInput(found), found)) if each.kind in ("equal", "multiple") and each.got > 0]
+    return (wanted[0].got, wanted[0].need) if wanted else tuple(map(int, _INT.findall(found.message)))
+
+
+def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
+    """Whether the sizes of a mismatch are the same after a change, or go along with each other so that none makes them fit."""
+    if one == other:
+        return True
+    if len(one) != 2 or len(other) != 2:
+        return False
+    return one[0] - one[1] == other[0] - other[1] or one[0] * other[1] == one[1] * other[0]
+
+
+def _asks_for_form(found: Mismatch) -> bool:
+    return any(each.kind in _OF_FORMS for each in demands(Trial(0, RefusedInput(found), found)))
+
+
+def _stands(
+    base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional[Mismatches], changed: Optional[Changed] = None
+) -> Optional[bool]:
+    """Whether a mismatch stands in another run too; None where that says nothing of it, as the code refuses what was changed.
+
+    changed: a number, and the one in its place; None where the form of an input has changed, so that sizes are not compared.
+    """
+    if other is None:
+        return None
+    same, new = other.get(mistake), [each for key, each in other.items() if key not in base]
+    if same is None:
+        return None if new else False
+    if changed is None or _never_fit(_clash(found), _clash(same)):
+        return True
+    return None if any(_refuses(each, *changed) for each in new) else False
+
+
+def _refuses(found: Mismatch, size: int, other: int) -> bool:
+    """Whether a mismatch says that the code wants this size in the place of the other one."""
+    clash = _clash(found)
+    if len(clash) != 2 or 0 in clash:
+        return False
+    got, need = clash
+    if got % other == 0 and need % size == 0:
+        return True
+    return found.need is None and need % other == 0 and got % size == 0
+
+
+def _without(base: Mismatches, left: Mismatches, other: Optional[Mismatches], changed: Optional[Changed] = None) -> Mismatches:
+    """The mismatches that another run does not avoid."""
+    return {mistake: found for mistake, found in left.items() if _stands(base, mistake, found, other, changed) is not False}
+
+
+def _apart_from(runner: TrialRunner, base: Mismatches, left: Mismatches, size: int, texts: Iterable[Tuple[str, int]]) -> Mismatches:
+    """The mismatches that do not depend on a number: of the examples with others in its place, the first that tells of one counts."""
+    waiting, kept = dict(left), set(left)
+    for text, other_size in texts:
+        if not waiting or runner.is_over:
+            break
+        other = _all_that_fails(runner, text)
+        for mistake, found in list(waiting.items()):
+            stands = _stands(base, mistake, found, other, (size, other_size))
+            if stands is not None:
+                del waiting[mistake]
+                kept -= set() if stands else {mistake}
+    return {mistake: found for mistake, found in left.items() if mistake in kept}
+
+
+# --- other guesses ---
+
+
+def _other_sizes(expression: str, *, keeps_constructor: bool) -> Iterator[Tuple[int, List[Tuple[str, int]]]]:
+    """For each number that was guessed, the examples with another one in its place, and in that of the numbers that are equal to it."""
+    template, sizes, of_constructor = template_of(expression)
+    free = {name: size for name, size in sizes.items() if size and not (keeps_constructor and name in of_constructor)}
+    for size in dict.fromkeys(free.values()):
+        names, step = [name for name, other in free.items() if other == size], step_of(size)
+        texts = [
+            (with_sizes(template, {**sizes, **dict.fromkeys(names, other)}), other) for other in (size + step, 2 * size, size + 2 * step)
+        ]
+        if len(names) > 1:
+            texts += [(with_sizes(template, {**sizes, name: size + step}), size + step) for name in names]
+        yield size, list(dict.fromkeys(texts))
+
+
+def _form_variants(expression: str) -> List[str]:
+    """The example with a tensor of a dim less or more, or of another dtype, in the place of each."""
+    begin, found = len(constructor_of(expression)), []
+    for match in _TENSOR.finditer(expression, begin):
+        dims = [dim.strip() for dim in match[2].split(",") if dim.strip()]
+        shapes = [dims[:-1], dims[1:], [*dims[:-1], "7", *dims[-1:]], [*dims, "7"], [*dims[:1], *dims[2:]]]
+        texts = ["%s[%s]" % (match[1], ", ".join(shape)) for shape in shapes if shape and shape != dims]
+        texts.append("%s[%s]" % ("i64" if match[1].startswith("f") else "f32", match[2]))
+        found += [expression[: match.start()] + text + expression[match.end() :] for text in dict.fromkeys(texts)]
+    return found
