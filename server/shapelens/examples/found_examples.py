@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from shapelens.examples.statement_names import WORD, bound, statements_of, words
-from shapelens.protocol import Alternative, ExampleRun, FileSpan, Known, Trace
+from shapelens.protocol import Alternative, ExampleRun, FileSpan, Known, Mismatch, Trace
 from shapelens.source.changes import changed_functions
 from shapelens.source.module import Module, parse
 
@@ -33,6 +33,7 @@ class _RememberedExample:
     chosen: bool = False
     proven: bool = False  # it ran to its end at least once
     established: bool = False  # it ran when it was what opening the file shows
+    guessed: frozenset[object] = frozenset()  # of its mismatches those that rest on a guess, where others are certain
 
 
 @dataclass(frozen=True)
@@ -134,17 +135,19 @@ class FoundExamples:
         files = tuple(trace.files)
         examples = []
         wrong = {mismatch.example for mismatch in trace.mismatches}
+        again = set[tuple[int, object]]()  # mismatches that were known to rest on a guess: an example that is known is not judged anew
         for index, run in enumerate(trace.examples):
             if run.evidence and not run.file:
                 before = self._by_class.get((path, run.target))
                 same = before is not None and before.run.expression == run.expression
                 failed = index in wrong or run.error is not None or run.doubtful
                 text = None  # The text is not needed of an example that runs.
-                if (failed and remember) or (before is not None and before.run.doubtful):
+                if (failed and remember) or (before is not None and (before.run.doubtful or before.guessed)):
                     text = self._text(module, run, files, surroundings)
                 if before is not None and same and run.tried <= 1 and not run.others:  # It was known, so no other was tried.
                     doubtful = run.doubtful or (before.run.doubtful and before.text == text)
                     run = replace(run, tried=before.run.tried, others=before.run.others, doubtful=doubtful)
+                    again |= {(index, same_words) for same_words in before.guessed} if before.text == text else set()
                 if remember and (whole or run.seconds):
                     chosen = before is not None and before.chosen and same
                     evidence = _evidence_text(module, run, surroundings)
@@ -152,12 +155,20 @@ class FoundExamples:
                     proven = not failed or (before is not None and same and before.proven)
                     lines = _lines(path, module, run)
                     established = before is not None and same and before.established
+                    guessed = frozenset(
+                        _words(each)
+                        for each in trace.mismatches
+                        if each.example == index and (each.guessed or (index, _words(each)) in again)
+                    )
                     self._by_class[path, run.target] = _RememberedExample(
-                        run, evidence, text, *lines, files, failed, chosen, proven, established
+                        run, evidence, text, *lines, files, failed, chosen, proven, established, guessed
                     )
                     if not (failed or chosen or run.call is not None):
                         self._note_first(path, run, evidence)
             examples.append(run)
+        if again:
+            mismatches = [replace(each, guessed=each.guessed or (each.example, _words(each)) in again) for each in trace.mismatches]
+            trace = replace(trace, mismatches=mismatches)
         return replace(trace, examples=examples)
 
     def completed(self, path: str, trace: Trace) -> Trace:
@@ -257,6 +268,11 @@ class FoundExamples:
             waiting = {word for name in waiting for text in binding[name] for word in words(text) & binding.keys()} - reached
         kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(bound(text))]
         return kept, [self.state_of(file) for file in files], surroundings
+
+
+def _words(mismatch: Mismatch) -> object:
+    """What tells the mismatches of an example apart wherever its text stands."""
+    return mismatch.code, mismatch.operation, mismatch.argument, mismatch.message
 
 
 def _is_same_code(state: object, module: Module | None) -> bool:

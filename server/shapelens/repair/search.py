@@ -131,7 +131,8 @@ class RepairSearch:
         if module is None:
             return None
         text = apply(module.text, fix.edits)
-        before = Counter(self._key(each, fix, module) for each in self._document.findings if each.severity in COUNTED)
+        # A note may have become an error: what is judged by itself is not told from a guess.
+        before = Counter(self._key(each, fix, module) for each in self._document.findings)
         # Most candidates do not work, which is quickly seen: by the examples that the finding is of.
         some = [finding.examples] if finding.examples and self._document.examples > len(finding.examples) else []
         for examples in [*some, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +13,7 @@ from shapelens.analysis.places import Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.repairs.targets import appended
 from shapelens.analysis.shapes import dims_text
-from shapelens.protocol import Remark, Value
+from shapelens.protocol import ExampleRun, Remark, Value
 from shapelens.source.edits import replace_argument
 from shapelens.source.positions import Span
 
@@ -25,6 +26,7 @@ _LOSSES = {
     "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits takes logits and applies sigmoid itself",
     "nll_loss": "nll_loss takes log-probabilities, as log_softmax gives them",
 }
+_LEAVES_ONE = re.compile(r"(?i)adaptive|mean|sum|max$|min$|norm|view|reshape|unsqueeze|__getitem__|linear")
 # Of these it matters where the tensors were made.
 _OF_TWO_TENSORS = ("outer-product", "loss-broadcast", "class-index")
 
@@ -49,7 +51,7 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
         if place is not None and rule is not None and wanted.get(remark.code, False):
             lint = rule(places, remark, place)
             run = places.trace.examples[remark.example] if 0 <= remark.example < len(places.trace.examples) else None
-            if lint is not None and not (run is not None and run.doubtful):
+            if lint is not None and not (run is not None and (run.doubtful or _is_of_guess(run, remark))):
                 # What a found example makes of the code need not be what its author does with it.
                 found = run is not None and run.evidence != "" and lint.severity == "error"
                 if remark.code in _OF_TWO_TENSORS and remark.span is not None:
@@ -59,6 +61,13 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
         for layer, place in unused_layers(places):
             message = f"{layer_name(layer)} is constructed but never used: no code of the class reads it, and no example called it"
             yield Lint("unused-layer", "hint", message, place.span)
+
+
+def _is_of_guess(run: ExampleRun, remark: Remark) -> bool:
+    """True if a single value was left by a picture whose size was guessed, rather than by an operation that leaves one of any."""
+    if remark.code != "norm-single-value" or remark.dim is None or run.evidence != "inferred":
+        return False
+    return not any(_LEAVES_ONE.search(origin.operation) for origin in remark.origins[:1])
 
 
 # --- broadcasts ---

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import AbstractSet, Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
@@ -30,6 +30,7 @@ Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
 
 Mistake = Tuple[str, ...]  # what tells the mistakes of a text apart (`mistake_of`)
+Passes = Callable[[Mismatch, Sequence[Optional[FileSpan]]], bool]  # is given a mismatch, and where the layers were constructed
 
 MOST_MISMATCHES = 100
 MOST_MODELS = 16  # modules that are called by none, whose parts are named by their path in them
@@ -51,7 +52,7 @@ class Calls:
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
         self.of_unknown: Optional[Callable[[Any, Tuple[Any, ...], Dict[str, Any]], Optional[Tuple[Any]]]] = None
         """What gives the result of a call by no other module whose arguments are not known; it says None where they are."""
-        self.passed: AbstractSet[Mistake] = frozenset()  # mistakes that an attempt goes past, as no example avoids them
+        self.passes: Optional[Passes] = None  # whether an attempt goes past a mismatch, as no example avoids it
         self.on_mismatch: Optional[Callable[[], None]] = None  # called at the first mismatch
         self.start_example(0)
 
@@ -292,7 +293,7 @@ class Calls:
 
     def goes_past(self, found: Mismatch) -> bool:
         """Whether a mismatch is one that an attempt goes past."""
-        return bool(self.passed) and mistake_of(found, self.spans) in self.passed
+        return self.passes is not None and self.passes(found, self.spans)
 
     # --- the records of an example ---
 

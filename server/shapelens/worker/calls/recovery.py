@@ -84,7 +84,7 @@ class Recovery:
 
     def goes_past(self, error: Exception) -> bool:
         """Whether a failure is a mistake that an attempt goes past."""
-        if not self.calls.passed:
+        if self.calls.passes is None:
             return False
         trail = self._trail(error)
         with _plainly():
@@ -162,7 +162,7 @@ class Recovery:
         # Defaults that do not divide each other are a mistake; one that is only there to be replaced says so by being none.
         is_certain = self.calls.has_no_choice or (self.calls.has_defaults_only and "divisible" in str(error))
         is_certain = not in_search or is_certain or is_refused_for_good(type(module))
-        if not is_certain and not self.calls.passed:
+        if not is_certain and self.calls.passes is None:
             raise NotRecovered
         found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, self._trail(error))
         found.layer = module.__dict__.get(LAYER)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import AbstractSet, List, NamedTuple, Optional, Tuple, Union
+from typing import List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from ...protocol import Alternative, FileSpan
+from ...protocol import Alternative, FileSpan, Mismatch
 from ..calls.module_calls import Mistake
 
 
@@ -19,8 +19,9 @@ class FoundExample:
     where: str = ""
     call: Optional[FileSpan] = None  # the call in the project that says all of it
     doubtful: bool = False  # nothing was found that runs to its end: this one came furthest
+    has_guessed_settings: bool = False  # whether numbers of its constructor were guessed, though the project says how it is built
     variants: Tuple[str, ...] = ()  # where it is doubtful: the example with other options, or with further arguments
-    mistakes: Optional[AbstractSet[Mistake]] = None  # what fails in it and would in any other; None: that was not looked for
+    mistakes: Optional[Mapping[Mistake, Mismatch]] = None  # what fails in it and would in any other; None: that was not looked for
     untried: bool = False  # it ran to its end in an earlier version of the text, or with fewer layers, and not yet as it is
     tried: int = 0  # ways to build and call the class that were tried
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from functools import cached_property
-from typing import AbstractSet, Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
+from functools import cached_property, partial
+from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 import torch
 
-from ...protocol import Alternative, FileSpan, Known, Search
+from ...protocol import Alternative, FileSpan, Known, Mismatch, Search
 from ..calls.module_calls import Mistake
 from ..evaluation.expression import package_of
 from ..sandbox.limits import TooLong
@@ -27,7 +27,7 @@ from .evidence import BuildPlan, Candidate, InputShape, with_sizes
 from .inputs.choices import ChoiceNode, node_of
 from .inputs.input_search import InputSearch
 from .text.annotations import input_shapes
-from .trials.certainty import certain_mistakes
+from .trials.certainty import certain_mistakes, is_among
 from .trials.doubtful_examples import (
     asks_for_another_form,
     attempt,
@@ -265,19 +265,20 @@ class Finder:
 
     def _past_mistakes(self, name: str, cls: type, *, is_deep: bool = False) -> Searching:
         """By evidence. What no example avoids is gone past, so that the rest of the code tells which example fits."""
-        self.runner.passed = set()
+        passed: Dict[Mistake, Mismatch] = {}
         try:
             for _ in range(MOST_MISTAKES):
                 found = yield from self._by_evidence(name, cls, self._ways(name, cls), is_deep=is_deep)
                 if not found.doubtful:
                     break
                 is_over, found.mistakes = self.runner.is_over, self.mistakes(found)
-                if is_over or found.mistakes <= self.runner.passed:
+                if is_over or found.mistakes.keys() <= passed.keys():
                     break
-                self.runner.passed |= found.mistakes
+                passed.update(found.mistakes)
+                self.runner.passes = partial(is_among, passed)
             return found
         finally:
-            self.runner.passed = set()
+            self.runner.passes = None
 
     def _by_evidence(self, name: str, cls: type, ways: Iterable[WayToBuild], most: int = MOST_TRIES, *, is_deep: bool = False) -> Searching:
         """is_deep: with all its layers from the start."""
@@ -332,7 +333,7 @@ class Finder:
                 return replace(found, expression=other)
             variants = (*self._other_options(found), *inputs.with_more(best[1]))
             too_long = best[1].trial is not None and isinstance(best[1].trial.error, TooLong)
-            return replace(found, doubtful=True, variants=variants, mistakes=frozenset() if too_long else None)
+            return replace(found, doubtful=True, variants=variants, mistakes={} if too_long else None)
         first = first or "%s()" % name  # What cannot even be built is told of.
         found = FoundExample(name, first, "inferred", doubtful=True)
         return replace(found, variants=tuple(self._other_options(found)))
@@ -371,11 +372,12 @@ class Finder:
     def _other_options(self, found: FoundExample) -> List[str]:
         return [] if _is_built_by_project(found) else with_other_options(found.expression, self._nodes.get(found.target))
 
-    def mistakes(self, found: FoundExample) -> AbstractSet[Mistake]:
+    def mistakes(self, found: FoundExample) -> Mapping[Mistake, Mismatch]:
         """What fails in a doubtful example and would in any other."""
         if found.mistakes is not None:
             return found.mistakes
-        return certain_mistakes(self.runner, found.expression, found.variants, keeps_constructor=_is_built_by_project(found))
+        is_said = _is_built_by_project(found) and not found.has_guessed_settings
+        return certain_mistakes(self.runner, found.expression, found.variants, keeps_constructor=is_said)
 
     def _found(self, name: str, node: ChoiceNode, inputs: InputSearch) -> FoundExample:
         evidence, where = node.plan.evidence, node.plan.where
@@ -383,7 +385,7 @@ class Finder:
             said = inputs.said(node)
             if said is not None:
                 evidence, where = "annotation", said.where
-        return FoundExample(name, node.expression, evidence, where)
+        return FoundExample(name, node.expression, evidence, where, has_guessed_settings=bool(node.plan.sizes))
 
     def _ways(self, name: str, cls: type) -> Iterator[WayToBuild]:
         """Ways to build a class, with what it is called with where that is known, the most credible first."""

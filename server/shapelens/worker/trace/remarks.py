@@ -235,8 +235,9 @@ def _layer_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
 def _group_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor, groups = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "num_groups")
     with _plainly():
-        single = isinstance(tensor, Tensor) and tensor.dim() > 1 and tensor.numel() == tensor.shape[0] * groups
-    return OddCall("norm-single-value", (tensor,)) if single else None
+        if not isinstance(tensor, Tensor) or tensor.dim() < 2 or tensor.numel() != tensor.shape[0] * groups:
+            return None
+        return OddCall("norm-single-value", (tensor,), tensor.dim() - 1 if tensor.dim() > 2 else None)
 
 
 def _softmax(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
@@ -346,7 +347,7 @@ class Remarks:
         found = Remark(odd.code, getattr(func, "__name__", ""), span, self._example, dim=odd.dim, given=odd.given, largest=odd.largest)
         with _plainly():
             found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
-            if odd.code == "softmax-single-value" and odd.dim is not None:
+            if odd.code in ("softmax-single-value", "norm-single-value") and odd.dim is not None:
                 found.origins = provenance.trace_back(odd.tensors[0], odd.dim, self._recorder)
         found.layer = _running_layer()
         self.found.append(found)

@@ -2,17 +2,17 @@
 
 Each number that was guessed is changed, those that are equal together. A mismatch whose sizes stay as they are rests on none of them, nor
 does one whose sizes keep their ratio or difference, as no number makes them fit. Texts and truths of the constructor are changed as well,
-inputs that may be left out are given, and where a mismatch asks for tensors of another rank or dtype, they get those. A run that
-does not come to the place, as something else does not fit before, says nothing: the code does not admit that input.
+and inputs that may be left out are given. A run that does not come to the place, as something else does not fit before, says nothing: the
+code does not admit that input.
 """
 
 from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from ....protocol import Mismatch
+from ....protocol import FileSpan, Mismatch
 from ...calls.mismatches import mismatch_of
 from ...calls.module_calls import Mistake, mistake_of
 from ...evaluation.evaluation import NONE_TURNED
@@ -20,7 +20,7 @@ from ...evaluation.expression import compile_expression, evaluate
 from ...sandbox.limits import TooLong, within
 from ..evidence import with_sizes
 from .demands import demands
-from .doubtful_examples import NOT_OF_TENSORS, constructor_of, template_of
+from .doubtful_examples import NOT_OF_TENSORS, template_of
 from .solving import step_of
 from .trial import RefusedInput, Trial, TrialRunner
 
@@ -28,16 +28,13 @@ PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on 
 MOST_VARIANTS = 12
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
-_TENSOR = re.compile(r"\b(f32|f16|bf16|f64|i64|i32|u8|bool|c64)\[([^\[\]]*)\]")
 
 Mismatches = Dict[Mistake, Mismatch]
 Changed = Tuple[int, int]  # a number, and the one in its place
 UNCHANGED = (1, 1)
 
 
-def certain_mistakes(
-    runner: TrialRunner, expression: str, variants: Sequence[str] = (), *, keeps_constructor: bool = False
-) -> Set[Mistake]:
+def certain_mistakes(runner: TrialRunner, expression: str, variants: Sequence[str] = (), *, keeps_constructor: bool = False) -> Mismatches:
     """The mistakes among the mismatches of an example: those that no other guess avoids.
 
     variants: the example with other options or further arguments; keeps_constructor: nothing of the constructor was guessed.
@@ -46,26 +43,29 @@ def certain_mistakes(
     try:
         found = _certain(runner, expression, variants, keeps_constructor=keeps_constructor)
     except TooLong:
-        return set()
-    return set() if runner.is_over else found
+        return {}
+    return {} if runner.is_over else found
 
 
-def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], *, keeps_constructor: bool) -> Set[Mistake]:
+def is_among(mistakes: Mismatches, found: Mismatch, spans: Sequence[Optional[FileSpan]]) -> bool:
+    """True if a mismatch is one of these mistakes, with sizes that fit as little. spans: where the layers were constructed."""
+    known = mistakes.get(mistake_of(found, spans))
+    return known is not None and _never_fit(_clash(known), _clash(found))
+
+
+def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], *, keeps_constructor: bool) -> Mismatches:
     base = _all_that_fails(runner, expression)
     if base is None:
-        return set()
-    left = {mistake: found for mistake, found in base.items() if found.code not in NOT_OF_TENSORS and found.trail}
+        return {}
+    left = {mistake: found for mistake, found in base.items() if _may_be_certain(found)}
     left = _without_consequences(base, left)
     if not left:
-        return set()
+        return {}
     for size, texts in _other_sizes(expression, keeps_constructor=keeps_constructor):
         left = _apart_from(runner, base, left, size, texts)
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
-    asking = {mistake: found for mistake, found in left.items() if _asks_for_form(found)}
-    for text in _form_variants(expression)[:MOST_VARIANTS] if asking else ():
-        asking = _without(base, asking, _all_that_fails(runner, text))
-    return {mistake for mistake, found in left.items() if mistake in asking or not _asks_for_form(found)}
+    return left
 
 
 def _all_that_fails(runner: TrialRunner, expression: str) -> Optional[Mismatches]:
@@ -117,23 +117,23 @@ def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
     return one[0] - one[1] == other[0] - other[1] or one[0] * other[1] == one[1] * other[0]
 
 
-def _asks_for_form(found: Mismatch) -> bool:
-    return any(each.kind in _OF_FORMS for each in demands(Trial(0, RefusedInput(found), found)))
+def _may_be_certain(found: Mismatch) -> bool:
+    """Whether a mismatch may rest on the code alone: not one that tensors of another rank or dtype might avoid, or a list of them, unless
+    layers have made all that it is of."""
+    if found.code in NOT_OF_TENSORS or not found.trail:
+        return False
+    asks_for_form = any(each.kind in _OF_FORMS for each in demands(Trial(0, RefusedInput(found), found)))
+    return not asks_for_form or len([each for each in found.origins if each.argument]) > 1
 
 
-def _stands(
-    base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional[Mismatches], changed: Optional[Changed] = None
-) -> Optional[bool]:
-    """Whether a mismatch stands in another run too; None where that says nothing of it, as the code refuses what was changed.
-
-    changed: a number, and the one in its place; None where the form of an input has changed, so that sizes are not compared.
-    """
+def _stands(base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional[Mismatches], changed: Changed) -> Optional[bool]:
+    """Whether a mismatch stands in another run too; None where that says nothing of it, as the code refuses what was changed."""
     if other is None:
         return None
     same, new = other.get(mistake), [each for key, each in other.items() if key not in base]
     if same is None:
         return None if new else False
-    if changed is None or _never_fit(_clash(found), _clash(same)):
+    if _never_fit(_clash(found), _clash(same)):
         return True
     return None if any(_refuses(each, *changed) for each in new) else False
 
@@ -149,7 +149,7 @@ def _refuses(found: Mismatch, size: int, other: int) -> bool:
     return found.need is None and need % other == 0 and got % size == 0
 
 
-def _without(base: Mismatches, left: Mismatches, other: Optional[Mismatches], changed: Optional[Changed] = None) -> Mismatches:
+def _without(base: Mismatches, left: Mismatches, other: Optional[Mismatches], changed: Changed) -> Mismatches:
     """The mismatches that another run does not avoid."""
     return {mistake: found for mistake, found in left.items() if _stands(base, mistake, found, other, changed) is not False}
 
@@ -184,15 +184,3 @@ def _other_sizes(expression: str, *, keeps_constructor: bool) -> Iterator[Tuple[
         if len(names) > 1:
             texts += [(with_sizes(template, {**sizes, name: size + step}), size + step) for name in names]
         yield size, list(dict.fromkeys(texts))
-
-
-def _form_variants(expression: str) -> List[str]:
-    """The example with a tensor of a dim less or more, or of another dtype, in the place of each."""
-    begin, found = len(constructor_of(expression)), []
-    for match in _TENSOR.finditer(expression, begin):
-        dims = [dim.strip() for dim in match[2].split(",") if dim.strip()]
-        shapes = [dims[:-1], dims[1:], [*dims[:-1], "7", *dims[-1:]], [*dims, "7"], [*dims[:1], *dims[2:]]]
-        texts = ["%s[%s]" % (match[1], ", ".join(shape)) for shape in shapes if shape and shape != dims]
-        texts.append("%s[%s]" % ("i64" if match[1].startswith("f") else "f32", match[2]))
-        found += [expression[: match.start()] + text + expression[match.end() :] for text in dict.fromkeys(texts)]
-    return found

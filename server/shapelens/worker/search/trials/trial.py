@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import builtins
 import inspect
-from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 
 import torch
 
 from ....protocol import ExampleRun, Mismatch
 from ...calls.mismatches import mismatch_of
-from ...calls.module_calls import Mistake
+from ...calls.module_calls import Passes
 from ...calls.sure_mistakes import is_sure
 from ...evaluation.evaluation import NONE_TURNED, Evaluation
 from ...evaluation.example_runner import ExampleRunner
@@ -69,7 +69,7 @@ class TrialRunner:
         self._built_of_unknown = False  # whether there was an unknown size when the model was built that is called now
         self.target = ""  # the class that an example is looked for
         self.seen: Optional[Dict[int, SeenValues]] = None  # what the last attempt saw, where it was a call that ran to its end
-        self.passed: Set[Mistake] = set()  # mistakes that no example avoids, which attempts go past
+        self.passes: Optional[Passes] = None  # whether attempts go past a mismatch, as no example avoids it
         self.has_defaults_only = False  # whether a class is built with its defaults
         self._models: Dict[str, Any] = {}
         self._built: Dict[int, SeenValues] = {}  # what was seen while the last model was built
@@ -194,7 +194,7 @@ class TrialRunner:
             evaluation.start(0, turned, keeps_modules=keeps_modules)
             unknown_sizes.state.met |= keeps_modules and self._built_of_unknown
             evaluation.meta.recover, evaluation.calls.has_no_choice = evaluation.calls.recovery.unable, has_no_choice
-            evaluation.calls.passed, evaluation.calls.has_defaults_only = self.passed, self.has_defaults_only
+            evaluation.calls.passes, evaluation.calls.has_defaults_only = self.passes, self.has_defaults_only
 
         def run_it() -> None:
             nonlocal result
