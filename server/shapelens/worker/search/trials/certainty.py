@@ -55,7 +55,7 @@ def is_among(mistakes: Mismatches, found: Mismatch, spans: Sequence[Optional[Fil
 
 def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], *, keeps_constructor: bool) -> Mismatches:
     base = _all_that_fails(runner, expression)
-    if base is None:
+    if not base:
         return {}
     left = {mistake: found for mistake, found in base.items() if _may_be_certain(found)}
     left = _without_consequences(base, left)
