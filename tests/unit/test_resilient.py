@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from shapelens.worker.rewrite.resilient import (
     ENTERED,
     ERRORS,
     FAILED,
+    FURTHER_FAILED,
+    GOES_FURTHER,
     GOES_ON,
     ITEMS,
     KEYWORDS,
@@ -24,7 +28,21 @@ from shapelens.worker.rewrite.resilient import (
     STEPS,
     resilient,
 )
-from shapelens.worker.rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, TURN, TURNS, UNKNOWN_AT, VALUE, Site
+from shapelens.worker.rewrite.sites import (
+    BOUND,
+    COMPREHENDED,
+    FURTHER_TURNS,
+    GENERATED,
+    MODEL_TURNS,
+    NAMES,
+    READ,
+    SCALAR,
+    TURN,
+    TURNS,
+    UNKNOWN_AT,
+    VALUE,
+    Site,
+)
 
 CONSTRUCTED = "class A%s:\n    def __init__(self):\n        self.x = 1 / 0\n        self.y = 2\na = sorted(vars(A()).keys() - {'x'})\nb = 1"
 
@@ -33,8 +51,13 @@ class Base:
     """What may be a module."""
 
 
-def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
-    """The names of a program that has been followed, and the line and class of each exception that ended a statement."""
+def followed(text: str, observed: int = 1000) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+    """The names of a program that has been followed, and the line and class of each exception that ended a statement.
+
+    observed: the turns of a loop that have reports.
+    """
+    further: list[Any] = []
+    turns: list[int] = []
     failures: list[tuple[int, str]] = []
     sites: list[Site] = []
 
@@ -42,12 +65,27 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         failures.append((line, type(error).__name__))
         return "unknown"
 
+    def steps(iterable: Any, lines: tuple[int, int], pattern: Any, may_switch: bool) -> Iterator[Any]:
+        items = iter(iterable if iterable != "unknown" else [])
+        yield from itertools.islice(items, observed if may_switch else None)
+        further[:] = [items]
+
+    def goes_on(line: int) -> bool:
+        turns.append(line)
+        return len(turns) <= observed
+
     names: dict[str, Any] = {
         ERRORS: (Exception, SystemExit),
         FAILED: failed,
         MISSING: lambda name: f"no {name}",
-        STEPS: lambda iterable, lines, pattern: iterable if iterable != "unknown" else [],
-        GOES_ON: lambda line: True,
+        STEPS: steps,
+        FURTHER_TURNS: lambda line: further.pop() if further else [],
+        FURTHER_FAILED: failed,
+        GOES_ON: goes_on,
+        GOES_FURTHER: lambda line: len(turns) > observed,
+        COMPREHENDED: lambda items, first, plain: first(items),
+        GENERATED: lambda items, first, plain: first(items),
+        MODEL_TURNS: lambda iterable: iterable,
         ENTERED: lambda context, line: context,
         BRANCH: lambda branches, value: value,
         ITEMS: lambda iterable, pattern: iterable,
@@ -61,7 +99,6 @@ def followed(text: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         NAMES: lambda number, *values: True,
         BOUND: lambda number, *values: True,
         READ: lambda number, function: None,
-        PLAIN: lambda function: False,
         TURNS: lambda steps: steps,
         TURN: lambda line: True,
         UNKNOWN_AT: lambda number: None,
@@ -100,6 +137,32 @@ def test_a_statement_that_fails_ends_alone(text: str, held: dict[str, Any], fail
     names, failed = followed(text)
     assert {name: names.get(name) for name in held} == held
     assert failed == failures
+
+
+LOOPS = [
+    ("s = 0\nfor i in range(9):\n    if i == 1: continue\n    s += i\nelse:\n    t = s", {"s": 35, "t": 35, "i": 8}, []),
+    ("s = 0\nfor i in range(9):\n    if i == 7: break\n    s += i\nelse:\n    t = s", {"s": 21, "t": None, "i": 7}, []),
+    ("def f():\n  for a, (b, c) in [(1, (2, 3))] * 5:\n    for d in range(c):\n      if d: return a, b, d\nx = f()", {"x": (1, 2, 1)}, []),
+    ("i = s = 0\nwhile i < 9:\n    i += 1\n    if i == 7: break\n    s += i\nelse:\n    s = 0", {"i": 7, "s": 21}, []),
+    ("i = 0\nwhile i < 9:\n    i += 1\nelse:\n    s = 1", {"i": 9, "s": 1}, []),
+    ("s = []\nfor i in range(9):\n    s.append([j for j in range(i) for k in 'ab' if j > 2])\nn = sum(map(len, s))", {"n": 30}, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("observed", [0, 1, 3, 1000])
+@pytest.mark.parametrize(("text", "held", "failures"), LOOPS)
+def test_a_loop_does_the_same_wherever_it_goes_on_without_reports(
+    text: str, held: dict[str, Any], failures: list[tuple[int, str]], observed: int
+) -> None:
+    names, failed = followed(text, observed)
+    assert {name: names.get(name) for name in held} == held
+    assert failed == failures
+
+
+def test_a_turn_without_reports_that_fails_ends_its_loop() -> None:
+    names, failed = followed("s = 0\nfor i in range(9):\n    s += 1 // (5 - i)\nb = 1", observed=3)
+    assert (names["i"], names["b"]) == (5, 1)
+    assert failed == [(2, "ZeroDivisionError")]
 
 
 def test_forward_fails_as_a_whole() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,23 @@ from shapelens.worker.evaluation.probing import apart
 from shapelens.worker.loading.definitions import compiled
 from shapelens.worker.loading.incremental_parse import reparsed, rewrite_new
 from shapelens.worker.rewrite.instrument import rewrite
-from shapelens.worker.rewrite.sites import ASSUMED, BOUND, FIRST_TURNS, NAMES, NUMBERS, PLAIN, READ, SCALAR, TURN, TURNS, VALUE, Site
+from shapelens.worker.rewrite.sites import (
+    ASSUMED,
+    BOUND,
+    COMPREHENDED,
+    FIRST_TURNS,
+    FURTHER_TURNS,
+    GENERATED,
+    MODEL_TURNS,
+    NAMES,
+    NUMBERS,
+    READ,
+    SCALAR,
+    TURN,
+    TURNS,
+    VALUE,
+    Site,
+)
 from shapelens.worker.trace.dim_names import formula, proportional, steps
 
 PROGRAM = '''
@@ -93,7 +110,26 @@ def run():
 '''
 
 
-def executed(tree: ast.Module, reports: list[tuple[int, Any]], known: bool = True) -> Any:
+def executed(tree: ast.Module, reports: list[tuple[int, Any]], observed: int = 1000) -> Any:
+    """What the program gives. observed: the turns of a loop or comprehension that have reports."""
+    further: list[Any] = []
+
+    def first_turns(iterable: Any, line: int) -> Any:
+        items = iter(iterable)
+        yield from itertools.islice(items, observed)
+        further[:] = [items]
+
+    def comprehended(items: Any, first: Any, plain: Any) -> Any:
+        items = iter(items)
+        made = first(itertools.islice(items, observed))
+        more = plain(items)
+        return made + more if isinstance(made, list) else made | more
+
+    def generated(items: Any, first: Any, plain: Any) -> Any:
+        items = iter(items)
+        yield from first(itertools.islice(items, observed))
+        yield from plain(items)
+
     def names(first: int, *values: Any) -> bool:
         reports.extend((first + offset, value) for offset, value in enumerate(values))
         return True
@@ -112,10 +148,13 @@ def executed(tree: ast.Module, reports: list[tuple[int, Any]], known: bool = Tru
         NAMES: names,
         BOUND: names,
         READ: read,
-        PLAIN: lambda numbers: numbers() in ((2,), ()) and known,
         ASSUMED: lambda result: result,
         TURNS: lambda steps: steps,
-        FIRST_TURNS: lambda iterable: iterable,
+        FIRST_TURNS: first_turns,
+        FURTHER_TURNS: lambda line: further.pop() if further else [],
+        MODEL_TURNS: lambda iterable: iterable,
+        COMPREHENDED: comprehended,
+        GENERATED: generated,
         **{reporter: getattr(builtins, name) for name, reporter in NUMBERS.items()},
         TURN: lambda line: True,
     }
@@ -123,11 +162,12 @@ def executed(tree: ast.Module, reports: list[tuple[int, Any]], known: bool = Tru
     return namespace["run"]()
 
 
-def test_rewritten_code_does_the_same() -> None:
+@pytest.mark.parametrize("observed", [0, 1, 2, 1000])
+def test_rewritten_code_does_the_same(observed: int) -> None:
     sites: list[Site] = []
     plain = executed(ast.parse(PROGRAM), [])
     reports: list[tuple[int, Any]] = []
-    assert executed(rewrite(ast.parse(PROGRAM), sites), reports) == plain
+    assert executed(rewrite(ast.parse(PROGRAM), sites), reports, observed) == plain
     assert {number for number, _ in reports} <= set(range(len(sites)))
     said = {(sites[number].kind, sites[number].name): value for number, value in reports if sites[number].function == "Outer.method"}
     assert said["parameter", "y"] == 2
@@ -136,10 +176,10 @@ def test_rewritten_code_does_the_same() -> None:
     assert said["return", "return"] == plain[0]
 
 
-def test_a_table_of_numbers_is_the_same_with_and_without_reports() -> None:
+def test_what_goes_on_without_reports_is_the_same() -> None:
     numbers: list[tuple[int, Any]] = []
     every: list[tuple[int, Any]] = []
-    first, second = executed(rewrite(ast.parse(PROGRAM), []), numbers), executed(rewrite(ast.parse(PROGRAM), []), every, known=False)
+    first, second = executed(rewrite(ast.parse(PROGRAM), []), numbers, 1), executed(rewrite(ast.parse(PROGRAM), []), every)
     assert first == second
     assert len(numbers) < len(every)
 

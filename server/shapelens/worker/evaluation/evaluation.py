@@ -106,6 +106,8 @@ class Evaluation:
             if lacks_memory(error):
                 raise MemoryError from error
             return error
+        finally:
+            self.recorder.on_end()
         return None
 
     def run(self, start: Callable[[], None], evaluate: Callable[[], Any]) -> Optional[BaseException]:

@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import AbstractSet, Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from ...regular_files import read_regular
-from ..meta.training_loops import first_turns
-from ..rewrite.instrument import ASSUMED, FIRST_TURNS, NUMBERS, TURN, TURNS, WINDOW, rewrite
+from ..meta.training_loops import model_turns
+from ..rewrite.instrument import ASSUMED, MODEL_TURNS, NUMBERS, TURN, TURNS, WINDOW, rewrite
 from ..rewrite.package_checks import MAY_REFUSE, assume_packages
 from ..sandbox.monkeypatches import BUILT_IN
 from ..trace.module_names import package_of, search_path
@@ -31,6 +31,7 @@ from .compile_cache import PREPARED, CompiledFile, state_of
 from .definitions import KEPT, Definitions
 from .incremental_parse import SITES, Parsed, level_of, reparsed, rewrite_new
 from .missing_packages import MissingFinder
+from .unobserved import Unobserved
 
 # A file's text in the editor, or its time of change and size on disk; None where it is not there.
 FileState = Union[str, Tuple[int, int], None]
@@ -90,6 +91,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         self.is_user_file = is_user_file
         self.recorder = recorder
         self.on_failure = on_failure
+        self.unobserved = Unobserved(recorder)
         self.trees: Dict[str, ast.Module] = {}  # rewritten once, as a file may be loaded under two names
         self.asked: Set[str] = set()  # top-level names that the finders behind Python's own were asked for
         self.programs: Dict[str, Optional[CompiledFile]] = {}
@@ -182,7 +184,8 @@ class UserFinder(importlib.abc.MetaPathFinder):
         names = module.__dict__
         names.update(self.recorder.reporters())
         names[ASSUMED], names[TURNS], names[TURN], names[WINDOW] = assumed, turns, turn, window
-        names[FIRST_TURNS] = first_turns
+        names[MODEL_TURNS] = model_turns
+        names.update(self.unobserved.reporters())
         for name, own in NUMBERS.items():
             names[own] = of_numbers[name]
         if self.kept_modules and hasattr(module, "__path__"):  # A package that is loaded again gets those of its modules that are not.

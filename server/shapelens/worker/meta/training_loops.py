@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any, Dict, Iterable, Iterator, List
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 import torch
 
@@ -13,35 +13,54 @@ from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
 from . import op_cache
 from .gradients import training
+from .mode import become_meta
 
 LOOP_SECONDS = 0.25  # that a loop takes, after which it is cut
 MOST_TURNS = 4096
+SHOWN = 8  # turns that show how the shapes of a loop change
+LONG_SECONDS = 0.5  # that the turns of a loop that counts may take in all, for it to take more
 
 
-def first_turns(iterable: Iterable[Any]) -> Iterable[Any]:
-    """What a `for` of an imported module goes through: one that trains takes its first turns only while a program is followed."""
-    return _first_turns(iterable, sys._getframe(1)) if op_cache.state.assumes_gradients else iterable
+def model_turns(iterable: Iterable[Any]) -> Iterable[Any]:
+    """What a `for` in a method of a model goes through: all of it, but for a loop that is cut short (`turns_followed`)."""
+    return turns_followed(iterable, Loop(sys._getframe(1), iterable)) if op_cache.state.assumes_gradients else iterable
 
 
-def _first_turns(iterable: Iterable[Any], frame: FrameType) -> Iterator[Any]:
-    steps, loop = training.steps, Loop(frame)
-    for count, item in enumerate(iterable, 1):
+def turns_followed(items: Iterable[Any], loop: "Loop", has_met: Callable[[], bool] = lambda: True) -> Iterator[Any]:
+    """What a `for` goes through while a program is followed, or a statement of a module that is loaded.
+
+    One that trains takes its first turns, and one that counts and takes long (`for _ in range(max_new_tokens)`) those that show its shapes;
+    what this one carries along is of unknown size then. All others take all turns, and so does one that `forward` comes to.
+    has_met: whether it computes tensors.
+    """
+    for loop.count, item in enumerate(items, 1):
         yield item
-        if training.steps != steps and not loop.goes_on(count):
-            unknown_sizes.cut_short(loop.gathered())
+        if loop.trains():
+            if not loop.goes_on(loop.count):
+                unknown_sizes.cut_short(loop.gathered())
+                return
+        elif loop.is_long() and has_met() and not _is_called_by_forward(loop.frame):
+            loop.end_early()
             return
 
 
 class Loop:
-    """A loop under way: what it has cost, and what it carries along."""
+    """A loop under way: what it has cost, and what it carries along. iterable: what it goes through."""
 
-    def __init__(self, frame: FrameType) -> None:
+    def __init__(self, frame: FrameType, iterable: Any = None) -> None:
         self.frame = frame
         self.count = 0
+        self._whole = len(iterable) if type(iterable) is range else 0
         self._steps = training.steps
         self._clock = WorkClock()
+        self._last_but_one = 0.0  # when the turn began that tells how long one takes
         self._shapes = _shapes(frame)
+        self._shown = [self._shapes]  # after each of the first turns
         self._lengths = {id(value): len(value) for value in _containers(frame)}
+
+    def seconds(self) -> float:
+        """How long it has taken until now."""
+        return self._clock()
 
     def seconds_of_turn(self) -> float:
         """How long a turn has taken on average."""
@@ -51,12 +70,49 @@ class Loop:
         """The lists and dicts that have grown since the loop began."""
         return [value for value in _containers(self.frame) if len(value) > self._lengths.get(id(value), 0)]
 
+    def trains(self) -> bool:
+        """Whether an optimizer has taken a step, or `backward` was called, since the loop began."""
+        return training.steps != self._steps
+
     def goes_on(self, count: int) -> bool:
         """Whether it takes another turn after this many."""
-        if training.steps != self._steps:
+        if self.trains():
             before, self._shapes = self._shapes, _shapes(self.frame)
             return count < 2 and any(self._shapes[name] != shape for name, shape in before.items() if name in self._shapes)
         return count < MOST_TURNS and self._clock() < LOOP_SECONDS
+
+    def is_long(self) -> bool:
+        """Whether it has taken the turns that show its shapes, and all of them would take too long. To be asked after each turn."""
+        if self.count > SHOWN or not self._whole > SHOWN:
+            return False
+        self._shown.append(_shapes(self.frame))
+        if self.count == SHOWN - 1:
+            self._last_but_one = self._clock()
+        return self.count == SHOWN and (self._clock() - self._last_but_one) * self._whole > LONG_SECONDS
+
+    def end_early(self) -> None:
+        """It takes no more turns: what it gathers is of unknown length, and the sizes that changed from turn to turn are not known."""
+        unknown_sizes.cut_short(self.gathered())
+        for name, value in list(self.frame.f_locals.items()):
+            keys = [shapes[name] for shapes in self._shown if shapes.get(name) is not None] if isinstance(value, torch.Tensor) else []
+            shapes = {key[1] for key in keys}
+            if len(shapes) > 1 and len({len(shape) for shape in shapes}) == 1:
+                _forget_sizes(value, [len(set(sizes)) > 1 for sizes in zip(*shapes)])
+
+
+def _forget_sizes(tensor: torch.Tensor, changed: List[bool]) -> None:
+    with torch._C.DisableTorchFunction():
+        become_meta(tensor)
+        shape = [None if is_changed else size for size, is_changed in zip(tensor.shape, changed)]
+        tensor.data = torch.empty(unknown_sizes.filled_in(shape), dtype=tensor.dtype, device=tensor.device)
+
+
+def _is_called_by_forward(frame: Optional[FrameType]) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name == "forward":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _shapes(frame: FrameType) -> Dict[str, Any]:

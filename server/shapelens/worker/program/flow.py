@@ -1,6 +1,7 @@
 """What a program that is followed calls for its flow: statements that fail, loops that would take long.
 
-A loop takes all of its turns as long as that costs little. One that trains (`backward` ran in it) takes one turn, and a second one where
+A loop that meets no tensor in its first turns takes the others unobserved (loading/unobserved.py), up to a budget of time. Any other takes
+all of its turns as long as that costs little. One that trains (`backward` ran in it) takes one turn, and a second one where
 what it carries along changed its shape in the first; one that takes long ends when its time is up. What such a loop gathers in a list is of
 unknown length, as the loop was cut short. Before a loop is cut, it takes a turn aside for the branches that it would come to later
 (`if step % 100 == 0`, `if step > warm_up`): the last one, if that is known, in which conditions on counts go the way that none has gone.
@@ -9,6 +10,7 @@ unknown length, as the loop was cut short. Before a loop is cut, it takes a turn
 from __future__ import annotations
 
 import contextlib
+import operator
 import sys
 from types import FrameType
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
@@ -16,6 +18,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List
 import torch
 
 from ..calls.exception_handlers import handled_by_user, is_raised_here
+from ..loading.unobserved import FIRST, Budget, Unobserved, Watch
 from ..meta.training_loops import Loop
 from ..rewrite.resilient import (
     BRANCH,
@@ -23,6 +26,8 @@ from ..rewrite.resilient import (
     ENTERED,
     ERRORS,
     FAILED,
+    FURTHER_FAILED,
+    GOES_FURTHER,
     GOES_ON,
     ITEMS,
     KEYWORDS,
@@ -34,10 +39,16 @@ from ..rewrite.resilient import (
     STEPS,
     Pattern,
 )
+from ..sandbox.clocks import WorkClock
 from ..unknown import data_arrays, unknown_sizes
 from ..unknown.stand_ins import NoItems, absent, is_absent
 
 UNKNOWN_KEYWORD = "what_is_not_known"
+FURTHER_SECONDS = 2.0  # that a loop takes unobserved
+OPEN_SECONDS = 1.0  # that it takes where nobody knows how many turns there are
+CHUNK = 1024  # turns of a `while`, after which it is asked how long it has taken
+MOST_FURTHER = 8  # loops under way whose end may have to be told
+SURE_AFTER = 0.03  # seconds after which it is known how long a turn takes
 MOST_TURNS_ASIDE = 3  # of a loop, as a branch may hold branches
 LONGEST_TURN = 0.3  # seconds of a turn, for another one to be taken aside
 Branch = Tuple[int, int, bool]  # its first and last lines, and whether it leaves the block
@@ -58,29 +69,35 @@ class Flow:
         self,
         missing: Callable[[str], Any],
         on_failure: Callable[[BaseException, FrameType, int], None],
+        unobserved: Unobserved,
         turned: Iterable[Branches] = (),
         aside: Optional[Callable[[], ContextManager[None]]] = None,
     ) -> None:
         self._missing = missing
         self._on_failure = on_failure
+        self._unobserved = unobserved
+        self._further: Dict[Tuple[int, int], Loop] = {}  # loops that are taken unobserved, by frame and line
         self._aside = aside
         self._is_aside = False
         self.taken: Dict[Branches, Set[bool]] = {}  # which ways conditions on settings and counts went
         self.gone: Dict[int, AttributeError] = {}  # by line: what was asked of an iterator by a method that it does not have any more
         self._turned: Dict[Branches, Optional[bool]] = dict.fromkeys(turned)  # the way that they go; None: not as they would
         self._unknown_items = 0  # comprehensions that went through something unknown
-        self._loops: Dict[Tuple[int, int], Loop] = {}  # `while` loops under way, by frame and line
+        self._loops: Dict[Tuple[int, int], Tuple[Loop, int]] = {}  # `while` loops under way, by frame and line; what was met before
 
     def names(self) -> Dict[str, Any]:
         """The functions by the names that resilient code has for them."""
         names = {ERRORS: ENDS_STATEMENT, FAILED: self.failed, MISSING: self._missing, STEPS: self.steps, GOES_ON: self.goes_on}
+        names.update({FURTHER_FAILED: self.further_failed, GOES_FURTHER: self.goes_further})
         more = {BRANCH: self.branch, ITEMS: self.items, MARK: lambda: self._unknown_items, LISTED: self.listed}
         more.update({KEYWORDS: keywords, SPREAD: spread, NEXT: self.next_item, ENTERED: self.entered, COUNTS: counted})
         return {**names, **more}
 
     def failed(self, error: BaseException, line: int) -> Any:
         """A statement has failed: what takes the place of its value. Raises the error where user code around it expects it to be raised."""
-        frame = sys._getframe(1)
+        return self._statement_failed(error, sys._getframe(1), line)
+
+    def _statement_failed(self, error: BaseException, frame: FrameType, line: int) -> Any:
         is_last = isinstance(error, IndexError) and frame.f_code.co_name == "__getitem__"  # It ends a loop over what has no `__iter__`.
         if is_last or is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
             raise error
@@ -101,22 +118,34 @@ class Flow:
                 self._on_failure(error, frame, line)
             return _Entered(None, absent("what failed", "definition"), None)
 
-    def steps(self, iterable: Any, lines: Tuple[int, int], pattern: Pattern) -> Iterator[Any]:
+    def steps(self, iterable: Any, lines: Tuple[int, int], pattern: Pattern, may_switch: bool) -> Iterator[Any]:
         """The items that a `for` takes, each of the form that its targets have; once with stand-ins where nothing is known of the items.
 
-        lines: the first and the last of the loop.
+        lines: the first and the last of the loop. may_switch: it may take its further turns unobserved.
         """
         frame = sys._getframe(1)
         count = 0
-        loop = Loop(frame)
+        loop = Loop(frame, iterable)
         ended_early = unknown_sizes.state.ended_early
         is_open = is_of_unknown_number(iterable) or unknown_sizes.is_of_unknown_length(iterable)
+        may_switch = may_switch and not (is_open or self._is_aside or unknown_sizes.state.text)
+        watch = self._unobserved.watch() if may_switch else None
+        recorder = self._unobserved.recorder
+        met = recorder.met
         try:
             items = iter(iterable)
             for item in items:
                 count = loop.count = count + 1
                 yield _fitted(item, pattern)
-                if not loop.goes_on(count):
+                goes_on = loop.goes_on(count)
+                has_met = recorder.met != met
+                if watch is not None and not has_met and (count == FIRST or not goes_on):
+                    self._take_further(loop, lines[0], items, watch)
+                    return
+                is_long = loop.is_long() and has_met
+                if is_long:
+                    loop.end_early()
+                if is_long or not goes_on:
                     last = _fitted(iterable[-1], pattern) if type(iterable) is range else _fitted(next(items, item), pattern)
                     for _ in self._turns_aside(lines, loop):
                         yield last
@@ -126,11 +155,32 @@ class Flow:
             if not self._is_aside:
                 self._on_failure(error, frame, lines[0])
             iterable = iterable if count else absent("an item", "definition")
+        finally:
+            if watch is not None:
+                watch.end()
         if is_open or unknown_sizes.state.ended_early != ended_early:
             unknown_sizes.cut_short(loop.gathered())
         if count == 0 and _is_unknown(iterable):
             yield _fitted(absent("an item", "definition"), pattern)
             unknown_sizes.cut_short(loop.gathered())
+
+    def _take_further(self, loop: Loop, line: int, items: Iterator[Any], watch: Watch) -> None:
+        """Let a loop take its further turns unobserved, for as long as it may."""
+        self._note_further(loop, line)
+        self._unobserved.take(loop.frame, line, items, watch, _FurtherTurns(loop, items))
+
+    def _note_further(self, loop: Loop, line: int) -> None:
+        while len(self._further) >= MOST_FURTHER:
+            del self._further[next(iter(self._further))]
+        self._further[id(loop.frame), line] = loop
+
+    def further_failed(self, error: BaseException, line: int) -> None:
+        """A turn that was not observed has failed, and ended its loop."""
+        frame = sys._getframe(1)
+        loop = self._further.pop((id(frame), line), None)
+        if loop is not None:
+            unknown_sizes.cut_short(loop.gathered())
+        self._statement_failed(error, frame, line)
 
     def _turns_aside(self, lines: Tuple[int, int], loop: Loop) -> Iterator[None]:
         """The turns that a loop which is cut takes for branches that it has not taken yet, and for those in them."""
@@ -208,19 +258,62 @@ class Flow:
         return {branches: other for branches, other in others.items() if other is not None}
 
     def goes_on(self, line: int) -> bool:
-        """Whether a `while` takes another turn."""
+        """Whether a `while` takes another turn with reports."""
         frame = sys._getframe(1)
         place = id(frame), line
-        loop = self._loops.get(place)
+        loop, met = self._loops.get(place, (None, 0))
         if loop is None or loop.frame is not frame:
-            self._loops[place] = Loop(frame)
+            self._loops[place] = Loop(frame), self._unobserved.recorder.met
             return True
         loop.count += 1
-        if loop.goes_on(loop.count):
+        goes_on = loop.goes_on(loop.count)
+        if self._unobserved.recorder.met == met and not unknown_sizes.state.met and (loop.count == FIRST or not goes_on):
+            del self._loops[place]
+            loop.count = 0
+            self._note_further(loop, line)
+            return False
+        if goes_on:
             return True
         unknown_sizes.cut_short(loop.gathered())
         del self._loops[place]
         return False
+
+    def goes_further(self, line: int) -> bool:
+        """Whether a `while` takes another turn without reports."""
+        loop = self._further.get((id(sys._getframe(1)), line))
+        if loop is None:
+            return False
+        loop.count += 1
+        if loop.count % CHUNK or loop.seconds() < OPEN_SECONDS:
+            return True
+        unknown_sizes.cut_short(loop.gathered())
+        return False
+
+
+class _FurtherTurns(Budget):
+    """The time of a loop that goes on unobserved. items: those that are left."""
+
+    def __init__(self, loop: Loop, items: Iterator[Any]) -> None:
+        self._loop, self._items = loop, items
+        self._clock: Optional[WorkClock] = None  # since the first turns, which may wait for what is done once
+        self._whole = 0
+        self._rest = float("inf")  # seconds that all turns would take that are left
+
+    def is_over(self) -> bool:
+        left = operator.length_hint(self._items)
+        if self._clock is None:
+            self._clock, self._whole = WorkClock(), left
+        seconds = self._clock()
+        if self._whole and seconds > SURE_AFTER and left < self._whole:
+            self._rest = seconds / (self._whole - left) * left
+            seconds += self._rest
+        if seconds < (FURTHER_SECONDS if self._whole else OPEN_SECONDS):
+            return False
+        unknown_sizes.cut_short(self._loop.gathered())
+        return True
+
+    def covers_the_rest(self) -> bool:
+        return self._rest < FURTHER_SECONDS / 2
 
 
 def counted(function: Any, value: Any, **kwargs: Any) -> Any:

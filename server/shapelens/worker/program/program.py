@@ -14,6 +14,7 @@ import torch
 from ...notebooks import UNKNOWN, is_in_cells
 from ..loading.definitions import DEFINES, KEPT, Definitions, bound_names, future_flags, is_operator_declaration
 from ..loading.importer import parse
+from ..loading.unobserved import Unobserved
 from ..meta import op_cache
 from ..meta.backward_hooks import hooks
 from ..meta.gradients import training
@@ -38,7 +39,7 @@ class Program:
     loaded: the document's module as its definitions were loaded; names that a statement fails to make are taken from there.
     """
 
-    def __init__(self, file: str, text: str, loaded: ModuleType, recorder: Recorder) -> None:
+    def __init__(self, file: str, text: str, loaded: ModuleType, unobserved: Unobserved) -> None:
         self.file = file
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
         self.gone: Dict[int, AttributeError] = {}  # by line: methods that are gone, and that the program has got on without
@@ -46,10 +47,11 @@ class Program:
         self.executed: List[NodePlace] = []  # of the statements that were executed
         self.earlier: List[type] = []  # module classes that the program has held under a name that another class has now
         self.not_taken: Dict[Branches, Branch] = {}  # the branches that the program did not come to, by their conditions
-        self.flow = Flow(self._missing, self._failed)  # that the functions of the program call
+        self._unobserved = unobserved
+        self.flow = Flow(self._missing, self._failed, unobserved)  # that the functions of the program call
         self._text = text
         self._loaded = loaded
-        self._statements, self._declared = _compiled(file, text, recorder)
+        self._statements, self._declared = _compiled(file, text, unobserved.recorder)
         refused = {each.place for each in self._statements if each.is_refused}
         self.refused = _refusals(file, text, refused) if refused else []  # what Python says of the statements that it refuses
         self._redefined = _defined_again(text)
@@ -59,7 +61,7 @@ class Program:
 
         aside: a context for turns of loops that are none of those which the program begins with.
         """
-        self.flow = flow = Flow(self._missing, self._failed, aside=aside)
+        self.flow = flow = Flow(self._missing, self._failed, self._unobserved, aside=aside)
         with self._as_main() as self.names:
             finished = self._execute_all(flow, seconds, self._failed, self.names, self._note_executed)
         self.not_taken, self.gone = flow.not_taken(), flow.gone
@@ -72,7 +74,7 @@ class Program:
             """Nobody takes these branches."""
 
         with self._as_main() as names:
-            self._execute_all(Flow(self._missing, forgotten, turned), seconds, forgotten, names)
+            self._execute_all(Flow(self._missing, forgotten, self._unobserved, turned), seconds, forgotten, names)
 
     def held(self) -> List[NodePlace]:
         """The places of the statements that were executed, and in which nothing failed or was got on without."""
@@ -131,6 +133,8 @@ class Program:
             on_failure(error, None, statement.code.co_firstlineno)
             names.update((name, self._missing(name)) for name in statement.bound if names.get(name) is None)
             return False
+        finally:
+            self._unobserved.restore()
         return True
 
     def _missing(self, name: str) -> Any:

@@ -45,7 +45,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     """
     run, trace, evaluation = runner.run, runner.trace, runner.evaluation
     start, clock, ended = time.perf_counter(), WorkClock(), Limit.ended
-    program = Program(run.file, run.text, sys.modules[runner.names["__name__"]], runner.recorder)
+    program = Program(run.file, run.text, sys.modules[runner.names["__name__"]], runner.context.finder.unobserved)
     example = ExampleRun("", "", evidence=PROGRAM)
     trace.examples.append(example)
     examples = class_examples(runner)

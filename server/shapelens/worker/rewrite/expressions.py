@@ -6,8 +6,8 @@ import ast
 import copy
 from typing import Any, List, Optional, Set, Tuple
 
-from .scopes import is_size, numbers_of, targets_in
-from .sites import BOUND, NUMBERS, PLAIN, SCALAR, TURNS, VALUE, WINDOW, NodePlace, Site, place_of
+from .scopes import is_size, targets_in
+from .sites import BOUND, COMPREHENDED, GENERATED, NUMBERS, SCALAR, TURNS, VALUE, WINDOW, NodePlace, Site, place_of
 from .windows import length_of
 
 LONGEST_CHAIN = 100  # operators in a row that report themselves
@@ -15,6 +15,10 @@ LONGEST_CHAIN = 100  # operators in a row that report themselves
 SILENT_CALLS = {
     "super", "locals", "globals", "vars", "dir", "print", "isinstance", "issubclass", "hasattr", "callable", "id", "repr", "range",
 }  # fmt: skip
+_GIVEN = "__shapelens_given__"  # the items of a comprehension, in a function that holds it
+# What means another thing, or nothing, in a function of its own.
+_BOUND_TO_SCOPE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+_NAMES_OF_SCOPE = {"super", "__class__", "locals", "vars", "dir", "eval", "exec"}
 
 
 class ExpressionRewriter(ast.NodeTransformer):
@@ -29,7 +33,6 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.sizes: Set[str] = set()  # those of them that are given sizes
         self.statement: Optional[NodePlace] = None
         self.of_model = False  # in a class of a module: its loops are part of what it computes
-        self.numbers = False  # inside of a comprehension of numbers
         self.guarded = False  # in a `try` of this function
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -119,19 +122,24 @@ class ExpressionRewriter(ast.NodeTransformer):
         return self._wrap(self.visit(value), place, "return", name, reporter=SCALAR, size=size)
 
     def _comprehension(self, node: Any) -> Any:
-        """With reports; where it is made of known numbers alone, without: a table may have millions of them."""
-        numbers = numbers_of(node, self.names) if self.functions and self.inside != "class" and not self.numbers else None
-        if numbers is None or self.sizes.intersection(numbers):
-            return self._observed(node)
-        plain, place, self.numbers = copy.deepcopy(node), place_of(node), True
-        names = ast.Tuple([ast.Name(name, ast.Load()) for name in numbers], ast.Load())
-        empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        chosen = ast.IfExp(ast.Call(ast.Name(PLAIN, ast.Load()), [ast.Lambda(empty, names)], []), plain, self._observed(node))
-        self.numbers = False
-        for part in (chosen, *ast.walk(chosen.test)):
-            if isinstance(part, (ast.expr, ast.arg)):
-                part.lineno, part.col_offset, part.end_lineno, part.end_col_offset = place
-        return chosen
+        """With reports, and without: one that has met no tensor in its first turns goes on without (loading/unobserved.py)."""
+        plain = copy.deepcopy(node) if self.functions and self.inside != "class" and _stands_alone(node) else None
+        observed = self._observed(node)
+        return self._finished(node, observed if plain is None else self._switching(observed, plain))
+
+    def _switching(self, observed: Any, plain: Any) -> ast.expr:
+        """A comprehension that begins with reports and may go on without."""
+        place, items = place_of(observed), observed.generators[0].iter
+        functions: List[ast.expr] = []
+        for version in (observed, plain):
+            version.generators[0].iter = ast.copy_location(ast.Name(_GIVEN, ast.Load()), items)
+            given = ast.arguments([], [ast.copy_location(ast.arg(_GIVEN), items)], None, [], [], None, [])
+            functions.append(ast.copy_location(ast.Lambda(given, version), observed))
+        return self._call(GENERATED if isinstance(observed, ast.GeneratorExp) else COMPREHENDED, [items, *functions], place)
+
+    def _finished(self, node: ast.expr, made: ast.expr) -> ast.expr:
+        """What stands in the place of a comprehension, of whose versions `made` is made."""
+        return made
 
     def _observed(self, node: Any) -> Any:
         outer = self.names, self.sizes
@@ -202,6 +210,14 @@ class ExpressionRewriter(ast.NodeTransformer):
             if not hasattr(node, "lineno"):  # What is in it of the source stays where it is.
                 node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = place
         return call
+
+
+def _stands_alone(node: Any) -> bool:
+    """Whether a comprehension does the same in a function of its own."""
+    parts = list(ast.walk(node))
+    if any(isinstance(part, _BOUND_TO_SCOPE) or (isinstance(part, ast.Name) and part.id in _NAMES_OF_SCOPE) for part in parts):
+        return False
+    return not any(isinstance(part, ast.comprehension) and part.is_async for part in parts)
 
 
 def _root(node: ast.expr) -> ast.expr:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import Any, List, Set
+from typing import Any, List, Optional, Set
 
 from .expressions import ExpressionRewriter
 from .package_checks import assume_package
@@ -25,6 +25,8 @@ from .sites import (
     ASSUMED,
     BOUND,
     FIRST_TURNS,
+    FURTHER_TURNS,
+    MODEL_TURNS,
     NAMES,
     NUMBERS,
     READ,
@@ -38,11 +40,14 @@ from .sites import (
     Site,
     place_of,
 )
+from .tensor_expressions import computes_tensors
 
 __all__ = [
     "ASSUMED",
     "BOUND",
     "FIRST_TURNS",
+    "FURTHER_TURNS",
+    "MODEL_TURNS",
     "NAMES",
     "NUMBERS",
     "READ",
@@ -59,6 +64,10 @@ __all__ = [
 ]
 
 _ASKS_FOR_FILES = {"exists", "lexists", "isfile", "isdir", "is_file", "is_dir"}
+
+# Methods of models whose loops are part of what the model computes.
+_OF_TORCH = {"torch", "nn", "F", "functional"}
+_AS_A_WHOLE = {"forward", "__init__"}
 
 # Compilers of Python's bytecode, which know nothing of reporters.
 COMPILED = {"numba", "nb", "njit", "vectorize", "guvectorize", "triton", "taichi", "ti"}
@@ -188,6 +197,7 @@ class Rewriter(ExpressionRewriter):
 
     def _compound(self, node: Any) -> Any:
         reports: List[ast.stmt] = []
+        further = self._further(node) if isinstance(node, ast.For) else None
         if isinstance(node, (ast.For, ast.AsyncFor)):
             reports = self._report_targets(BOUND, [node.target], node)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
@@ -210,16 +220,30 @@ class Rewriter(ExpressionRewriter):
             elif isinstance(value, ast.AST) and field not in ("pattern", "type"):
                 setattr(node, field, self._part(value))
         self.guarded = outer
-        if isinstance(node, ast.For) and self.functions and not self.of_model:
-            node.iter = self._gone_through(node.iter)
+        if isinstance(node, ast.For) and self.functions and self.inside != "class":
+            if not self.of_model:
+                node.iter = self._first_turns(node, further is not None)
+            elif self.qualified[-1] not in _AS_A_WHOLE:
+                node.iter = self._call(MODEL_TURNS, [node.iter], place_of(node.iter))
+        if further is not None:
+            further.orelse, node.orelse = node.orelse, [further]
         if isinstance(node, ast.While):
             turn = self._call(TURN, [ast.Constant(node.lineno)], place_of(node.test))
             node.test = ast.copy_location(ast.BoolOp(ast.And(), [node.test, turn]), node.test)
         return node
 
-    def _gone_through(self, iterable: ast.expr) -> ast.expr:
-        """What a `for` in a function goes through, in the place of what the text says."""
-        return self._call(FIRST_TURNS, [iterable], place_of(iterable))
+    def _further(self, node: ast.For) -> Optional[ast.For]:
+        """The turns of a `for` without reports, after those with them: a loop in the `else` of the loop. None where all have them."""
+        if not self.functions or self.inside == "class" or self.of_model:
+            return None
+        if not may_be_plain(node.body):
+            return None
+        turns = self._call(FURTHER_TURNS, [ast.Constant(node.lineno)], place_of(node.iter))
+        return ast.copy_location(ast.For(copy.deepcopy(node.target), turns, copy.deepcopy(node.body), []), node)
+
+    def _first_turns(self, node: ast.For, may_switch: bool) -> ast.expr:
+        """What a `for` in a function goes through with reports, in the place of what the text says. may_switch: there are further turns."""
+        return self._call(FIRST_TURNS, [node.iter, ast.Constant(node.lineno if may_switch else 0)], place_of(node.iter))
 
     def _part(self, node: object) -> object:
         if type(node).__name__ in ("ExceptHandler", "match_case"):
@@ -282,6 +306,14 @@ class Rewriter(ExpressionRewriter):
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         call = self._call(READ, [ast.Constant(len(self.sites) - 1), ast.Lambda(nothing, again)], place_of(statement))
         return ast.copy_location(ast.Expr(call), statement)
+
+
+def may_be_plain(body: List[ast.stmt]) -> bool:
+    """Whether the statements of a loop may be there twice, with reports and without: none of its branches computes a tensor."""
+    parts = [part for statement in body for part in ast.walk(statement)]
+    if any(isinstance(part, (ast.Global, ast.Nonlocal)) for part in parts):
+        return False  # Such a statement stands before all others that speak of its names.
+    return not any(isinstance(part, ast.Name) and part.id in _OF_TORCH for part in parts) and not any(map(computes_tensors, body))
 
 
 def _words(decorator: ast.expr) -> Set[str]:

@@ -4,32 +4,41 @@
         loss = f(model(x), y)                __shapelens_iterable__ = loader
                                          except __shapelens_errors__ as __shapelens_error__:
                               →              __shapelens_iterable__ = __shapelens_failed__(__shapelens_error__, 1)
-                                         for x, y in __shapelens_steps__(__shapelens_iterable__, (1, 2), 2):
+                                         for x, y in __shapelens_steps__(__shapelens_iterable__, (1, 2), 2, True):
                                              try:
                                                  loss = f(model(x), y)
                                              except __shapelens_errors__ as __shapelens_error__:
                                                  __shapelens_failed__(__shapelens_error__, 2)
                                                  loss = __shapelens_missing__('loss')
+                                         else:
+                                             try:
+                                                 for x, y in __shapelens_further_turns__(1):
+                                                     loss = f(model(x), y)
+                                             except __shapelens_errors__ as __shapelens_error__:
+                                                 __shapelens_further_failed__(__shapelens_error__, 1)
 
-Values report themselves as in every rewritten file. What a `try` of the user's guards may fail, as its handlers are there for that; so may
-`forward` and `__init__`, whose failures belong to the statement that calls them.
+A loop that meets no tensor in its first turns takes the others as they are written. Values report themselves as in every rewritten file.
+What a `try` of the user's guards may fail, as its handlers are there for that; so may `forward` and `__init__`, whose failures belong to
+the statement that calls them.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from typing import Any, List, Optional, Set, Tuple, Union
 
-from .instrument import Rewriter
+from .instrument import Rewriter, may_be_plain
 from .scopes import ScopeSurvey, is_size, targets_in
-from .sites import UNKNOWN_AT, NodePlace, Site, place_of
+from .sites import FURTHER_TURNS, UNKNOWN_AT, NodePlace, Site, place_of
 from .tensor_expressions import computes_tensors
 
 ERRORS = "__shapelens_errors__"  # the classes of exceptions that end a statement, not the program
 FAILED = "__shapelens_failed__"  # (error, line) -> what takes the place of the value; raises where the code expects the error
 MISSING = "__shapelens_missing__"  # (name) -> what takes the place of a value that was not made
-STEPS = "__shapelens_steps__"  # (iterable, first and last lines of the loop, pattern) -> the items that a `for` takes
+STEPS = "__shapelens_steps__"  # (iterable, first and last lines of the loop, pattern, may switch to further turns) -> what a `for` takes
+FURTHER_FAILED = "__shapelens_further_failed__"  # (error, line of the loop): a turn without reports has failed
 ITEMS = "__shapelens_items__"  # (iterable, pattern) -> the items that a comprehension takes
 MARK = "__shapelens_mark__"  # () -> how many comprehensions went through something unknown until now
 KEYWORDS = "__shapelens_keywords__"  # (mapping) -> what `**mapping` gives a call
@@ -39,7 +48,8 @@ COUNTS = "__shapelens_counts__"  # (function, *arguments) -> what `len`, `list` 
 BRANCH = "__shapelens_branch__"  # (the lines of its two branches, value) -> which of them is taken
 NEXT = "__shapelens_next__"  # (iterator) -> its next item, for the `iterator.next()` that loaders of older torch had
 ENTERED = "__shapelens_entered__"  # (context, line) -> a context that has been entered, or that stands in for one which cannot be
-GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn
+GOES_ON = "__shapelens_goes_on__"  # (line) -> whether a `while` takes another turn with reports
+GOES_FURTHER = "__shapelens_goes_further__"  # (line) -> whether it takes another one without
 
 ERROR = "__shapelens_error__"  # the exception, in a handler
 _ITERABLE = "__shapelens_iterable__"
@@ -95,6 +105,7 @@ class ResilientRewriter(Rewriter):
         pattern = _pattern(node.target) if isinstance(node, ast.For) else 1
         branches = _branches(node) if isinstance(node, ast.If) and _is_setting(node.test, self.sizes) else None
         moves = isinstance(node, ast.If) and _only_moves(node, branches is not None)
+        while_further = self._while_further(node) if isinstance(node, ast.While) and not self.of_model else None
         group: List[ast.stmt] = []
         tensor = computes_tensors(node.value) if isinstance(node, _VALUED) and node.value is not None else False
         first, place = len(self.sites), place_of(node)
@@ -114,12 +125,17 @@ class ResilientRewriter(Rewriter):
             iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
             instead = ast.Assign([ast.Name(_ITERABLE, ast.Store())], _failed(node))
             out.append(guard(node, [iterable], [instead]))
-            steps = [ast.Name(_ITERABLE, ast.Load()), _lines(node), _constant(pattern)]
+            further = node.orelse[0] if node.orelse and _is_further(node.orelse[0]) else None
+            steps = [ast.Name(_ITERABLE, ast.Load()), _lines(node), _constant(pattern), ast.Constant(further is not None)]
             node.iter = ast.Call(ast.Name(STEPS, ast.Load()), steps, [])
+            if further is not None:
+                node.orelse = [_guarded_further(node, further)]
             out.append(node)
         elif isinstance(node, ast.While) and not self.of_model:
             turn = ast.Call(ast.Name(GOES_ON, ast.Load()), [ast.Constant(node.lineno)], [])
             node.test = ast.BoolOp(ast.And(), [turn, node.test])
+            if while_further is not None:
+                while_further.orelse, node.orelse = node.orelse, [_guarded_further(node, while_further)]
             out.append(guard(node, [node], [ast.Expr(_failed(node))]))
         elif isinstance(node, ast.With):
             out.extend(self._with(node))
@@ -172,17 +188,27 @@ class ResilientRewriter(Rewriter):
         """A comprehension whose items are stand-ins, once, where nothing is known of what it goes through."""
         patterns = [_pattern(generator.target) for generator in node.generators]
         node = super()._observed(node)
-        if self.of_model and self._fragile:
-            return node
-        for generator, pattern in zip(node.generators, patterns):
-            generator.iter = ast.Call(ast.Name(ITEMS, ast.Load()), [generator.iter, _constant(pattern)], [])
-        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp)):
-            mark = ast.Call(ast.Name(MARK, ast.Load()), [], [])
-            return ast.copy_location(ast.Call(ast.Name(LISTED, ast.Load()), [mark, node], []), node)
+        if not (self.of_model and self._fragile):
+            for generator, pattern in zip(node.generators, patterns):
+                generator.iter = ast.Call(ast.Name(ITEMS, ast.Load()), [generator.iter, _constant(pattern)], [])
         return node
 
-    def _gone_through(self, iterable: ast.expr) -> ast.expr:
-        return iterable  # STEPS says.
+    def _finished(self, node: ast.expr, made: ast.expr) -> ast.expr:
+        if (self.of_model and self._fragile) or isinstance(node, ast.GeneratorExp):
+            return made
+        mark = ast.Call(ast.Name(MARK, ast.Load()), [], [])
+        return ast.copy_location(ast.Call(ast.Name(LISTED, ast.Load()), [mark, made], []), node)
+
+    def _first_turns(self, node: ast.For, may_switch: bool) -> ast.expr:
+        return super()._first_turns(node, may_switch) if self._fragile else node.iter  # STEPS says.
+
+    def _while_further(self, node: ast.While) -> Optional[ast.While]:
+        """The turns of a `while` without reports, as of a `for`."""
+        if self._fragile or not may_be_plain(node.body):
+            return None
+        turn = ast.Call(ast.Name(GOES_FURTHER, ast.Load()), [ast.Constant(node.lineno)], [])
+        test = ast.BoolOp(ast.And(), [turn, copy.deepcopy(node.test)])
+        return ast.copy_location(ast.While(test, copy.deepcopy(node.body), []), node)
 
     def _with(self, node: ast.With) -> List[ast.stmt]:
         """A `with` whose contexts are made and entered first, each on its own: where that fails, the body runs all the same."""
@@ -208,6 +234,18 @@ def resilient(tree: ast.Module, sites: List[Site]) -> ast.Module:
 
 def _failed(node: ast.stmt) -> ast.Call:
     return ast.Call(ast.Name(FAILED, ast.Load()), [ast.Name(ERROR, ast.Load()), ast.Constant(node.lineno)], [])
+
+
+def _is_further(node: ast.stmt) -> bool:
+    """Whether it is a loop over the turns without reports."""
+    iterable = node.iter if isinstance(node, ast.For) else None
+    return isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) and iterable.func.id == FURTHER_TURNS
+
+
+def _guarded_further(node: ast.stmt, further: ast.stmt) -> ast.stmt:
+    """The turns of a loop without reports: what fails in one ends the loop."""
+    failed = ast.Call(ast.Name(FURTHER_FAILED, ast.Load()), [ast.Name(ERROR, ast.Load()), ast.Constant(node.lineno)], [])
+    return guard(node, [further], [ast.Expr(failed)])
 
 
 def guard(node: ast.stmt, body: List[ast.stmt], handler: List[ast.stmt], errors: str = ERRORS) -> ast.Try:

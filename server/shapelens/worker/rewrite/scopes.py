@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Iterator, List, Optional, Set, Tuple
+from typing import Any, Iterator, List, Set, Tuple
 
 from .sites import NodePlace, place_of
 
@@ -46,48 +46,6 @@ def pattern_captures(pattern: ast.AST) -> Iterator[Tuple[str, NodePlace]]:
 def is_pure(node: ast.AST) -> bool:
     """Whether an expression can be evaluated once more without doing anything."""
     return all(isinstance(part, PURE + (ast.expr_context, ast.operator, ast.unaryop)) for part in ast.walk(node))
-
-
-_NUMERIC = (
-    ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Name,
-    ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
-)  # fmt: skip
-_OF_NUMBERS = {"abs", "min", "max", "pow", "int", "float", "round"}
-
-
-def numbers_of(node: ast.expr, local: Set[str]) -> Optional[List[str]]:
-    """The names from outside that a comprehension reads, if it gives nothing but numbers wherever they are numbers; None otherwise.
-
-    Its loops go over `range(...)` and the only functions that it calls are those of numbers. local: the names of the functions around.
-    """
-    read: Set[str] = set()
-    bound: Set[str] = set()
-    todo: List[ast.AST] = [node]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, ast.Name):
-            (read if isinstance(part.ctx, ast.Load) else bound).add(part.id)
-        elif isinstance(part, ast.comprehension) and not (_is_call_of(part.iter, {"range"}, local) and isinstance(part.target, ast.Name)):
-            return None
-        elif isinstance(part, ast.Call):
-            if part.keywords or not _is_call_of(part, _OF_NUMBERS | {"range"}, local):
-                return None
-            todo += part.args
-            continue
-        elif not isinstance(part, _NUMERIC) or (isinstance(part, ast.Constant) and not isinstance(part.value, (int, float))):
-            return None
-        todo.extend(ast.iter_child_nodes(part))
-    return sorted(read - bound)
-
-
-def _is_call_of(node: ast.AST, names: Set[str], local: Set[str]) -> bool:
-    """Whether it is a call of one of Python's own functions, or of one of `math`."""
-    if not isinstance(node, ast.Call):
-        return False
-    if isinstance(node.func, ast.Attribute):
-        owner = node.func.value
-        return isinstance(owner, ast.Name) and owner.id == "math" and owner.id not in local and len(names) > 1
-    return isinstance(node.func, ast.Name) and node.func.id in names and node.func.id not in local
 
 
 class ScopeSurvey:

@@ -13,8 +13,13 @@ BOUND = "__shapelens_bound__"  # (k, *values) -> True: like NAMES, where numbers
 READ = "__shapelens_read__"  # (k, function): the value of site k is what the function returns, if it can be had
 ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
 TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length depends on data
-FIRST_TURNS = "__shapelens_first_turns__"  # (iterable) -> what a `for` goes through: the first items where the loop trains a model
-PLAIN = "__shapelens_plain__"  # (function) -> whether what the function returns is a tuple of plain numbers that are known
+FIRST_TURNS = (
+    "__shapelens_first_turns__"  # (iterable, line, or 0 where all turns have reports) -> the items that a `for` takes with reports
+)
+FURTHER_TURNS = "__shapelens_further_turns__"  # (line) -> the items that the `for` of that line takes after those, without reports
+COMPREHENDED = "__shapelens_comprehended__"  # (items, with reports, without) -> what a comprehension makes of items by these two functions
+GENERATED = "__shapelens_generated__"  # (items, with reports, without) -> the same of a generator expression
+MODEL_TURNS = "__shapelens_model_turns__"  # (iterable) -> the items that a `for` in a method of a model takes
 UNKNOWN_AT = "__shapelens_unknown_at__"  # (k): nothing is known of the value of site k, as its statement failed
 WINDOW = "__shapelens_window__"  # (lower, upper, upper - lower) -> slice, the first one of its length where its bounds depend on data
 TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition

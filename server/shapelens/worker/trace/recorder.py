@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import bisect
+import sys
+from types import FrameType
 from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Set, Tuple
 
 import torch
 
 from ...protocol import FileSpan, Observation, Value
 from ..rewrite.site_table import SiteTable
-from ..rewrite.sites import BOUND, NAMES, PLAIN, READ, SCALAR, UNKNOWN_AT, UNWATCHED, VALUE, Site
+from ..rewrite.sites import BOUND, NAMES, READ, SCALAR, UNKNOWN_AT, UNWATCHED, VALUE, Site
+from ..unknown import unknown_sizes
 from ..unknown.stand_ins import is_absent
 from .definition_time import executing
 from .value_summary import KINDS, ORIGIN, Key, key_of, kind_of, number_key, tensor_key, value_of
 
 MOST_PARTS = 64  # of a tuple or list of tensors that came from one place
 LONGEST_SEQUENCE = 512  # occurrences of a site that are kept in order, for the comparison with a probe
-LARGEST_NUMBER = 1 << 18  # what is computed from a size that is not known is larger
+OFTEN = 256  # calls of a function after which it is asked whether it still has to report anything
 MOST_NUMBERS = 16  # distinct ones of a site
 
 _plainly = torch._C.DisableTorchFunction
@@ -55,6 +58,13 @@ class Recorder:
         self.reached: Set[int] = set()  # sites of functions that ran since this was emptied
         self.called: Set[int] = set()  # those that definitions called: what they gave belongs to all examples
         self.is_brief = False  # what sites hold is not wanted, only where tensors came from
+        self.met = 0  # how often a tensor, a layer, an array or something unknown was reported, or what holds one
+        self.news = 0  # how often a site held what it had not held before, numbers not counted
+        self.watches = 0  # code under way that may go on without reports, if it meets none of these (loading/unobserved.py)
+        self.on_entry: Optional[Callable[[FrameType], None]] = None  # is told of functions that begin, while one of these is under way
+        self.on_often: Optional[Callable[[FrameType], None]] = None  # of one that was called often and has met nothing meanwhile
+        self.on_end: Callable[[], None] = lambda: None  # is told that an evaluation is over
+        self._calls: Dict[int, List[int]] = {}  # of functions, by their first sites: how many calls, and `met` as it was at the first one
         self._on_module = on_module
 
     def add_file(self, file: str, first: Optional[int] = None) -> None:
@@ -85,10 +95,11 @@ class Recorder:
         """Forget what the sites held; the sites themselves stay."""
         self.seen = {}
         self.last = -1
+        self._calls.clear()
 
     def reporters(self) -> Dict[str, Any]:
         """The functions that rewritten code calls, by name."""
-        reporters = {VALUE: self.value, SCALAR: self.scalar, NAMES: self.names, BOUND: self.bound, READ: self.read, PLAIN: self.plain}
+        reporters = {VALUE: self.value, SCALAR: self.scalar, NAMES: self.names, BOUND: self.bound, READ: self.read}
         return {**reporters, UNKNOWN_AT: self.unknown.add}
 
     # The reporters are called from rewritten code. They are on the path of every expression that runs.
@@ -101,10 +112,13 @@ class Recorder:
         if kind is None:
             kind = kind_of(cls)
         if not kind:
+            if self.watches and _is_unknown(value, cls):
+                self.met += 1
             if self.sites[number].tensor and is_absent(value):
                 self.unknown.add(number)
             return value
         if kind == "tensor":
+            self.met += 1
             origin = value.__dict__.get(ORIGIN)
             if origin is not None and origin.site < 0:
                 origin.site = number
@@ -112,6 +126,8 @@ class Recorder:
                 return value
             key: Optional[Key] = tensor_key(value)
         else:
+            if kind == "layer" or kind == "array":
+                self.met += 1
             if kind == "layer" and self.sites[number].is_call:
                 self._on_module(value, self.sites[number])
             try:
@@ -121,6 +137,7 @@ class Recorder:
             if isinstance(value, (tuple, list)) and (key is not None or self.is_brief):
                 self._mark_parts(number, value)
         if key is not None:
+            self.met += kind not in ("tensor", "layer", "array")
             self._add(number, key)
         elif kind == "tensor" and self.sites[number].tensor:
             self.unknown.add(number)
@@ -132,6 +149,8 @@ class Recorder:
         if key is None:
             return self.value(number, value)
         self.last = number
+        if self.watches and (key[2] is None and value is not None if key[0] == "scalar" else unknown_sizes.any_unknown(value)):
+            self.met += 1
         self._add(number, key)
         return value
 
@@ -146,6 +165,17 @@ class Recorder:
     def names(self, first: int, *values: Any) -> bool:
         """Report the values of several sites that follow each other. Every function begins with that."""
         (self.called if executing.depth else self.reached).add(first)
+        if self.on_entry is not None:
+            self.on_entry(sys._getframe(1))
+        calls = self._calls.get(first)
+        if calls is None:
+            self._calls[first] = [1, self.met]
+        else:
+            calls[0] += 1
+            if calls[0] == OFTEN:
+                if calls[1] == self.met and self.on_often is not None:
+                    self.on_often(sys._getframe(1))
+                calls[:] = 0, self.met
         for number, value in enumerate(values, start=first):
             self.scalar(number, value)
         return True
@@ -165,14 +195,6 @@ class Recorder:
             return
         self.scalar(number, value)
 
-    def plain(self, function: Callable[[], Tuple[Any, ...]]) -> bool:
-        """Whether these are numbers that are known: what is computed of them alone needs no report."""
-        try:
-            values = function()
-        except NameError:  # It may never be read.
-            return False
-        return all(type(value) is float or (type(value) is int and -LARGEST_NUMBER < value < LARGEST_NUMBER) for value in values)
-
     def _add(self, number: int, key: Key) -> None:
         seen = self.seen.get(number)
         if seen is None:
@@ -182,6 +204,7 @@ class Recorder:
         if key[0] == "scalar" and len(seen.counts) >= MOST_NUMBERS and key not in seen.counts:
             seen.total += 1
         else:
+            self.news += key not in seen.counts and key[0] != "scalar"
             seen.add(key)
 
     def functions(self, file: str, also: Optional[Iterable[str]] = None) -> Optional[List[str]]:
@@ -258,3 +281,10 @@ class Recorder:
                 Observation(FileSpan(file, *site.place), site.kind, site.name, site.function, example, values, seen.total, statement)
             )
         return out
+
+
+def _is_unknown(value: Any, cls: type) -> bool:
+    """Whether a value that is no tensor stands in for one that nobody knows, or is a number that depends on data."""
+    if cls is int or cls is float or cls is str or cls is bool:
+        return unknown_sizes.state.met and cls is int and unknown_sizes.is_unknown(value)
+    return cls in unknown_sizes.UNKNOWN_NUMBERS or cls in unknown_sizes.STAND_INS or is_absent(value)

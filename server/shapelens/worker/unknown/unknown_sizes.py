@@ -306,6 +306,9 @@ class UnknownFloat(_Scalar, float):
     __hash__ = float.__hash__
 
 
+UNKNOWN_NUMBERS = (UnknownInt, UnknownFloat)
+
+
 def whole(number: Any) -> UnknownInt:
     """An unknown number as an integer, whatever it was computed from."""
     note_made(lasting=False)
