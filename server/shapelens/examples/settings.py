@@ -34,6 +34,9 @@ LINTS = {
     "loss-broadcast": True,
     "class-index": True,
     "optimizer-parameters": True,
+    "kept-graph": True,
+    "no-zero-grad": True,
+    "unregistered-layers": True,
 }
 
 

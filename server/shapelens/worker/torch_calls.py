@@ -20,7 +20,11 @@ def argument(args: Tuple[Any, ...], kwargs: Dict[str, Any], index: int, *names: 
 
 def is_in_place(function: Callable[..., Any]) -> bool:
     """Whether a function changes its first argument: `add_`, `x += y`, `x[i] = y`."""
-    name = getattr(function, "__name__", "")
+    return is_named_in_place(getattr(function, "__name__", ""))
+
+
+def is_named_in_place(name: str) -> bool:
+    """The same, of a function of this name."""
     return name in _IN_PLACE_OPERATORS or (name.endswith("_") and not name.startswith("_"))
 
 

@@ -120,7 +120,7 @@ def operation_message(places: Places, failed: Failed) -> str:
     message = mismatch.message.strip().rstrip(".") or mismatch.exception
     if mismatch.code == "data-dependent":
         return f"the run ends here: this needs the values of a tensor, which only real data has ({_shortened(message)})"
-    said = python_words(places, mismatch) if mismatch.code == "exception" else words(failed)
+    said = python_words(places, mismatch) if mismatch.code in ("exception", "call-arguments") else words(failed)
     if not said and mismatch.code in ("layer-arguments", "attention-heads"):
         said = _constructor_message(places, mismatch, message)
     elif not said:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from shapelens.analysis.explanations.expression_parts import Parts
+from shapelens.analysis.explanations.tape_messages import tape_words
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import Mismatch, Value
 
@@ -49,6 +50,9 @@ class Failed:
 
 def words(failed: Failed) -> str:
     """The words for a failed operation; "" where there are none better than eager's."""
+    of_tape = tape_words(failed.mismatch, failed.named(0) if failed.tensors else "")
+    if of_tape:
+        return of_tape
     say = _BY_CODE.get(failed.mismatch.code)
     if say is None or not failed.tensors:
         return ""
@@ -314,17 +318,7 @@ def _backward_scalar(failed: Failed) -> str:
     return f"backward() starts from a single number; {failed.named(0)} has more: take its mean or its sum first"
 
 
-_COMPARES = ("eq", "ne", "gt", "lt", "ge", "le")
-
-
-def _detached_loss(failed: Failed) -> str:
-    cut = failed.mismatch.origins[0].operation.strip("_") if failed.mismatch.origins else ""
-    by = f", as {'a comparison' if cut in _COMPARES else cut} cuts it off" if cut else ""
-    return f"backward() fails: {failed.named(0)} depends on no parameter{by}"
-
-
 _BY_CODE: dict[str, Callable[[Failed], str]] = {
-    "detached-loss": _detached_loss,
     "matmul": _matmul,
     "attention": _attention,
     "broadcast": _broadcast,

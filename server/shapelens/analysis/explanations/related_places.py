@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from shapelens import protocol
 from shapelens.analysis.evidence import where_text
 from shapelens.analysis.explanations.messages import product
+from shapelens.analysis.explanations.tape_messages import OF_THE_TAPE, roles
 from shapelens.analysis.layer_arguments import noun
 from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.shapes import shape_text
@@ -59,6 +60,12 @@ def constructor(places: Places, layer: LayerSeen, argument: ArgumentPlace | None
 def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
     """Where the size that arrived came from; a layer's argument rather than its call, as that is what one would change."""
     if mismatch.code == "dtype":
+        return
+    if mismatch.code in OF_THE_TAPE:
+        for origin, words in roles(mismatch):
+            there = places.locate(origin.span)
+            if there is not None:
+                yield related_place(places, there, words)
         return
     multiplied = False
     for origin in mismatch.origins:

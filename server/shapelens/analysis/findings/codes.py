@@ -135,8 +135,64 @@ _ALL = (
     ),
     FindingCode(
         "detached-loss",
-        "`backward()` starts from what no gradient leads back from.",
+        "`backward()` starts from what no gradient leads back from: it was detached, computed under `no_grad`, or is a number.",
         "`F.mse_loss(out.detach(), y).backward()`",
+    ),
+    FindingCode(
+        "in-place",
+        "A tensor is changed in place that `backward()` needs as it was, or a parameter while gradients are recorded.",
+        "`h = torch.sigmoid(x)`, `h += 1`",
+    ),
+    FindingCode(
+        "second-backward",
+        "`backward()` goes back through operations once more, whose tensors the first one has freed.",
+        "`loss.backward()` twice, a hidden state of the last turn",
+    ),
+    FindingCode(
+        "numpy-of-gradient",
+        "`numpy()` is asked of a tensor that requires a gradient.",
+        "`model(x).numpy()`",
+    ),
+    FindingCode(
+        "call-arguments",
+        "A module or function is called with too many arguments, too few, or by names that it does not have.",
+        "`model(x, mask)` of `def forward(self, x):`",
+    ),
+    FindingCode(
+        "layer-input",
+        "A layer gets a tuple, a list, an array or a picture where a tensor belongs.",
+        "`x = self.lstm(x)`, `self.fc(x)`",
+    ),
+    FindingCode(
+        "layer-as-function",
+        "The class of a layer is called with what the layer should be called with.",
+        "`nn.ReLU(x)`",
+    ),
+    FindingCode(
+        "tensor-called",
+        "A name that is called like a function holds a tensor: a loop has assigned it what the function gave.",
+        "`loss = loss(out, y)` in its second turn",
+    ),
+    FindingCode(
+        "kept-graph",
+        "A loop sums up losses with their graphs, which grows with each turn.",
+        "`total += loss`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
+        "no-zero-grad",
+        "A loop trains, and nothing sets gradients back to zero: those of all turns are added up.",
+        "`loss.backward()`, `optimizer.step()`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
+        "unregistered-layers",
+        "A plain list or dict holds layers, so that the module does not know their parameters and the optimizer does not get them.",
+        "`self.layers = [nn.Linear(8, 8)]`",
+        "warning",
+        lint=True,
     ),
     FindingCode(
         "optimizer-parameters",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from shapelens.analysis.explanations.operands import operands
-from shapelens.analysis.explanations.related_places import Related, names_read, related_place
+from shapelens.analysis.explanations.related_places import names_read, related_place
+from shapelens.analysis.findings.lint import Lint
+from shapelens.analysis.findings.training_lints import TRAINING
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix
@@ -15,7 +17,6 @@ from shapelens.analysis.repairs.targets import appended
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import ExampleRun, Remark, Value
 from shapelens.source.edits import replace_argument
-from shapelens.source.positions import Span
 
 _SIGNS = {
     "add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*", "div": "/", "divide": "/", "true_divide": "/", "truediv": "/",
@@ -29,18 +30,6 @@ _LOSSES = {
 _LEAVES_ONE = re.compile(r"(?i)adaptive|mean|sum|max$|min$|norm|view|reshape|unsqueeze|__getitem__|linear")
 # Of these it matters where the tensors were made.
 _OF_TWO_TENSORS = ("outer-product", "loss-broadcast", "class-index")
-
-
-@dataclass(frozen=True)
-class Lint:
-    """What a lint says of a place in the file."""
-
-    code: str
-    severity: str
-    message: str
-    span: Span
-    related: list[Related] = field(default_factory=list)
-    fix: Fix | None = None
 
 
 def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
@@ -219,13 +208,6 @@ def _class_index(places: Places, remark: Remark, place: Place) -> Lint | None:
     return Lint("class-index", "warning", message, place.span)
 
 
-def _optimizer_parameters(places: Places, remark: Remark, place: Place) -> Lint | None:
-    call = place.module.call_at(place.span)
-    span = call.arguments[0].span if call is not None and call.arguments else place.span
-    message = "no module that holds these parameters is called: the optimizer changes nothing that the loss depends on"
-    return Lint("optimizer-parameters", "warning", message, span)
-
-
 _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "outer-product": _outer_product,
     "squeeze-batch": _squeeze,
@@ -235,5 +217,5 @@ _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "loss-input": _loss_input,
     "class-index": _class_index,
     "loss-broadcast": _loss_broadcast,
-    "optimizer-parameters": _optimizer_parameters,
+    **TRAINING,
 }

@@ -1,4 +1,4 @@
-"""Fixes of a loss or a comparison whose input and target do not fit, and of what cannot be gone back from.
+"""Fixes of a loss or a comparison whose input and target do not fit, and of a loss that is more than one number.
 
 The input or the target gets a dim more or less or another dtype, the classes are moved to where the loss looks for them, scores become the
 class that is chosen.
@@ -35,8 +35,6 @@ def target_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
         return []
     if mismatch.code == "backward-scalar":
         return [*_with_reduction(places, mismatch), *_reduced(place)]
-    if mismatch.code == "detached-loss":
-        return list(_attached(places, mismatch))
     name = mismatch.operation
     parts = failed_at(mismatch, parts_of(place)).parts
     operands = parts.operands() if parts is not None else []
@@ -135,15 +133,6 @@ def _reduced(place: Place) -> Iterator[Fix]:
     if parts is not None and parts.function == "backward" and parts.receiver is not None and not parts.arguments:
         yield appended(place, parts.receiver.span, "mean()", "Go back from the mean")
         yield appended(place, parts.receiver.span, "sum()", "Go back from the sum")
-
-
-def _attached(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
-    """Without the `detach()` that cuts the loss off."""
-    place = places.locate(mismatch.origins[0].span) if mismatch.origins else None
-    text = place.module.lines.text_of(place.span) if place is not None else ""
-    if place is not None and text.endswith(".detach()"):
-        end = place.module.lines.offset(place.span.end)
-        yield Fix("Take detach() away", [TextEdit(place.module.lines.span(end - len(".detach()"), end), "")], place.file)
 
 
 def _count(shape: Shape) -> int | None:

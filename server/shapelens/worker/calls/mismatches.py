@@ -9,12 +9,13 @@ from typing import Any, List, Optional, Tuple
 
 import torch
 
-from ...protocol import FileSpan, Mismatch, Trace
+from ...protocol import FileSpan, Mismatch, Origin, Trace
 from ..meta.mode import FailedTorchCall, MetaMode, needs_data
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..trace import gradient_paths, provenance
 from ..trace.frames import Frames
 from ..trace.suspects import modules_running, suspects_of, tensors_of
+from ..trace.tape import tape
 from ..trace.value_summary import LAYER, key_of, value_of
 from ..unknown.stand_ins import STAND_IN_TYPE, cause_of
 
@@ -43,6 +44,9 @@ MESSAGES: List[Tuple[str, str]] = [
     (r"hidden\[?0?\]? size|Expected hidden|input must have \d dimensions|must be equal to input_size", "rnn-input-size"),
     (r"grad can be implicitly created only for scalar", "backward-scalar"),
     (r"does not require grad and does not have a grad_fn", "detached-loss"),
+    (r"leaf Variable|modified by an inplace operation", "in-place"),
+    (r"backward through the graph a second time", "second-backward"),
+    (r"Can't call numpy\(\) on Tensor that requires grad", "numpy-of-gradient"),
     (r"Expected more than 1 (value per channel|spatial element)", "norm-single-value"),
     (r"index out of range|out of bounds", "index"),
 ]
@@ -56,6 +60,7 @@ OPERATIONS = {
 }  # fmt: skip
 
 
+OF_THE_TAPE = ("in-place", "second-backward", "numpy-of-gradient")  # whose places the tape knows
 OF_THE_WORLD = ("missing-file", "unavailable")  # codes of notes on what the machine lacks
 
 
@@ -130,6 +135,12 @@ def mismatch_of(
                 found.origins = provenance.made_by(failure.arguments[0], calls.recorder)
             if code == "detached-loss":
                 found.origins = gradient_paths.cut(failure.arguments[0], calls.recorder) if failure.arguments else []
+            elif code in OF_THE_TAPE:
+                found.origins, tape.origins = tape.origins, []
+                changed = found.origins[1].span if code == "in-place" and len(found.origins) > 1 else None
+                if changed is not None:  # There it has to be done otherwise; `backward` only finds it.
+                    found.origins.append(Origin("backward", found.span, [], []))
+                    found.span, found.trail = changed, [*trail, changed]
             else:
                 for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
                     found.origins += provenance.trace_back(tensor, dim, calls.recorder)

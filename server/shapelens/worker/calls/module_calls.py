@@ -21,7 +21,7 @@ from ..trace.recorder import Recorder, SeenValues
 from ..trace.suspects import modules_running, suspects_of
 from ..trace.value_summary import HALF_BUILT, LAYER, MODE, STAND_IN, key_of, value_of
 from ..unknown import unknown_sizes
-from . import einops_recovery, refused_constructors, uninitialised_modules, unsure_calls
+from . import einops_recovery, misused_layers, refused_constructors, uninitialised_modules, unsure_calls
 from .memo_protocols import CallRecording, CallReplay
 from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
 
@@ -186,10 +186,13 @@ class Calls:
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
         """What takes the place of the result of a call that failed. Raises NotRecovered."""
         may_be_unknown = is_unable(error) or (inner and is_of_unknown_size(module)) or HALF_BUILT in module.__dict__
+        may_be_unknown = may_be_unknown or misused_layers.is_given_result_of_class(args)
         if self.refuse is not None and not may_be_unknown and not self.recovery.goes_past(error):
             raise NotRecovered
         if inner and self.meta.inside_layer == 1:
             return self.recovery.layer(module, args, kwargs, error)
+        if self.refuse is None and not inner and misused_layers.does_not_bind(module, args, kwargs, error):
+            return self.recovery.unfit_call(args, kwargs, error)
         if inner or self.depth <= 1:
             raise NotRecovered
         return self.recovery.module(args, kwargs, error, self.seen.get(module.__dict__.get(LAYER, -1)))
@@ -429,6 +432,11 @@ def watching(current: Callable[[], Calls], progress: Progress) -> Iterator[None]
             current().constructed(self)
         elif uninitialised_modules.is_early(self):
             return
+        if args and is_torch_layer(self) and misused_layers.is_applied_class(type(self), args):  # `nn.Sigmoid(x)`
+            args, kwargs = (), {}
+            initialise(self)
+            current().recovery.applied_class(self)
+            return
         initialise(self, *args, **kwargs)
 
     def observed_train(self: Any, mode: bool = True) -> Any:
@@ -439,7 +447,9 @@ def watching(current: Callable[[], Calls], progress: Progress) -> Iterator[None]
     Module.__call__, Module.__init__, Module.train = observed_call, observed_init, observed_train  # type: ignore[method-assign]
     try:
         refused_constructor = refused_constructors.recovering_constructors(
-            current().meta, lambda module, error: current().recovery.constructor(module, error)
+            current().meta,
+            lambda module, error: current().recovery.constructor(module, error),
+            lambda module: current().recovery.applied_class(module),
         )
         refused_pattern = einops_recovery.recovering_patterns(
             lambda error, tensors, shape: current().recovery.pattern(error, tensors, shape)

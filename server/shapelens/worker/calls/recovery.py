@@ -19,9 +19,11 @@ from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in
 from ..trace.recorder import SeenValues
+from ..trace.tape import tape
 from ..trace.value_summary import HALF_BUILT, LAYER, STAND_IN, VAGUE, key_of, value_of
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import holds_absent
+from . import misused_layers
 from .exception_handlers import would_be_caught
 from .mismatches import mismatch_of
 from .size_conflicts import known_sizes_clash
@@ -94,13 +96,18 @@ class Recovery:
         """The result of a layer of torch whose forward raised. Raises NotRecovered."""
         trail = self._trail(error)
         with _plainly():
-            half_built = HALF_BUILT in module.__dict__
+            half_built = HALF_BUILT in module.__dict__ or misused_layers.is_given_result_of_class(args)
             if not half_built and not is_of_unknown_size(module) and not self._follows(args, kwargs):
                 loss = LOSSES.get(type(module).__name__) if isinstance(module, torch.nn.modules.loss._Loss) else None
                 if loss is not None:  # The layer is only another way to write the function.
                     self.meta.failure = FailedTorchCall(loss, list(tensors_in((args, kwargs))), error)
                 found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
                 found.layer = module.__dict__.get(LAYER) if loss is None else None
+                if self._is_followed and misused_layers.is_given_no_tensor(module, args, kwargs):
+                    found.code, found.origins = "layer-input", misused_layers.made_at(args[0], self.calls.recorder)
+                    found.message = "%s takes a tensor, and gets %s" % (type(module).__name__, misused_layers.words_for(args[0]))
+                elif self._is_followed and misused_layers.does_not_bind(module, args, kwargs, error):
+                    found.code = "call-arguments"
                 if isinstance(module, torch.nn.Embedding) and "index out of range in self" in found.message:
                     found.code = "embedding-range"
                     found.argument, found.got, found.need = "num_embeddings", _rows_needed(args, kwargs), module.num_embeddings
@@ -113,6 +120,32 @@ class Recovery:
                 output, state = self._made(shapes, dtype, args, kwargs), self._made(None, dtype, args, kwargs)
                 return output, (state, state) if isinstance(module, torch.nn.LSTM) else state
             return self._made(shapes, dtype, args, kwargs)
+
+    @property
+    def _is_followed(self) -> bool:
+        """Whether what is called is called by the code as it stands: in an example, or as the program comes to it. The program's functions
+        that nothing calls are given what may be something else."""
+        return tape.active or not op_cache.state.assumes_gradients
+
+    def unfit_call(self, args: Args, kwargs: Kwargs, error: Exception) -> Any:
+        """The result of a user's module that does not take the arguments of its call. Raises NotRecovered."""
+        trail = self._trail(error)
+        if not self._is_followed or not misused_layers.is_plain_call(trail[-1]):
+            raise NotRecovered
+        with _plainly():
+            found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+            found.code = "call-arguments"
+            self._report(found)
+            return self._made(None, torch.get_default_dtype(), args, kwargs)
+
+    def applied_class(self, module: Any) -> None:
+        """The class of a layer was called with what the layer should have been called with: `nn.ReLU(x)`."""
+        module.__dict__[HALF_BUILT] = True
+        trail = self.frames.trail()
+        if self.calls.refuse is not None or not trail:  # The run of what is found says so.
+            return
+        message = "%s(…) makes a layer, and computes nothing" % type(module).__name__
+        self._report(Mismatch("layer-as-function", message, "TypeError", trail[-1], trail, self.calls.example))
 
     def module(self, args: Args, kwargs: Kwargs, error: Exception, seen: Optional[SeenValues]) -> Any:
         """The result of a user's module whose forward raised: as of an earlier call of it, or a vague one. Raises NotRecovered."""

@@ -10,6 +10,7 @@ import torch
 
 from ..meta.mode import MetaMode, NotRecovered
 from ..unknown.stand_ins import absent, is_absent
+from . import misused_layers
 
 Module = torch.nn.Module
 # What shapes do not depend on: where it is not known, a layer is made without it.
@@ -29,14 +30,15 @@ LAYERS = _layers()
 
 
 @contextlib.contextmanager
-def recovering_constructors(meta: MetaMode, refused: Callable[[Any, Exception], None]) -> Iterator[None]:
+def recovering_constructors(meta: MetaMode, refused: Callable[[Any, Exception], None], applied: Callable[[Any], None]) -> Iterator[None]:
     """Hand the exceptions of constructors of torch's layers to `refused(module, error)`; they go on if it raises NotRecovered.
+    `applied(module)` is told of layers whose class was called like a function, as `nn.ReLU(x)`.
 
     What a layer builds inside of itself counts as part of its own constructor.
     """
     before: List[Tuple[Any, Any]] = [(cls, cls.__init__) for cls in LAYERS]
     for cls, initialise in before:
-        cls.__init__ = _guarded(cls, initialise, meta, refused)
+        cls.__init__ = _guarded(cls, initialise, meta, refused, applied)
     try:
         yield
     finally:
@@ -44,14 +46,18 @@ def recovering_constructors(meta: MetaMode, refused: Callable[[Any, Exception], 
             cls.__init__ = initialise
 
 
-def _guarded(cls: Any, initialise: Any, meta: MetaMode, refused: Callable[[Any, Exception], None]) -> Any:
+def _guarded(cls: Any, initialise: Any, meta: MetaMode, refused: Callable[[Any, Exception], None], applied: Callable[[Any], None]) -> Any:
     @functools.wraps(initialise)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> None:
+        is_applied = not meta.inside_layer and len(args) > 0 and misused_layers.is_applied_class(cls, args)
+        args = () if is_applied else args
         meta.inside_layer += 1
         if any(is_absent(value) for value in kwargs.values()):
             kwargs = {name: value for name, value in kwargs.items() if not (name in WITHOUT_SHAPE and is_absent(value))}
         try:
             initialise(self, *args, **kwargs)
+            if is_applied:
+                applied(self)
             return
         except Exception as raised:
             error = raised
@@ -64,6 +70,9 @@ def _guarded(cls: Any, initialise: Any, meta: MetaMode, refused: Callable[[Any, 
         for name in PARAMETERS:
             if name not in self._parameters and not hasattr(type(self), name):  # What fills or shares them is not wrong for that.
                 self.__dict__.setdefault(name, absent("%s.%s" % (type(self).__name__, name), "definition"))
+        if is_applied:
+            applied(self)
+            return
         try:
             refused(self, error)
         except NotRecovered:

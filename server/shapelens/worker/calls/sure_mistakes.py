@@ -22,7 +22,7 @@ from ..loading.definitions import KEPT, bound_names, global_assignments
 from ..loading.importer import parse
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..unknown.stand_ins import is_absent
-from . import unfit_calls
+from . import misused_layers, unfit_calls
 from .uninitialised_modules import is_assigned_too_early
 
 _NAMED = re.compile(r"(?:\w+\.)*(\w+)\(\)")  # how torch begins what it says of a call's arguments
@@ -41,6 +41,8 @@ def is_sure(error: BaseException) -> bool:
         return _is_bound_nowhere(error)
     if isinstance(error, UnboundLocalError):
         return _is_assigned_later(error)
+    if tuple_of_layer(error) is not None:
+        return True
     if type(error) is TypeError:
         return _is_unfit(error)
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)  # Since Python 3.10.
@@ -58,12 +60,32 @@ def is_sure(error: BaseException) -> bool:
     return isinstance(owner, torch.nn.Module) and not is_guess and _is_set_nowhere(type(owner), name)
 
 
+def code_of_sure(error: BaseException) -> str:
+    """The code of the finding for an exception that is sure to be a mistake."""
+    if tuple_of_layer(error) is not None:
+        return "layer-input"
+    return "call-arguments" if type(error) is TypeError and unfit_calls.says_so(message_of(error)) else "exception"
+
+
+def tuple_of_layer(error: BaseException) -> Any:
+    """What a layer of torch gave, all of it, where it was taken for a tensor; None where that is not what is wrong."""
+    place = _last_place(error) if isinstance(error, (TypeError, AttributeError)) and "tuple" in message_of(error) else None
+    return None if place is None else misused_layers.tuple_in_place_of_tensor(error, tree_of(place[0]), *place)
+
+
+def name_of_called_tensor(error: BaseException) -> str:
+    """The name that a statement, which has just failed, has for a function where it holds a tensor; "" where that is not what is wrong."""
+    place = _last_place(error) if type(error) is TypeError else None
+    tree = tree_of(place[0]) if place is not None else None
+    return "" if place is None or tree is None else misused_layers.called_tensor(error, tree, *place)
+
+
 def _is_bound_nowhere(error: BaseException) -> bool:
     """Whether no statement of a file binds a name at module level, and no function does so by `global`."""
     place, name = raised_at(error), getattr(error, "name", None)
     if place is None or KEPT not in place.tb_frame.f_globals or _runs_others(place.tb_frame.f_code.co_filename):
         return False
-    tree = _tree(place.tb_frame)
+    tree = tree_of(place.tb_frame)
     return tree is not None and isinstance(name, str) and _binds_not(tree, name)
 
 
@@ -111,7 +133,7 @@ def _runs_others(file: str) -> bool:
 def _is_assigned_later(error: BaseException) -> bool:
     """Whether a function binds a local name only from the line on where it was missing, and not in a loop around that."""
     place, name = raised_at(error), message_of(error).partition("'")[2].partition("'")[0]
-    tree = _tree(place.tb_frame) if place is not None and name in place.tb_frame.f_code.co_varnames else None
+    tree = tree_of(place.tb_frame) if place is not None and name in place.tb_frame.f_code.co_varnames else None
     if place is None or tree is None:
         return False
     line = place.tb_lineno
@@ -126,7 +148,7 @@ def _is_assigned_later(error: BaseException) -> bool:
 def _is_unfit(error: BaseException) -> bool:
     """Whether the arguments of a call do not fit where an exception left the user's code; what is called may have raised it itself."""
     place = _last_place(error)
-    tree = _tree(place[0]) if place is not None else None
+    tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None:
         return False
     message = message_of(error)
@@ -154,7 +176,7 @@ def is_refused_for_good(cls: type) -> bool:
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and KEPT not in frame.f_globals:
         frame = frame.f_back
-    tree = _tree(frame) if frame is not None else None
+    tree = tree_of(frame) if frame is not None else None
     return tree is not None and frame is not None and unfit_calls.builds_of_constants(tree, frame, frame.f_lineno, cls)
 
 
@@ -187,7 +209,7 @@ def _codes_of(cls: type) -> Iterator[CodeType]:
                 yield from codes_in(function.__code__)
 
 
-def _tree(frame: FrameType) -> Optional[ast.Module]:
+def tree_of(frame: FrameType) -> Optional[ast.Module]:
     """The syntax tree of the file that a frame runs; None where it has none."""
     return _parsed("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
 

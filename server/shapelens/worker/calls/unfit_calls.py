@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import re
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Iterator, Optional
@@ -102,7 +103,8 @@ def _called(node: ast.expr, frame: FrameType) -> Any:
     if not isinstance(node, ast.Attribute):
         return None
     if isinstance(node.value, ast.Name) and node.value.id == _own_name(frame.f_code):
-        return _method(frame.f_locals.get(node.value.id), node.attr)
+        owner = frame.f_locals.get(node.value.id)
+        return _method(owner, node.attr) or _forward_of_part(owner, node.attr, frame)
     found = _in_module(node, frame)
     return found if isinstance(found, (type, FunctionType)) else None
 
@@ -118,6 +120,15 @@ def _method(owner: Any, name: str) -> Any:
         return None
     found = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None)
     return MethodType(found, owner) if type(found) is FunctionType else None
+
+
+def _forward_of_part(owner: Any, name: str, frame: FrameType) -> Any:
+    """The `forward` of a part of a module, where the only assignment to it in the file names its class."""
+    part = owner._modules.get(name) if isinstance(owner, torch.nn.Module) else None
+    text = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
+    made = re.findall(r"\bself\.%s\s*(?::[^=\n]+)?=(?!=)\s*([\w.]*)" % re.escape(name), text)
+    is_named = [each.rpartition(".")[2] for each in made] == [type(part).__name__]
+    return part.forward if part is not None and is_named else None
 
 
 def _in_module(node: ast.expr, frame: FrameType) -> Any:

@@ -21,7 +21,8 @@ import torch
 from ...protocol import Mismatch
 from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..calls.mismatches import mismatch_of, one_line
-from ..calls.sure_mistakes import is_sure
+from ..calls.misused_layers import made_at
+from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer
 from ..calls.uninitialised_modules import assign_after_all, is_assigned_too_early
 from ..loading.code_objects import codes_in, function_of_frame
 from ..loading.definitions import future_flags
@@ -140,7 +141,8 @@ class GoingPast:
         with torch._C.DisableTorchFunction():
             found = mismatch_of(error, calls.example, evaluation.frames, evaluation.meta, calls, trail)
         if sure:
-            found.code, found.message = "exception", one_line(error)
+            found.code, found.message = code_of_sure(error), one_line(error)
+            found.origins = found.origins or made_at(tuple_of_layer(error), calls.recorder)
         elif found.code != "definition" and (in_search or not _is_of_python(found)):  # It is what failed before.
             return False
         calls.gone_past = True
@@ -172,7 +174,9 @@ class GoingPast:
 
 def _is_of_python(found: Mismatch) -> bool:
     """Whether a mismatch is what Python says of a statement, rather than torch of an operation."""
-    return found.code == "exception" or (found.code == "index" and _OUTSIDE.fullmatch(found.message) is not None)
+    return found.code in ("exception", "call-arguments", "layer-input") or (
+        found.code == "index" and _OUTSIDE.fullmatch(found.message) is not None
+    )
 
 
 def _frames(error: BaseException) -> Iterator[Tuple[FrameType, int]]:

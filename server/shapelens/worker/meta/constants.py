@@ -98,8 +98,12 @@ def known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         args = args[:1] + _sizes(args[1:]) if func in KNOWN_NEW else _sizes(args)
     if any(tensor.is_meta for tensor in provenance.tensors_in((args, kwargs))):
         if func in (torch.as_tensor, torch.asarray, torch.tensor) and isinstance(args[0] if args else None, Tensor):
-            dtype = kwargs.get("dtype")
-            return args[0] if dtype is None else args[0].to(dtype)
+            dtype, given = kwargs.get("dtype"), args[0]
+            if func is torch.tensor and given.requires_grad:
+                with _plainly():
+                    given = given.detach()  # A copy of the numbers, which leads back to nothing.
+                    given.requires_grad_(bool(kwargs.get("requires_grad")))
+            return given if dtype is None else given.to(dtype)
         if func not in KNOWN_NEW and func is not torch.full:
             # A list of meta scalars: the shape is that of the list, the values are data.
             return _from_meta_scalars(args, kwargs)

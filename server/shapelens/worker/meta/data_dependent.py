@@ -6,6 +6,7 @@ from typing import Any, Callable, List, Tuple
 
 import torch
 
+from ..trace.tape import tape
 from ..unknown import data_arrays, unknown_sizes
 from ..unknown.conditions import called_by_library, decide
 from . import constants, eager_checks, op_cache
@@ -312,10 +313,15 @@ def _listed(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 def _array(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """Tensor.numpy(), Tensor.__array__(dtype). Raises RuntimeError, as torch words it, where gradients would end there."""
+    if tape.active and not kwargs.get("force") and tape.requires_gradient(args[0]):
+        raise RuntimeError(NUMPY_OF_GRADIENT)
     kind = torch.zeros((), dtype=args[0].dtype).numpy().dtype
     dtype = kwargs.get("dtype") or next((argument for argument in args[1:] if argument is not None), None)
     return data_arrays.data_array(tuple(args[0].shape), dtype or kind)
 
+
+NUMPY_OF_GRADIENT = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."  # as torch words it
 
 _functional = torch.functional
 for _rule, _functions in (

@@ -11,6 +11,7 @@ from typing import Any, Callable, Sequence
 import torch
 
 from ..trace import gradient_paths
+from ..trace.tape import tape
 from ..unknown import unknown_sizes
 from . import op_cache
 from .backward_hooks import hooks
@@ -41,7 +42,11 @@ def _backward(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     tensors = [given] if isinstance(given, Tensor) else list(given or ())
     gradients = args[1] if len(args) > 1 else kwargs.get("gradient", kwargs.get("grad_tensors"))
     _check(tensors, gradients)
-    hooks.call(keeps_graph=bool(kwargs.get("retain_graph") or (len(args) > 2 and args[2])))
+    keeps_graph = bool(kwargs.get("retain_graph") or kwargs.get("create_graph") or any(args[2:4]))
+    if tape.active and not kwargs.get("inputs"):
+        with _plainly():
+            tape.go_back(tensors, keeps_graph=keeps_graph)
+    hooks.call(keeps_graph=keeps_graph)
     return None
 
 

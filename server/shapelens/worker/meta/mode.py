@@ -19,6 +19,7 @@ from ..sandbox.exceptions import message_of
 from ..torch_calls import changed_tensor
 from ..trace import provenance
 from ..trace.remarks import WATCHED, Remarks
+from ..trace.tape import tape
 from ..trace.value_summary import STAND_IN, VAGUE
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import holds_absent
@@ -64,6 +65,7 @@ NEEDS_DATA = re.compile(
 )
 
 
+OF_LEAVES = "leaf Variable"  # in what torch says of a parameter that is changed in place while gradients are recorded
 OVERFLOWS = re.compile(r"Storage size calculation overflowed(?: with sizes=\[(?P<sizes>[\d, ]+)\])?|integer multiplication overflow")
 
 
@@ -175,7 +177,7 @@ class MetaMode(TorchFunctionMode):
         if numbers is not None:
             return self.__torch_function__(func, types, numbers, tried[1])
         # What torch's Python code asserts it asserts of real tensors too, and some of that comes after much work: a mask of an attention.
-        is_known = func in GRADIENTS or isinstance(raised, AssertionError)
+        is_known = func in GRADIENTS or isinstance(raised, AssertionError) or (tape.active and OF_LEAVES in message_of(raised))
         opinion = None if is_known else second_opinion.ask(func, *given)
         if opinion is not None and opinion.error is None and opinion.result is not NotImplemented:
             return self._accepted(func, tried[0], tried[1], opinion.result)

@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 import torch
 
 from ..sandbox.clocks import WorkClock
+from ..trace.provenance import tape_clock
+from ..trace.tape import tape
 from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
 from . import op_cache
@@ -54,8 +56,10 @@ class Loop:
         self._steps = training.steps
         self._clock = WorkClock()
         self._last_but_one = 0.0  # when the turn began that tells how long one takes
-        self._shapes = _shapes(frame)
-        self._shown = [self._shapes]  # after each of the first turns
+        self._shown = [_shapes(frame)]  # after each of the first turns
+        self._carried = _carried(frame)
+        self._optimizers, self._time = len(tape.optimizers), tape_clock.time
+        self._numbers = [name for name, value in list(frame.f_locals.items()) if type(value) in (int, float)]
         self._lengths = {id(value): len(value) for value in _containers(frame)}
 
     def seconds(self) -> float:
@@ -77,8 +81,10 @@ class Loop:
     def goes_on(self, count: int) -> bool:
         """Whether it takes another turn after this many."""
         if self.trains():
-            before, self._shapes = self._shapes, _shapes(self.frame)
-            return count < 2 and any(self._shapes[name] != shape for name, shape in before.items() if name in self._shapes)
+            self._look_at_sums()
+            tape.turned(self._optimizers, self._time)
+            before, self._carried = self._carried, _carried(self.frame)
+            return count < 2 and any(self._carried[name] != kind for name, kind in before.items() if name in self._carried)
         return count < MOST_TURNS and self._clock() < LOOP_SECONDS
 
     def is_long(self) -> bool:
@@ -98,6 +104,14 @@ class Loop:
             shapes = {key[1] for key in keys}
             if len(shapes) > 1 and len({len(shape) for shape in shapes}) == 1:
                 _forget_sizes(value, [len(set(sizes)) > 1 for sizes in zip(*shapes)])
+
+    def _look_at_sums(self) -> None:
+        """Tell of names that a turn has made the sum of what it went back through, where they were numbers before."""
+        for name in self._numbers if tape.active else ():
+            value = self.frame.f_locals.get(name)
+            if type(value) is torch.Tensor:
+                with torch._C.DisableTorchFunction():
+                    tape.keeps_graph_of(name, value)
 
 
 def _forget_sizes(tensor: torch.Tensor, changed: List[bool]) -> None:
@@ -119,6 +133,20 @@ def _shapes(frame: FrameType) -> Dict[str, Any]:
     """The shapes of the tensors that the names of a frame hold."""
     with torch._C.DisableTorchFunction():
         return {name: key_of(value) for name, value in list(frame.f_locals.items()) if isinstance(value, torch.Tensor)}
+
+
+def _carried(frame: FrameType) -> Dict[str, Any]:
+    """What the names of a frame hold that a turn may hand to the next one: tensors by their shapes, alone or in tuples, modules, None."""
+    found: Dict[str, Any] = {}
+    with torch._C.DisableTorchFunction():
+        for name, value in list(frame.f_locals.items()):
+            if isinstance(value, (torch.Tensor, tuple)):
+                kind = key_of(value)
+                if kind is not None:
+                    found[name] = kind
+            elif value is None or isinstance(value, torch.nn.Module):
+                found[name] = type(value)
+    return found
 
 
 def _containers(frame: FrameType) -> List[Any]:

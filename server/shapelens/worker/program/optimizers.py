@@ -1,8 +1,12 @@
-"""The optimizers of a program: those that get no parameters, or only those of a model that the program never calls."""
+"""The optimizers of a program: those that get no parameters, or only those of a model that the program never calls; layers that they do not
+get, as a plain list holds them; gradients that nothing sets back."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import linecache
+import re
 from typing import Any, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 import torch
@@ -11,7 +15,11 @@ from ...protocol import FileSpan, Mismatch, Remark
 from ..calls.module_calls import Calls
 from ..sandbox.exceptions import message_of
 from ..trace.frames import Frames
+from ..trace.layer_inputs import is_torch_layer
+from ..trace.tape import tape
+from ..trace.value_summary import LAYER
 
+_GRADIENTS = re.compile(r"zero_grad|\.grad\b|set_to_none")  # in a text that sets gradients back itself, it may be
 _EMPTY = "optimizer got an empty parameter list"
 
 
@@ -43,15 +51,22 @@ class Optimizers:
                 if _EMPTY in message_of(error) and trail:
                     self._refused.append((error, trail))
                 raise
+            tape.optimizers.append(id(optimizer))
             if trail:
                 given = [parameter for group in optimizer.param_groups for parameter in group["params"]]
                 self._made.append(_Made(given, trail[-1]))
 
+        owners: Tuple[Any, ...] = (torch.optim.Optimizer, torch.nn.Module)
+        resets = [owner.zero_grad for owner in owners]
         torch.optim.Optimizer.__init__ = observed  # type: ignore[method-assign, assignment]
+        for owner, reset in zip(owners, resets):
+            owner.zero_grad = _noted(reset)
         try:
             yield
         finally:
             torch.optim.Optimizer.__init__ = initialise  # type: ignore[method-assign]
+            for owner, reset in zip(owners, resets):
+                owner.zero_grad = reset
 
     def all_else_ran(self, failures: Sequence[Tuple[int, BaseException]]) -> bool:
         """Whether no statement failed but those that made an optimizer of nothing: none can have led to that."""
@@ -76,6 +91,48 @@ class Optimizers:
             for made in self._made
             if made.parameters and all(id(parameter) in owned - used for parameter in made.parameters)
         ]
+
+    def unregistered(self, calls: Calls, example: int) -> List[Remark]:
+        """The layers that a plain list or dict of a module holds, and that no optimizer has, which has other parameters of the module."""
+        optimized = {id(parameter) for made in self._made for parameter in made.parameters}
+        registered = {id(part) for module in calls.modules for part in module._modules.values()}
+        found = []
+        for owner in calls.modules if optimized else ():
+            if is_torch_layer(owner) or not any(id(parameter) in optimized for parameter in owner.parameters()):
+                continue
+            for name, value in list(owner.__dict__.items()):
+                items = value if type(value) in (list, tuple) else list(value.values()) if type(value) is dict and name[0] != "_" else ()
+                parts = [part for part in items if isinstance(part, torch.nn.Module) and id(part) not in registered]
+                span = calls.spans[parts[0].__dict__.get(LAYER, -1)] if parts else None
+                if span is not None and all(self._is_left_out(part, calls, optimized) for part in parts):
+                    found.append(Remark("unregistered-layers", "", span, example, given=name))
+        return found
+
+    def _is_left_out(self, part: Any, calls: Calls, optimized: Set[int]) -> bool:
+        """Whether a module was called and gone back through, and has parameters that learn, of which no optimizer has one."""
+        learning = [id(parameter) for parameter in part.parameters() if parameter.requires_grad]
+        is_called = any(each.__dict__.get(LAYER, -1) in calls.seen for each in part.modules())
+        return is_called and not tape.reached.isdisjoint(learning) and optimized.isdisjoint(learning)
+
+
+def _noted(reset: Any) -> Any:
+    """`zero_grad`, which the tape is told of."""
+
+    @functools.wraps(reset)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        tape.resets_gradients = True
+        return reset(*args, **kwargs)
+
+    return noted
+
+
+def remarks_of_tape(example: int) -> List[Remark]:
+    """Sums that keep the graphs of all turns, and a loop that trains where nothing sets gradients back to zero."""
+    found = [Remark("kept-graph", "", span, example, given=name) for name, span in tape.kept.items()]
+    span = tape.adds_up
+    if span is not None and not tape.resets_gradients and _GRADIENTS.search("".join(linecache.getlines(span.file))) is None:
+        found.append(Remark("no-zero-grad", "", span, example))
+    return found
 
 
 def _parameters(calls: Calls, indices: Set[int]) -> Set[int]:

@@ -12,6 +12,7 @@ from typing import Any, Callable, Container, ContextManager, Dict, Iterable, Ite
 import torch
 
 from ...notebooks import UNKNOWN, is_in_cells
+from ..calls.sure_mistakes import name_of_called_tensor
 from ..loading.definitions import DEFINES, KEPT, Definitions, bound_names, future_flags, is_operator_declaration
 from ..loading.importer import parse
 from ..loading.unobserved import Unobserved
@@ -42,6 +43,7 @@ class Program:
     def __init__(self, file: str, text: str, loaded: ModuleType, unobserved: Unobserved) -> None:
         self.file = file
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
+        self.tensors_called: Dict[int, str] = {}  # by the id of an exception: the name of a tensor that was called
         self.gone: Dict[int, AttributeError] = {}  # by line: methods that are gone, and that the program has got on without
         self.names: Dict[str, Any] = {}  # of the program, once it was followed
         self.executed: List[NodePlace] = []  # of the statements that were executed
@@ -144,6 +146,9 @@ class Program:
 
     def _failed(self, error: BaseException, frame: Optional[FrameType], line: int) -> None:
         self.failures.append((line, error))
+        name = name_of_called_tensor(error)  # It is given another value now.
+        if name:
+            self.tensors_called[id(error)] = name
 
     @contextlib.contextmanager
     def _as_main(self) -> Iterator[Dict[str, Any]]:

@@ -22,15 +22,17 @@ from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import DeadlineReached, Limit
 from ..shims import file_access
 from ..trace.recorder import SeenValues
+from ..trace.tape import tape
 from ..unknown import unknown_sizes
 from .class_examples import class_examples
 from .earlier_classes import call_earlier_classes
 from .functions import FunctionCalls, functions_shown
-from .optimizers import Optimizers
+from .optimizers import Optimizers, remarks_of_tape
 from .other_settings import show_other_settings
 from .plain_classes import call_methods
 from .program import Program
 from .steps import StepCalls, call_steps
+from .sure_failures import sure_failures
 from .unknown_inputs import UnknownInputs
 
 MOST_SECONDS_TO_LOOK_AGAIN = 0.3  # that the program has taken
@@ -55,8 +57,9 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     runner.recorder.unknown.clear()
     evaluation.start(len(trace.examples) - 1)
     optimizers = Optimizers(evaluation.frames)
-    with optimizers.watched():
+    with optimizers.watched(), tape.watching(evaluation.frames, runner.recorder):
         finished = program.follow(run.program, lambda: _turn_aside(runner))
+        of_tape = remarks_of_tape(len(trace.examples) - 1)
     evaluation.calls.ended = True
     example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
     example.doubtful = bool(file_access.made_up)
@@ -65,6 +68,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     trace.held = [FileSpan(run.file, *place) for place in program.held()]
     trace.mismatches += evaluation.calls.mismatches
     number = trace.examples.index(example)
+    trace.mismatches += sure_failures(program, evaluation, number)
     said = {found.span for found in trace.mismatches}
     for refusal in program.refused:
         at = refused_at(refusal, run.file)
@@ -75,10 +79,12 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
         trace.mismatches.append(Mismatch("exception", one_line(error), "AttributeError", span, [span], number))
     found = runner.seen_so_far()
     found.remarks = evaluation.remarks.found
+    found.remarks += of_tape
     # Nothing failed, and nothing was missing, that could have left an optimizer without its parameters.
     if finished and optimizers.all_else_ran(program.failures) and not trace.notes:
-        trace.mismatches += optimizers.mismatches(len(trace.examples) - 1)
-        found.remarks += optimizers.remarks(evaluation.calls, len(trace.examples) - 1) if training.steps else []
+        trace.mismatches += optimizers.mismatches(number)
+        if training.steps:
+            found.remarks += optimizers.remarks(evaluation.calls, number) + optimizers.unregistered(evaluation.calls, number)
     if finished and clock() < MOST_SECONDS_TO_LOOK_AGAIN:
         _add_other_branches(runner, program, found)
     runner.record(found)
@@ -112,7 +118,8 @@ def _turn_aside(runner: ExampleRunner) -> Iterator[None]:
     mismatches, remarks, state = evaluation.calls.mismatches, evaluation.remarks.found, dict(vars(unknown_sizes.state))
     before = len(mismatches), len(remarks)
     try:
-        yield
+        with tape.aside():
+            yield
     finally:
         others, recorder.seen = recorder.seen, seen
         del mismatches[before[0] :], remarks[before[1] :]

@@ -7,6 +7,7 @@ from typing import Any, Callable, List
 
 import torch
 
+from ..trace.tape import tape
 from .compilers import Replacement
 
 
@@ -15,7 +16,9 @@ def _plain(step: Callable[..., Any]) -> Callable[..., Any]:
 
     def stepping(self: Any, *args: Any, **kwargs: Any) -> Any:
         with torch.set_grad_enabled(bool(self.defaults.get("differentiable"))):
-            return step(self, *args, **kwargs)
+            result = step(self, *args, **kwargs)
+        tape.stepped(self)
+        return result
 
     stepping.hooked = True  # type: ignore[attr-defined]  # Else each optimizer that is made would wrap it for the profiler.
     return stepping

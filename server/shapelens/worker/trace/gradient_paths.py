@@ -1,4 +1,4 @@
-"""Whether what is to be gone back through was cut off from all parameters: by `detach`, say.
+"""Whether what is to be gone back through was cut off from all parameters: by `detach`, say, or as it was computed under `no_grad`.
 
 A tensor on the meta device need not require gradients where one of eager's would, as rules for single functions make their results anew.
 So a tensor counts as cut off only where each operation that led to it is known to hand gradients on, and one of them is known to end them.
@@ -6,7 +6,8 @@ So a tensor counts as cut off only where each operation that led to it is known 
 
 from __future__ import annotations
 
-from typing import List, Optional, Set
+from dataclasses import replace
+from typing import List, Optional, Set, Tuple
 
 import torch
 
@@ -18,8 +19,11 @@ from .value_summary import ORIGIN
 Tensor = torch.Tensor
 
 MOST_NODES = 400
+FROZEN = "frozen"  # what is computed by parameters alone that require no gradient
+NO_GRAD = "no_grad"  # what cuts off the result of an operation that is given what learns
 CUTS = {
     "detach",
+    "data",
     "long",
     "int",
     "bool",
@@ -53,11 +57,11 @@ LAYERS = {
 }  # fmt: skip
 
 
-def cut_off(tensor: Tensor) -> Optional[provenance.Derivation]:
-    """The operation that cuts a tensor off from all parameters; None where none is known to."""
+def cut_off(tensor: Tensor) -> Optional[Tuple[provenance.Derivation, str]]:
+    """The operation that cuts a tensor off from all parameters, and the name of what does so; None where none is known to."""
     todo: List[Optional[provenance.Derivation]] = [tensor.__dict__.get(ORIGIN)]
     seen: Set[int] = set()
-    found: Optional[provenance.Derivation] = None
+    found: Optional[Tuple[provenance.Derivation, str]] = None
     while todo and len(seen) < MOST_NODES:
         node = todo.pop()
         if node is None or node is provenance.INPUT or id(node) in seen:
@@ -65,18 +69,28 @@ def cut_off(tensor: Tensor) -> Optional[provenance.Derivation]:
         seen.add(id(node))
         if node.stand_in:
             return None
-        if node.operation in CUTS:
-            found = node
+        if node.operation in CUTS or (node.operation == "tensor" and _is_given_learning(node)):
+            found = node, node.operation
             continue
         known = node.operation in HANDS_ON if node.module is None else type(node.module).__name__ in LAYERS
-        learns = node.module is not None and any(parameter.requires_grad for parameter in node.module.parameters())
-        if not known or learns or len(node.parents) > 3:
+        if not known or len(node.parents) > 3 or node.learns:
             return None
+        if _is_given_learning(node) or (node.module is not None and any(parameter.requires_grad for parameter in node.module.parameters())):
+            found = node, NO_GRAD
+            continue
+        if found is None and node.module is not None and next(node.module.parameters(), None) is not None:
+            found = node, FROZEN
         todo += [parent for parent, _ in node.parents]
     return found if not todo else None
 
 
+def _is_given_learning(node: provenance.Derivation) -> bool:
+    return any(parent is not None and parent.learns for parent, _ in node.parents)
+
+
 def cut(tensor: Tensor, recorder: Recorder) -> List[Origin]:
     """Where a tensor was cut off, in a list; [] where that is not known."""
-    node = cut_off(tensor)
-    return [] if node is None or node.site < 0 else [provenance.origin(node, "", recorder)]
+    found = cut_off(tensor)
+    if found is None or found[0].site < 0:
+        return []
+    return [replace(provenance.origin(found[0], "", recorder), operation=found[1])]

@@ -22,10 +22,20 @@ MOST_STEPS = 200  # back through a chain of operations
 MOST_ORIGINS = 5  # reported
 
 
+class TapeClock:
+    """What a program that is followed has the tape look at (tape.py)."""
+
+    time = 0  # steps of optimizers until now
+    on_change: Optional[Callable[[str, Tensor, Any, Any], None]] = None  # is told of operations that gave back what they were given
+
+
+tape_clock = TapeClock()
+
+
 class Derivation:
     """One result of one operation."""
 
-    __slots__ = ("largest", "layer", "module", "operation", "owner", "parents", "result", "site", "stand_in")
+    __slots__ = ("largest", "layer", "learns", "module", "operation", "owner", "parents", "result", "site", "stand_in", "time")
 
     def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Derivation"], Tuple[Any, ...]]]) -> None:
         self.operation = operation
@@ -37,6 +47,8 @@ class Derivation:
         self.stand_in = False  # the operation failed
         self.largest: Optional[int] = None  # number that a `randint` may give
         self.owner: Optional[int] = None  # the innermost of the user's own modules that returned it
+        self.learns = False  # whether it requires a gradient
+        self.time = tape_clock.time
 
     def copy(self) -> "Derivation":
         """A node of its own for a result that is made again."""
@@ -63,10 +75,13 @@ def mark_result(operation: str, result: Any, arguments: Any, module: Any = None,
             return
         parents = [(tensor.__dict__.get(ORIGIN), tuple(tensor.shape)) for tensor in tensors_in(arguments)][:4]
         for tensor in tensors:
-            if module is None and ORIGIN in tensor.__dict__:
-                continue  # An operation in place, or one that returned its argument.
+            if ORIGIN in tensor.__dict__:
+                if tape_clock.on_change is not None:
+                    tape_clock.on_change(operation, tensor, arguments, module)
+                if module is None:
+                    continue  # An operation in place, or one that returned its argument.
             node = Derivation(operation, tuple(tensor.shape), parents)
-            node.module, node.layer = module, layer
+            node.module, node.layer, node.learns = module, layer, tensor.requires_grad
             tensor.__dict__[ORIGIN] = node
 
 
@@ -200,7 +215,10 @@ def origin(node: Derivation, argument: str, recorder: Recorder) -> Origin:
 
 def observed(function: Callable[..., Any], arguments: Any, result: Any) -> None:
     """Note the origin of what a torch function returned."""
-    mark_result(getattr(function, "__name__", "") or "operation", result, arguments)
+    name = getattr(function, "__name__", "") or "operation"
+    if name == "__get__":  # `x.data`, `x.T`
+        name = getattr(getattr(function, "__self__", None), "__name__", name)
+    mark_result(name, result, arguments)
     if function is torch.randint and isinstance(result, Tensor):
         with _plainly():
             result.__dict__[ORIGIN].largest = _largest(*arguments)

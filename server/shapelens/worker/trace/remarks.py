@@ -22,6 +22,7 @@ from .dim_names import Sizes, name_shape
 from .frames import Frames
 from .layer_inputs import is_torch_layer, size_setter
 from .recorder import Recorder
+from .tape import tape
 from .value_summary import LAYER, ORIGIN, key_of, value_of
 
 Tensor = torch.Tensor
@@ -81,6 +82,13 @@ _REARRANGES = {
 _PICKS = (_REARRANGES - {"clamp", "float"}) | {
     "index_select", "stack", "cat", "unbind", "split", "chunk", "expand", "repeat", "long", "narrow", "gather",
 }  # fmt: skip
+
+
+def _assigned(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """`x[i] = …`, which gives nothing that would tell of it."""
+    if isinstance(args[0], Tensor):
+        tape.assigned(args[0])
+    return _changed(args, kwargs, result)
 
 
 def _changed(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
@@ -307,7 +315,8 @@ for _check, _watched in (
     (_odd_loss, _functions(_functional, "mse_loss l1_loss smooth_l1_loss huber_loss")),
     (_outer_loss, _functions(_functional, "poisson_nll_loss gaussian_nll_loss soft_margin_loss")),
     (_comparison, _functions(torch, "eq ne") + _functions(Tensor, "eq ne __eq__ __ne__")),
-    (_changed, _functions(Tensor, "__setitem__ clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
+    (_assigned, [Tensor.__setitem__]),
+    (_changed, _functions(Tensor, "clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
     (_batch_norm, [_functional.batch_norm]),
     (_layer_norm, [_functional.layer_norm]),

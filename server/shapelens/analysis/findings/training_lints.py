@@ -1,0 +1,100 @@
+"""Lints of loops that train: optimizers over nothing, sums that keep graphs, gradients that nothing sets back, layers in plain lists."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from shapelens.analysis.findings.lint import Lint
+from shapelens.analysis.places import Place, Places
+from shapelens.analysis.repairs.fixes import Fix
+from shapelens.analysis.repairs.statements import indentation_at, inserted, node_span, statement_at, tree_of
+from shapelens.protocol import Remark
+from shapelens.source.position_map import TextEdit
+
+
+def _optimizer_parameters(places: Places, remark: Remark, place: Place) -> Lint | None:
+    call = place.module.call_at(place.span)
+    span = call.arguments[0].span if call is not None and call.arguments else place.span
+    message = "no module that holds these parameters is called: the optimizer changes nothing that the loss depends on"
+    return Lint("optimizer-parameters", "warning", message, span)
+
+
+def _kept_graph(places: Places, remark: Remark, place: Place) -> Lint | None:
+    """`total += loss`, where `total` is only looked at. A name that each turn assigns anew keeps no more than one."""
+    if not _adds_to(statement_at(place), remark.given):
+        return None
+    message = f"{remark.given} keeps the graph of each turn, as it adds up losses that lead back to parameters: add loss.item()"
+    return Lint("kept-graph", "warning", message, place.span, fix=_item_fix(place, remark.given))
+
+
+def _adds_to(node: ast.stmt | None, name: str) -> bool:
+    """Whether a statement adds something to a name."""
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name) and node.target.id == name
+    value = node.value if isinstance(node, ast.Assign) else None
+    sides = (value.left, value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else ()
+    return any(isinstance(each, ast.Name) and each.id == name for each in sides)
+
+
+def _item_fix(place: Place, name: str) -> Fix | None:
+    """Adds the number of the loss: `total += loss.item()`."""
+    node = statement_at(place)
+    value: ast.expr | None = None
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        value = node.value
+    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
+        value = next((each for each in (node.value.left, node.value.right) if not (isinstance(each, ast.Name) and each.id == name)), None)
+    if not isinstance(value, ast.Name | ast.Call | ast.Attribute):
+        return None
+    span = node_span(place, value)
+    return Fix("Add the number alone", [inserted(span.end, ".item()")], place.file)
+
+
+def _no_zero_grad(places: Places, remark: Remark, place: Place) -> Lint | None:
+    message = "nothing sets the gradients back to zero: backward() adds those of each turn to those of all turns before"
+    text = place.module.lines.text_of(place.span)
+    fix = None
+    node = statement_at(place)
+    if isinstance(node, ast.Expr) and text.endswith(".step()"):
+        indentation, end = indentation_at(place), node_span(place, node).end
+        edit = inserted(end, f"\n{indentation}{text.removesuffix('.step()')}.zero_grad()")
+        fix = Fix("Set the gradients back after each step", [edit], place.file)
+    return Lint("no-zero-grad", "warning", message, place.span, fix=fix)
+
+
+def _unregistered_layers(places: Places, remark: Remark, place: Place) -> Lint | None:
+    message = f"{remark.given} is no ModuleList: the module does not know these layers, and the optimizer does not train them"
+    return Lint("unregistered-layers", "warning", message, place.span, fix=_list_fix(place, remark.given))
+
+
+def _list_fix(place: Place, name: str) -> Fix | None:
+    """Wraps the list or dict that is assigned to an attribute."""
+    tree, line = tree_of(place), place.span.line
+    around = [
+        each
+        for each in (ast.walk(tree) if tree is not None else ())
+        if isinstance(each, ast.ClassDef) and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    made = [
+        node.value
+        for owner in around[-1:]
+        for node in ast.walk(owner)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute) and node.targets[0].attr == name
+    ]
+    if len(made) != 1 or not isinstance(made[0], ast.List | ast.ListComp | ast.Dict | ast.DictComp):
+        return None
+    kind = "ModuleDict" if isinstance(made[0], ast.Dict | ast.DictComp) else "ModuleList"
+    span = node_span(place, made[0])
+    owner_name = "nn" if "nn.Module" in place.module.text and "torch.nn as nn" in place.module.text else "torch.nn"
+    text = place.module.lines.text_of(span)
+    wrapped = f"{owner_name}.{kind}({'' if text in ('[]', '{}') else text})"
+    return Fix(f"Make it a {kind}", [TextEdit(span, wrapped)], place.file)
+
+
+TRAINING: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
+    "optimizer-parameters": _optimizer_parameters,
+    "kept-graph": _kept_graph,
+    "no-zero-grad": _no_zero_grad,
+    "unregistered-layers": _unregistered_layers,
+}

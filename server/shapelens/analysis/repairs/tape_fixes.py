@@ -1,0 +1,265 @@
+"""Fixes of what `backward` cannot go through, and of layers that are called as nothing can be called."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from shapelens.analysis.places import Place, Places
+from shapelens.analysis.repairs.fixes import Fix
+from shapelens.analysis.repairs.statements import indentation_at, inserted, node_span, statement_at, tree_of
+from shapelens.protocol import Mismatch
+from shapelens.source.position_map import TextEdit
+from shapelens.source.positions import Span
+
+_NO_GRAD = re.compile(r"\b(?:torch\.)?(?:no_grad|inference_mode)\(\)")
+_SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+
+
+def tape_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
+    """Candidates, the likeliest first; [] for any other mismatch."""
+    rule = _RULES.get(mismatch.code)
+    place = places.here(mismatch)
+    if rule is None or place is None or place != places.locate(mismatch.span):
+        return []
+    return list(rule(places, mismatch, place))
+
+
+# --- what gradients need ---
+
+
+def _in_place(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    node = statement_at(place)
+    if node is None:
+        return
+    span = node_span(place, node)
+    if len(mismatch.origins) < 2:  # A leaf.
+        if span.line == span.end_line and not isinstance(node, ast.For | ast.While | ast.If | ast.With):
+            text = f"with torch.no_grad():\n{indentation_at(place)}    "
+            yield Fix("Change it without recording gradients", [inserted(span.start, text)], place.file)
+        return
+    lines = place.module.lines
+    if isinstance(node, ast.AugAssign) and type(node.op) in _SIGNS:
+        target, value = (lines.text_of(node_span(place, each)) for each in (node.target, node.value))
+        if isinstance(node.target, ast.Name):
+            plain = isinstance(node.value, ast.Name | ast.Call | ast.Attribute | ast.Constant | ast.Subscript)
+            new = f"{target} = {target} {_SIGNS[type(node.op)]} {value if plain else f'({value})'}"
+            yield Fix(f"Make a new tensor: {new}" if len(new) < 60 else "Make a new tensor", [TextEdit(span, new)], place.file)
+        else:
+            yield from _cloned(place, node.target, span)
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        yield from _cloned(place, node.targets[0], span)
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        name, owner = node.value.func.attr, node.value.func.value
+        if name.endswith("_") and isinstance(owner, ast.Name):
+            arguments = lines.text_of(Span.of(node_span(place, node.value.func).end, span.end))
+            new = f"{owner.id} = {owner.id}.{name[:-1]}{arguments}"
+            yield Fix(f"Make a new tensor: {new}" if len(new) < 60 else "Make a new tensor", [TextEdit(span, new)], place.file)
+    yield from _not_in_place(places, mismatch, place)
+
+
+def _cloned(place: Place, target: ast.expr, span: Span) -> Iterator[Fix]:
+    """`x[:, 0] = 0` of a copy of `x`."""
+    owner = target.value if isinstance(target, ast.Subscript) else None
+    if isinstance(owner, ast.Name):
+        text = f"{owner.id} = {owner.id}.clone()\n{indentation_at(place)}"
+        yield Fix(f"Change a copy of {owner.id}", [inserted(span.start, text)], place.file)
+
+
+def _not_in_place(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """Without the `inplace=True` of a layer or a function."""
+    text = place.module.lines.text_of(place.span)
+    if "inplace=True" in text:
+        start = place.module.lines.offset(place.span.start) + text.index("inplace=True") + len("inplace=")
+        yield Fix("Do it not in place", [TextEdit(place.module.lines.span(start, start + len("True")), "False")], place.file)
+    for layer in places.trace.layers:
+        made = places.locate(layer.span) if layer.class_name == mismatch.origins[1].operation else None
+        call = made.module.call_at(made.span) if made is not None and layer.call_span == mismatch.span else None
+        argument = next((each for each in call.arguments if each.text in ("True", "inplace=True")), None) if call is not None else None
+        if made is not None and argument is not None:
+            new = "inplace=False" if argument.text.startswith("inplace") else "False"
+            yield Fix("Do it not in place", [TextEdit(argument.span, new)], made.file)
+
+
+def _second_backward(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    freed = places.locate(mismatch.origins[1].span) if len(mismatch.origins) > 1 else None
+    if freed is None:
+        return
+    if freed == place:
+        yield from _detached_state(places, place)
+    text = freed.module.lines.text_of(freed.span)
+    if text.endswith("backward()"):
+        end = freed.module.lines.offset(freed.span.end) - 1
+        position = freed.module.lines.position(end)
+        yield Fix("Keep the graph for the second time", [inserted(position, "retain_graph=True")], freed.file)
+
+
+def _detached_state(places: Places, place: Place) -> Iterator[Fix]:
+    """`out, hidden = model(x, hidden)` in a loop: the state of the next turn leads back to nothing."""
+    tree = tree_of(place)
+    loops = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.For | ast.While) and node.lineno <= place.span.line <= (node.end_lineno or node.lineno)
+    ]
+    for node in ast.walk(loops[-1]) if loops else ():
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        given = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+        stored = [each.id for each in ast.walk(node.targets[0]) if isinstance(each, ast.Name) and each.id in given]
+        span = node_span(place, node)
+        text = place.module.lines.line(span.line)
+        indentation = text[: len(text) - len(text.lstrip())]
+        for name in stored:
+            for new in (f"{name}.detach()", f"tuple(state.detach() for state in {name})"):
+                edit = inserted(span.end, f"\n{indentation}{name} = {new}")
+                yield Fix(f"Detach {name} from this turn", [edit], place.file)
+
+
+def _numpy(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    text = place.module.lines.text_of(place.span)
+    if text.endswith(".numpy()"):
+        position = place.module.lines.position(place.module.lines.offset(place.span.end) - len(".numpy()"))
+        yield Fix("Detach it first", [inserted(position, ".detach()")], place.file)
+
+
+def _detached(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """With the way back to the parameters that something has cut off."""
+    cut = places.locate(mismatch.origins[0].span) if mismatch.origins else None
+    if cut is None:
+        yield from _without_item(place) if "has no attribute" in mismatch.message else ()
+        return
+    lines, operation = cut.module.lines, mismatch.origins[0].operation
+    text, end = lines.text_of(cut.span), lines.offset(cut.span.end)
+    for suffix in (".detach()", ".data"):
+        if text.endswith(suffix):
+            yield Fix(f"Take {suffix[1:]} away", [TextEdit(lines.span(end - len(suffix), end), "")], cut.file)
+    if operation == "tensor" and (inner := re.fullmatch(r"torch\.tensor\((\w+)\)", text)):
+        yield Fix("Take torch.tensor() away", [TextEdit(cut.span, inner[1])], cut.file)
+    if operation == "no_grad":
+        yield from _with_gradients(cut)
+
+
+def _with_gradients(place: Place) -> Iterator[Fix]:
+    """The innermost `with torch.no_grad():` around a place, or the decorator of its function, that records gradients."""
+    tree, line, lines = tree_of(place), place.span.line, place.module.lines
+    around = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.With | ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    for node in reversed(around):
+        if isinstance(node, ast.With):
+            parts = [item.context_expr for item in node.items]
+        else:
+            parts = list(node.decorator_list)
+        for part in parts:
+            span = node_span(place, part)
+            if _NO_GRAD.fullmatch(lines.text_of(span)):
+                yield Fix("Record gradients here", [TextEdit(span, "torch.enable_grad()")], place.file)
+                return
+
+
+def _without_item(place: Place) -> Iterator[Fix]:
+    """`loss = criterion(out, y).item()` above, without `item()`."""
+    name = place.module.lines.text_of(place.span).partition(".")[0]
+    tree = tree_of(place)
+    made = [
+        node.value
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
+        if node.lineno < place.span.line
+    ]
+    text = place.module.lines.text_of(node_span(place, made[-1])) if made else ""
+    if text.endswith(".item()"):
+        end = place.module.lines.offset(node_span(place, made[-1]).end)
+        yield Fix("Take item() away", [TextEdit(place.module.lines.span(end - len(".item()"), end), "")], place.file)
+
+
+# --- calls of layers ---
+
+
+def _layer_input(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """The first tensor of the tuple that a layer gave."""
+    made = places.locate(mismatch.origins[0].span) if mismatch.origins else None
+    if made is not None and mismatch.origins[0].operation in ("LSTM", "GRU", "RNN", "MultiheadAttention"):
+        node = statement_at(made)
+        is_alone = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node_span(made, node.value) == made.span
+        if is_alone and isinstance(node, ast.Assign):
+            yield Fix("Take the first of what it gives", [inserted(node_span(made, node.targets[0]).end, ", _")], made.file)
+        else:
+            yield Fix("Take the first of what it gives", [inserted(made.span.end, "[0]")], made.file)
+        return
+    node = statement_at(place)
+    for part in ast.walk(node) if node is not None else ():  # `x + self.attention(x, x, x)`
+        if isinstance(part, ast.BinOp):
+            for side in (part.right, part.left):
+                if isinstance(side, ast.Call | ast.Name):
+                    yield Fix("Take the first of what it gives", [inserted(node_span(place, side).end, "[0]")], place.file)
+    argument = node.value.args[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.args else None
+    if argument is None or isinstance(argument, ast.Starred):
+        return
+    span = node_span(place, argument)
+    text = place.module.lines.text_of(span)
+    if mismatch.message.endswith(("a list", "a numpy array")):
+        for new in (f"torch.tensor({text}, dtype=torch.float32)", f"torch.tensor({text})"):
+            yield Fix("Make a tensor of it", [TextEdit(span, new)], place.file)
+    elif mismatch.message.endswith("a tuple"):
+        yield Fix("Take the first of it", [inserted(span.end, "[0]")], place.file)
+
+
+def _layer_as_function(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """`nn.ReLU()(x)`: what has a name stays with the constructor."""
+    lines = place.module.lines
+    try:
+        node = ast.parse(f"({lines.text_of(place.span)})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return
+    if isinstance(node, ast.Call):
+        made = ", ".join(ast.unparse(each) for each in node.keywords)
+        new = f"{ast.unparse(node.func)}({made})({', '.join(map(ast.unparse, node.args))})"
+        yield Fix(f"Call a layer: {new}" if len(new) < 60 else "Call a layer", [TextEdit(place.span, new)], place.file)
+
+
+def _tensor_called(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """Another name for the function: where it is made, and in its calls."""
+    name, tree = mismatch.argument, tree_of(place)
+    names = [node for node in (ast.walk(tree) if tree is not None else ()) if isinstance(node, ast.Name)]
+    new = next((each for each in (f"{name}_fn", f"{name}_function") if all(node.id != each for node in names)), None)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    called = [node.func for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name]
+    made = [
+        node.targets[0]
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
+        if all(not (isinstance(each, ast.Name) and each.id == name) for each in ast.walk(node.value))
+    ]
+    if new is not None and called and len(made) == 1:
+        edits = [TextEdit(node_span(place, node), new) for node in (made[0], *called)]
+        yield Fix(f"Name the function {new}", edits, place.file)
+
+
+def _call_arguments(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """Without an argument that `forward` has no parameter for."""
+    call = place.module.call_at(place.span)
+    surplus = re.search(r"takes (?:from \d+ to )?(\d+) positional arguments? but (\d+)", mismatch.message)
+    if call is None or surplus is None or any(each.star for each in call.arguments):
+        return
+    most, given = int(surplus[1]) - 1, int(surplus[2]) - 1
+    positional = [each for each in call.arguments if not each.keyword]
+    if "forward()" in mismatch.message and len(positional) == given and 0 < most < given:
+        span = Span.of(positional[most - 1].span.end, positional[given - 1].span.end)
+        yield Fix("Leave out what it does not take", [TextEdit(span, "")], place.file)
+
+
+_RULES: Mapping[str, Callable[[Places, Mismatch, Place], Iterator[Fix]]] = {
+    "in-place": _in_place,
+    "second-backward": _second_backward,
+    "numpy-of-gradient": _numpy,
+    "detached-loss": _detached,
+    "layer-input": _layer_input,
+    "layer-as-function": _layer_as_function,
+    "tensor-called": _tensor_called,
+    "call-arguments": _call_arguments,
+}

@@ -1,0 +1,37 @@
+"""Statements of a program that failed in Python, and are wrong whatever data they get: they are said, while other failures may come from
+what stands in for the world."""
+
+from __future__ import annotations
+
+from typing import List
+
+from ...protocol import Mismatch
+from ..calls.mismatches import mismatch_of, one_line
+from ..calls.misused_layers import backs_from_number, made_at
+from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer
+from ..evaluation.evaluation import Evaluation
+from .program import Program
+
+
+def sure_failures(program: Program, evaluation: Evaluation, example: int) -> List[Mismatch]:
+    """What is wrong for sure of statements that failed, each place once."""
+    found: List[Mismatch] = []
+    for _, error in program.failures:
+        name = program.tensors_called.get(id(error), "")
+        code = "tensor-called" if name else _code_of(error)
+        if code:
+            mismatch = mismatch_of(error, example, evaluation.frames, evaluation.meta, evaluation.calls)
+            mismatch.code, mismatch.message, mismatch.argument = code, one_line(error), name
+            if code == "layer-input":
+                mismatch.origins = made_at(tuple_of_layer(error), evaluation.calls.recorder)
+            if mismatch.trail and all(each.span != mismatch.span for each in found):
+                found.append(mismatch)
+    return found
+
+
+def _code_of(error: BaseException) -> str:
+    """The code of a mistake; "" where it is none for sure."""
+    if backs_from_number(error):
+        return "detached-loss"
+    code = code_of_sure(error)
+    return code if code in ("call-arguments", "layer-input") and is_sure(error) else ""
