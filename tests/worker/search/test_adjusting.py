@@ -324,7 +324,7 @@ def test_a_layer_that_ends_an_attempt_says_by_what_it_divides(document: Callable
     def refused(module: Any, error: Exception) -> None:
         raise RefusedInput(Mismatch("layer-arguments", str(error), type(error).__name__, None, [], 0))
 
-    with recovering_constructors(MetaMode(), refused), pytest.raises(RefusedInput) as ended:
+    with recovering_constructors(MetaMode(), refused, lambda given: None), pytest.raises(RefusedInput) as ended:
         made.build(way.text())
     others = adjusted(way, ended.value, made.names["Net"], made.names, made.tree)
     assert others[0].text() == "Net(width=96)"

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ....protocol import FileSpan, Mismatch
+from ....traces import Origin
 from ...calls.mismatches import mismatch_of
 from ...calls.module_calls import Mistake, mistake_of
 from ...evaluation.evaluation import NONE_TURNED
@@ -26,7 +27,40 @@ from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on a fast machine only
 MOST_VARIANTS = 12
-_OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
+_DUPLICATE = "duplicate dims"
+# Of what may lie between a layer and a mismatch: these leave each dim where it is.
+SAME_DIMS = frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "relu",
+        "leaky_relu",
+        "elu",
+        "gelu",
+        "silu",
+        "sigmoid",
+        "tanh",
+        "softmax",
+        "dropout",
+        "contiguous",
+        "clone",
+        "interpolate",
+        "pad",
+        "batch_norm",
+        "layer_norm",
+        "group_norm",
+        "max_pool1d",
+        "max_pool2d",
+        "max_pool3d",
+        "avg_pool1d",
+        "avg_pool2d",
+        "avg_pool3d",
+        "adaptive_avg_pool2d",
+        "adaptive_max_pool2d",
+    ]
+)
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 Mismatches = Dict[Mistake, Mismatch]
@@ -118,12 +152,29 @@ def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
 
 
 def _may_be_certain(found: Mismatch) -> bool:
-    """Whether a mismatch may rest on the code alone: not one that tensors of another rank or dtype might avoid, or a list of them, unless
-    layers have made all that it is of."""
+    """Whether a mismatch may rest on the code alone.
+
+    Of a layer it may where the constructor of another one says the size that arrived; of an operation where layers say both sides.
+    Nothing between them may have joined dims or moved them, as an input of another rank might come through there. What a constructor
+    refuses, or an operation whatever it is given, needs no input at all.
+    """
     if found.code in NOT_OF_TENSORS or not found.trail:
         return False
-    asks_for_form = any(each.kind in _OF_FORMS for each in demands(Trial(0, RefusedInput(found), found)))
-    return not asks_for_form or len([each for each in found.origins if each.argument]) > 1
+    if not found.inputs or _DUPLICATE in found.message:
+        return True
+    of_layers = [each for each in found.origins if each.argument]
+    arrived = found.origins[:1] == of_layers[:1] if found.argument else len(of_layers) > 1
+    return bool(of_layers) and arrived and not _is_rearranged(found, of_layers[0])
+
+
+def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
+    """Whether dims were joined or moved between the layer that says a size and what failed."""
+    for suspect in found.suspects:
+        if suspect.layer is not None and suspect.layer == origin.layer:
+            return False
+        if suspect.layer is None and suspect.operation not in SAME_DIMS:
+            return True
+    return False
 
 
 def _stands(base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional[Mismatches], changed: Changed) -> Optional[bool]:
