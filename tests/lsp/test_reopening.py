@@ -140,6 +140,7 @@ async def test_a_patch_of_torch_shows_in_its_own_file_only_now_and_later(place: 
     shown = await first.hints_when(sibling, lambda hints: "→ [B, 4]" in hints.values())
     first.replace(patching, "nn.Linear = Narrow\n", "")
     await first.hints_when(patching, lambda hints: "→ [B, 4]" in hints.values())
+    await first.idle(reopened=False)
     assert await first.execute("shapelens.tryExample", sibling, "Net", "Net()(f32[1, 8])"), "this waits for the end of the run"
     assert await first.stop() == 0
     second = await place.editor(torch=True)
