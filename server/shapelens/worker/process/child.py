@@ -116,8 +116,8 @@ def do_run(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehea
         prepare_the_next()
     write(finished)
     additions = op_cache.additions()
-    # Shapes are computed by code that may have been patched; to look for that takes as long as a run. A fix that is tried is not worth it.
-    if additions and run.named and project is not None and not project.foreign_changes.are_made():
+    # Shapes are computed by code that may have been patched.
+    if additions and project is not None and not project.foreign_changes.are_made():
         write(OpCacheAdditions(additions))
     if PREPARED.unprepared:
         write(Imported(PREPARED.unprepared))
