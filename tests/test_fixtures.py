@@ -24,7 +24,16 @@ async def batch() -> AsyncIterator[Batch]:
         yield batch
 
 
-@pytest.mark.parametrize("name", fixtures.names())
+SLOW = {
+    "operations/words.py": "a fix of each of forty findings is run",
+    "programs/slow_in_its_middle.py": "a statement lasts until its deadline",
+    "scripts/slow_statements.py": "statements last until their deadline",
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow(SLOW[name]) if name in SLOW else ()) for name in fixtures.names()]
+)
 async def test_fixture(batch: Batch, name: str) -> None:
     await fixtures.check(batch, name)
 

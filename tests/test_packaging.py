@@ -120,6 +120,7 @@ def test_an_index_takes_both(built: list[Path]) -> None:
     assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout + done.stderr
 
 
+@pytest.mark.slow("installs the package")
 @pytest.mark.parametrize("kind", ["wheel", "source distribution"])
 def test_what_is_installed_shows_the_recipe(built: list[Path], tmp_path: Path, kind: str) -> None:
     """Its dependencies come from this environment; only what the package itself brings is new."""
@@ -141,6 +142,7 @@ def test_what_is_installed_shows_the_recipe(built: list[Path], tmp_path: Path, k
     assert where.stdout.startswith(str(tmp_path / "site"))
 
 
+@pytest.mark.slow("installs the package")
 def test_uvx_runs_it_without_an_installation(built: list[Path], tmp_path: Path) -> None:
     """What it needs is downloaded first, by pip, from wherever this environment came; uv then asks no index."""
     wheel, lock = built[0], ROOT / "requirements.lock"

@@ -147,6 +147,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow("installs the package as the action does")
 @pytest.mark.timeout(300)  # An environment is made, and torch started twice.
 @pytest.mark.skipif(shutil.which("bash") is None, reason="a runner has bash")
 def test_the_action_annotates_lines_and_fails(workspace: Path, installed: Path) -> None:

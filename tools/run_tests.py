@@ -5,9 +5,10 @@
 
 Stages stand in two lanes that run side by side: in the first one the tests of the server, spread over processes by pytest-xdist, and after
 them the flows in a real VS Code, which want the processors for themselves; in the second one what waits for registries and npm. The output
-of the first lane is shown as it comes, that of a stage of the second
-one when the stage has ended; all of it is kept in test-output/STAGE.log. Every stage runs, also if another one fails; a stage that ends
-badly without having counted a failure counts as one. The last lines are the twenty slowest tests and the counts: `N passed, N failed`.
+of the first lane is shown as it comes, that of a stage of the second one when the stage has ended; test-output/STAGE.log keeps all of it.
+Every stage runs, also if another one fails. Tests that fail beside others run once more alone, and the output says how many passed then. A
+stage that ends badly without having counted a failure counts as one. The last lines are the twenty slowest tests and the counts: `N passed,
+N failed`.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ def pytest(stage: str, *arguments: str, processes: int = PROCESSES) -> list[str]
     return [sys.executable, "-m", "pytest", colour, "-q", *spread, f"--durations-file={_durations(stage)}", *arguments]
 
 
+def failed_alone(*arguments: str) -> list[str]:
+    """Returns the command that runs the tests which failed last, one after the other."""
+    return [sys.executable, "-m", "pytest", "-q", "--last-failed", "--last-failed-no-failures=none", *arguments]
+
+
 def _durations(stage: str) -> Path:
     return LOGS / f"{stage}-durations.json"
 
@@ -57,15 +63,27 @@ class Stage:
     title: str
     commands: list[list[str]]
     lane: int = 0
+    again: list[str] = field(default_factory=list)
+    """Runs the tests that failed once more, with nothing beside them; where none fails then, the stage has passed and says so."""
 
 
 WITHOUT_PACKAGES = "--ignore=tests/with_packages"
 STAGES = {
     "core": Stage(
-        "unit, worker, fixtures, the core of language server and command line", [pytest("core", "--core", "tests", WITHOUT_PACKAGES)]
+        "unit, worker, fixtures, the core of language server and command line",
+        [pytest("core", "--core", "tests", WITHOUT_PACKAGES)],
+        again=failed_alone("--core", "tests", WITHOUT_PACKAGES),
     ),
-    "server": Stage("unit, worker, fixtures, language server, command line, attacks", [pytest("server", "tests", WITHOUT_PACKAGES)]),
-    "packages": Stage("programs with the packages that a user has installed", [pytest("packages", "tests/with_packages")]),
+    "server": Stage(
+        "unit, worker, fixtures, language server, command line, attacks",
+        [pytest("server", "tests", WITHOUT_PACKAGES)],
+        again=failed_alone("tests", WITHOUT_PACKAGES),
+    ),
+    "packages": Stage(
+        "programs with the packages that a user has installed",
+        [pytest("packages", "tests/with_packages")],
+        again=failed_alone("tests/with_packages"),
+    ),
     "lint": Stage("ruff, mypy --strict", [[*MAKE, "lint"]], lane=1),
     "extension": Stage(
         "the .vsix, tsc, the extension's unit tests",
@@ -158,6 +176,13 @@ class Stages:
         seconds = time.monotonic() - started
         text = "".join(output)
         passed, failed = counts(text)
+        if failed and stage.again:
+            show(f"── {name}: {failed} failed beside others; once more, alone\n")
+            before, length = failed, len(output)
+            code = _run_commands([stage.again], show)
+            passed_alone, failed = counts("".join(output[length:]))
+            passed += passed_alone
+            show(f"── {name}: {passed_alone} of {before} passed alone\n")
         if code and not failed:
             failed = 1
         show(f"── {name}: {'ok' if not failed else 'FAILED'} in {seconds:.0f} s\n")

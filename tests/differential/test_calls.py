@@ -40,7 +40,7 @@ def test_a_part_of_them() -> None:
     assert set(found) <= NOT_SAID
 
 
-@pytest.mark.slow
+@pytest.mark.slow("thousands of calls")
 @pytest.mark.timeout(600)
 def test_all_of_them() -> None:
     count, found = disagreements()

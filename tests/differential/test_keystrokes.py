@@ -12,6 +12,7 @@ from differential import keystrokes
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
+@pytest.mark.slow("hundreds of keys, and a server anew for each comparison")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["recipe/recipe.py"])
 async def test_typing_ends_where_a_fresh_open_begins(name: str) -> None:

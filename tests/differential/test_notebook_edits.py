@@ -17,6 +17,7 @@ def edited(*options: str) -> str:
     return answer.stdout.splitlines()[-1] if answer.returncode == 0 else answer.stdout + answer.stderr
 
 
+@pytest.mark.slow("edits of cells, and a server anew for each comparison")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", ["1", "4"])
 def test_a_part_of_them(number: str) -> None:

@@ -23,6 +23,7 @@ def test_there_are_attacks_of_each_kind() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow("dozens of attacks, each until its deadline")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.xdist_group(f"hostile: {kind}")) for kind in ATTACKS])
 async def test_the_next_edit_works_and_nothing_is_left(kind: str) -> None:

@@ -80,6 +80,7 @@ async def test_an_environment_that_is_mended(alone: Editor, tmp_path: Path, reci
     await an_edit_works(alone, uri, recipe, broken)
 
 
+@pytest.mark.slow("workers start from nothing, again and again")
 async def test_a_worker_that_ends_again_and_again_is_said_to_once(alone: Editor, recipe: str, broken: str) -> None:
     alone.answer = "Try again"
     await alone.start(env={"SHAPELENS_CACHE_DIR": ""}, initialization_options={"interpreter": TORCH_PYTHON, "settings": {}})
@@ -159,6 +160,7 @@ async def test_files_of_the_future(alone: Editor, tmp_path: Path, recipe: str, b
     assert [each.code for each in await alone.diagnostics(uri)] == ["linear-in-features"]
 
 
+@pytest.mark.slow("workers start from nothing, again and again")
 async def test_processes_are_killed_at_each_step(alone: Editor, recipe: str, broken: str) -> None:
     """The worker as it starts, what it forks first, and what does a run: each as soon as it is there."""
     slow = recipe.replace("    def forward(self, x):\n", "    def forward(self, x):\n        threading.Event().wait(2)\n", 1)

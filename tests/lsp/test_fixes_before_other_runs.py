@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lsp.editor import Editor
 
 LAYERS = """\
@@ -76,6 +78,7 @@ async def broken(editor: Editor, name: str) -> str:
     return uri
 
 
+@pytest.mark.slow("waits for each run of two files")
 async def test_a_fix_that_the_files_own_example_can_judge_does_not_wait_for_a_file_that_uses_it(watched: Editor) -> None:
     uri = await broken(watched, "Early")
     await watched.until(lambda: bool(fixes(watched, uri)))
@@ -85,6 +88,7 @@ async def test_a_fix_that_the_files_own_example_can_judge_does_not_wait_for_a_fi
     assert MENDED in fixes(watched, uri), "it stays while that file runs"
 
 
+@pytest.mark.slow("waits for each run of two files")
 async def test_a_fix_is_taken_back_where_it_breaks_a_file_that_uses_it(watched: Editor) -> None:
     uri = await broken(watched, "Refuted")
     await watched.until(lambda: BREAKS_THE_MODEL in fixes(watched, uri))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import pytest
 from lsprotocol import types
 
 from lsp.editor import Editor
@@ -35,6 +36,7 @@ async def shows(editor: Editor, uri: str, label: str) -> None:
     await editor.hints_when(uri, lambda hints: label in hints.values())
 
 
+@pytest.mark.slow("fifty files run twice")
 async def test_fifty_files_are_open_closed_and_open_again(editor: Editor) -> None:
     uris = [editor.open(f"many/net{number}.py", net(number)) for number in range(MANY)]
     for uri in uris:

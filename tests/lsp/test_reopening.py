@@ -163,6 +163,7 @@ y = torch.ones(3, max(len(str(i)) for i in range(10**9 if os.path.exists({busy!r
 """
 
 
+@pytest.mark.slow("a program lasts until its deadline, then longer")
 async def test_a_program_that_was_short_of_time_is_shown_and_run_again(place: Place) -> None:
     """The first time the machine is busy; what is seen when it is not stays."""
     busy = place.folder / "busy"
@@ -198,6 +199,7 @@ y = torch.ones(3, max(2 for _ in iter(lambda: time.process_time() - start > 1.2,
 """
 
 
+@pytest.mark.slow("a program lasts until its deadline, then longer")
 async def test_a_program_that_is_short_of_time_has_more_of_it_then(place: Place) -> None:
     """What is seen at once is shown at once; after an edit nothing of the rest is lost."""
     editor = await place.editor(torch=True, timeouts=SHORT)
@@ -231,6 +233,7 @@ class Net(nn.Module):
 """
 
 
+@pytest.mark.slow("a search lasts until its deadline, then longer")
 async def test_a_search_that_was_cut_short_has_more_time_then(place: Place) -> None:
     """What it finds is kept as well."""
     first = await place.editor(torch=True, timeouts=SHORT)

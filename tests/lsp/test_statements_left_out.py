@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from interpreters import TORCH_PYTHON
 from lsp.editor import Editor
 
@@ -12,6 +14,7 @@ ENDLESS = "def endless(x=sum(iter(int, 1))):\n    return x\n\n\n"
 TIMEOUTS = "grace=0.3 hanging=2"
 
 
+@pytest.mark.slow("what hangs lasts until its deadline")
 async def test_it_is_a_finding_at_its_line_and_known_from_then_on(tmp_path: Path, recipe: str) -> None:
     editor = Editor(tmp_path)
     editor.settings = {"deadline": 1}

@@ -42,6 +42,7 @@ async def test_one_finding_and_the_next_edit_works(editor: Editor, recipe: str, 
         editor.configure({})
 
 
+@pytest.mark.slow("what hangs lasts until its deadline")
 @pytest.mark.parametrize(("statement", "name"), [("while True: pass", "hang"), ("import os; os._exit(3)", "exit")])
 async def test_trouble_while_a_file_loads_ends_with_the_edit_that_removes_it(
     editor: Editor, recipe: str, statement: str, name: str
@@ -79,6 +80,7 @@ async def test_a_worker_that_is_killed_is_replaced(editor: Editor, recipe: str, 
     assert other != worker
 
 
+@pytest.mark.slow("a worker starts from nothing twice")
 async def test_a_worker_that_is_killed_while_it_runs_is_replaced_and_its_run_done(editor: Editor, recipe: str) -> None:
     uri = editor.open("trouble/killed_at_work.py", with_trouble(recipe, TROUBLES["deadline"]))
     await editor.until_running("killed_at_work.py")

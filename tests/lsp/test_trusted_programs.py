@@ -57,7 +57,7 @@ async def test_the_environment_of_a_workspace_is_started_for_a_file_in_it(tmp_pa
     assert await editor.stop() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow("servers and workers start from nothing")
 async def test_what_the_settings_of_a_project_name_runs_once_the_user_has_said_so(tmp_path: Path, recipe: str) -> None:
     project = Project(tmp_path, "env/bin/python")
     project.project_file.write_text("[tool.shapelens]\ninterpreter = 'env/bin/python'\n")

@@ -101,6 +101,7 @@ async def test_a_worker_that_does_not_keep_the_deadline_is_replaced(runs: Runs, 
     assert (await runs.submit()).outcome == "ok"
 
 
+@pytest.mark.slow("a stopped worker is waited for")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which processes are stopped")
 async def test_a_worker_that_somebody_has_stopped_is_replaced_and_no_code_blamed(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "GRACE_SECONDS", 0.2)
@@ -112,6 +113,7 @@ async def test_a_worker_that_somebody_has_stopped_is_replaced_and_no_code_blamed
     assert runs.worker.pid != pid and not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.slow("workers start from nothing, again and again")
 async def test_deaths_leave_neither_processes_nor_files_open(runs: Runs) -> None:
     assert (await runs.submit()).outcome == "ok"
     before = open_files()

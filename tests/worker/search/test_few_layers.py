@@ -68,6 +68,7 @@ def test_the_attempts_have_few_layers_and_the_example_all(worker: WorkerProcess,
     assert calls < 3 * 12 + 2 * 20
 
 
+@pytest.mark.slow("a search lasts until its deadline")
 def test_what_takes_too_long_with_all_layers_has_few(worker: WorkerProcess, tmp_path: Path) -> None:
     expression, out, _ = found(worker, tmp_path, pause=0.5)
     assert expression.startswith("Net(config=Config(num_layers=2))(f32[")
