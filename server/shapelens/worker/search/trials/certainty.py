@@ -27,7 +27,9 @@ from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on a fast machine only
 MOST_VARIANTS = 12
+_OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DUPLICATE = "duplicate dims"
+JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 # Of what may lie between a layer and a mismatch: these leave each dim where it is.
 SAME_DIMS = frozenset(
     [
@@ -91,7 +93,7 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], *, k
     base = _all_that_fails(runner, expression)
     if not base:
         return {}
-    left = {mistake: found for mistake, found in base.items() if _may_be_certain(found)}
+    left = {mistake: found for mistake, found in base.items() if _may_be_certain(found, is_alone=len(base) == 1)}
     left = _without_consequences(base, left)
     if not left:
         return {}
@@ -151,20 +153,26 @@ def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
     return one[0] - one[1] == other[0] - other[1] or one[0] * other[1] == one[1] * other[0]
 
 
-def _may_be_certain(found: Mismatch) -> bool:
-    """Whether a mismatch may rest on the code alone.
+def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
+    """Whether a mismatch may rest on the code alone. is_alone: all the rest of the example fits.
 
-    Of a layer it may where the constructor of another one says the size that arrived; of an operation where layers say both sides.
-    Nothing between them may have joined dims or moved them, as an input of another rank might come through there. What a constructor
-    refuses, or an operation whatever it is given, needs no input at all.
+    Of a layer it may where another layer's constructor says the size that arrived, or where nothing else fails and no dims were joined on
+    the way; of an operation where layers say the sizes of both sides. An input of another rank might come through dims that were joined or
+    moved. What a constructor refuses, or an operation whatever it is given, needs no input at all.
     """
     if found.code in NOT_OF_TENSORS or not found.trail:
         return False
     if not found.inputs or _DUPLICATE in found.message:
         return True
     of_layers = [each for each in found.origins if each.argument]
-    arrived = found.origins[:1] == of_layers[:1] if found.argument else len(of_layers) > 1
-    return bool(of_layers) and arrived and not _is_rearranged(found, of_layers[0])
+    is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
+    if not found.argument:
+        return is_direct and len(of_layers) > 1
+    if is_direct and found.origins[0] is of_layers[0]:
+        return True
+    asks_for_form = any(each.kind in _OF_FORMS for each in demands(Trial(0, RefusedInput(found), found)))
+    is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
+    return is_alone and not asks_for_form and not is_joined
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
