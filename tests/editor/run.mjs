@@ -1,19 +1,24 @@
 // Runs the flows in a real VS Code, two files at a time where the machine has two processors, and prints what node's test runner says of them.
 // usage: run.mjs [FLOW ...]   (names of files in flows/, without .test.mjs; all by default; core: the ones of CORE)
-import { readdirSync, statSync } from "node:fs";
+//        run.mjs --failed     (the files in which a flow failed the last time, one after the other)
+import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { shareExtension } from "./vscode/code_server.mjs";
-import { editorTests, vsix } from "./vscode/paths.mjs";
+import { editorTests, testOutput, vsix } from "./vscode/paths.mjs";
 
 /** What a person sees first, in half a minute: hints, a squiggle, its fix. */
 const CORE = ["findings"];
 
 const folder = join(editorTests, "flows");
 const all = readdirSync(folder).filter((name) => name.endsWith(".test.mjs")).map((name) => name.replace(/\.test\.mjs$/, ""));
-const named = process.argv.slice(2).flatMap((name) => (name === "core" ? CORE : [name]));
+/** Names of the files in which a flow failed the last time, as JSON. */
+const memory = join(testOutput, "failed.json");
+const alone = process.argv.includes("--failed");
+const chosen = alone ? JSON.parse(readFileSync(memory, "utf8")) : process.argv.slice(2);
+const named = chosen.flatMap((name) => (name === "core" ? CORE : [name]));
 const unknown = named.filter((name) => !all.includes(name));
 if (unknown.length) {
   console.error(`there is no flow ${unknown.join(", ")}; there are ${all.join(", ")}, core`);
@@ -27,6 +32,14 @@ const removeExtension = shareExtension(vsix());
 process.once("exit", removeExtension);
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 
-const results = run({ files, concurrency: Math.min(2, availableParallelism()) });
-results.on("test:fail", () => (process.exitCode = 1));
+const failed = new Set();
+const results = run({ files, concurrency: alone ? 1 : Math.min(2, availableParallelism()) });
+results.on("test:fail", ({ file }) => {
+  process.exitCode = 1;
+  if (file) failed.add(basename(file, ".test.mjs"));
+});
+process.once("exit", () => {
+  mkdirSync(dirname(memory), { recursive: true });
+  writeFileSync(memory, JSON.stringify([...failed]));
+});
 results.compose(spec).pipe(process.stdout);
