@@ -29,6 +29,7 @@ PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on 
 MOST_VARIANTS = 12
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DUPLICATE = "duplicate dims"
+OF_CONSTRUCTORS = ("attention-heads", "layer-arguments")  # findings of what constructors of layers refuse
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 # Of what may lie between a layer and a mismatch: these leave each dim where it is.
 SAME_DIMS = frozenset(
@@ -158,11 +159,11 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
 
     Of a layer it may where another layer's constructor says the size that arrived, or where nothing else fails and no dims were joined on
     the way; of an operation where layers say the sizes of both sides. An input of another rank might come through dims that were joined or
-    moved. What a constructor refuses, or an operation whatever it is given, needs no input at all.
+    moved. What the constructor of a layer refuses, or an operation whatever it is given, needs no input at all.
     """
     if found.code in NOT_OF_TENSORS or not found.trail:
         return False
-    if not found.inputs or _DUPLICATE in found.message:
+    if _DUPLICATE in found.message or (not found.inputs and found.code in OF_CONSTRUCTORS):
         return True
     of_layers = [each for each in found.origins if each.argument]
     is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
