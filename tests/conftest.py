@@ -54,6 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     order = {name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: order.get(_top(item), len(order)))
     for item in items:
+        if _top(item) == "with_packages":
+            item.add_marker(pytest.mark.slow("imports libraries such as transformers, which takes many seconds"))
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(_group(item)))
 
@@ -88,7 +90,8 @@ class Durations:
         if "slow" in report.keywords:
             self.slow.add(name)
         # A test that shares its processors is given as much more time: the load says among how many programs a processor is divided.
-        seconds = report.duration / max(1.0, _load())
+        processes = int(getattr(self.config.option, "numprocesses", None) or 1)
+        seconds = report.duration / max(1.0, _load(), processes / (os.cpu_count() or 1))
         if report.when == "call" and seconds > MOST_SECONDS and name not in self.slow:
             self.too_slow[name] = seconds
 

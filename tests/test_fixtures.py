@@ -25,6 +25,11 @@ async def batch() -> AsyncIterator[Batch]:
 
 
 SLOW = {
+    "certain/branches.py": "a search goes past its mistakes, and proves each of them",
+    "certain/norms.py": "a search goes past its mistakes, and proves each of them",
+    "pitfalls/loops_over_pictures.py": "a search lasts until its deadline",
+    "unknown/numbers_of_data.py": "an example is searched for each of its functions",
+    "certain/after_a_mistake.py": "a search goes past three mistakes, and proves each of them",
     "operations/words.py": "a fix of each of forty findings is run",
     "programs/slow_in_its_middle.py": "a statement lasts until its deadline",
     "scripts/slow_statements.py": "statements last until their deadline",

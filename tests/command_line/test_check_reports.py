@@ -80,6 +80,7 @@ def lines_of(codes: set[str]) -> set[tuple[str, int]]:
 
 
 @pytest.mark.core
+@pytest.mark.slow("fills the cache that the other formats share")
 def test_sarif_is_valid_and_has_rules_places_fingerprints_and_fixes(many: Path) -> None:
     log = json.loads(report(many, "sarif"))
     schema = json.loads((SCHEMAS / "sarif-2.1.0.json").read_text())

@@ -141,6 +141,7 @@ async def test_a_suspended_machine_wakes(editor: Editor, recipe: str, broken: st
 
 
 @pytest.mark.parametrize("who", ["all", "server", "worker"])
+@pytest.mark.slow("sleeps as a machine does")
 async def test_a_run_outlives_that_its_machine_sleeps(tmp_path: Path, recipe: str, who: str) -> None:
     """For longer than its deadline, and than anybody's patience: no code is blamed for that, and each line has its hint."""
     editor = Editor(tmp_path)

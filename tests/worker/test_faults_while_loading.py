@@ -90,6 +90,7 @@ def test_nothing_waits_for_a_library_that_it_does_not_import(worker: WorkerProce
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.slow("what hangs lasts until its deadline")
 def test_a_class_that_never_ends_is_a_finding_at_its_line(worker: WorkerProcess, tmp_path: Path) -> None:
     text = "import torch\n\nclass Endless:\n    a = 1\n    while True:\n        pass\n\n" + NET
     trace, finished = worker.run(tmp_path / "net.py", text, EXAMPLE)
