@@ -275,8 +275,6 @@ const watch = (selector) => {
   window.watched = seen;
 };
 
-// Where a run ends between two keystrokes, as on a machine with ten times more to do than it can, the view of a constructor that fails with the
-// NameError of a half-typed name has no rows, and this fails.
 for (const tab of ["Tree", "Blocks"]) {
   flow(`nothing flickers while somebody types, in ${tab}`, { open: "net.py", files: { "net.py": NET }, goesOn: tab === "Blocks" }, async ({ vscode }) => {
     const { keyboard } = vscode.page;
@@ -292,7 +290,10 @@ for (const tab of ["Tree", "Blocks"]) {
     await page.evaluate(watch, "#tree tbody tr[data-id], #blocks .box");
     await vscode.page.locator(".view-line", { hasText: "self.head = nn.Linear" }).click();
     await keyboard.press("End");
-    await keyboard.type("\nself.tail = nn.Linear(10, 5", { delay: 120 });
+    await keyboard.type("\nself.tail = nn.Lin", { delay: 120 });
+    // The constructor fails at the half-typed name.
+    await frame.locator("header .note", { hasText: "Lin'. This is what was seen of it before." }).waitFor({ timeout: 60_000 });
+    await keyboard.type("ear(10, 5", { delay: 120 });
     await sleep(1500); // The text is broken for as long as somebody thinks.
     await keyboard.type(")", { delay: 120 });
     await cursorAt(vscode, "return self.head", lineOf(NET, "return self.head") + 1);
