@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shapelens.analysis.findings.codes import CODES, similar
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.batch import Analysed, Batch, Unavailable, Unreadable, read
@@ -17,6 +18,7 @@ from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
 from shapelens.dataclass_json import build, plain
 from shapelens.examples.importing_files import ImportingFiles
+from shapelens.examples.settings import Settings
 from shapelens.notebooks import SUFFIX, cells_of
 from shapelens.project_scope import ProjectScope, project_root
 from shapelens.source.module import Module
@@ -235,10 +237,19 @@ class Checker:
         if folder not in self._interpreters:
             root = self._scope.project_root(path.absolute())
             self._interpreters[folder] = self._scope.interpreter(root, self._python).python
-            problems = [f"settings: {problem}" for problem in self._scope.settings(folder).problems]
+            settings = self._scope.settings(folder)
+            problems = [f"settings: {problem}" for problem in [*settings.problems, *_unknown_codes(settings)]]
             notices = [*problems, self._scope.notice(root, self._python)]
             self.notices += [notice for notice in notices if notice is not None and notice not in self.notices]
         return self._interpreters[folder]
+
+
+def _unknown_codes(settings: Settings) -> list[str]:
+    """Says which codes of the settings there are not: a slip in one of them would hide what it was to show."""
+    file = Path(settings.folder, "pyproject.toml")
+    named = {"select": settings.select, "ignore": settings.ignore, "findings.severity": settings.findings_severity}
+    unknown = [(name, code) for name, given in named.items() for code in given if code not in CODES]
+    return [f"{file}: {name} names {code}: there is no such code{similar(code)}" for name, code in unknown]
 
 
 def _text_of(path: Path, named: bool) -> str | None:

@@ -1,6 +1,7 @@
-"""The command line: `shapelens show`, `check`, `init`, `clean`, `doctor` and `lsp`.
+"""The command line: `shapelens show`, `summary`, `check`, `init`, `clean`, `doctor`, `report-bug` and `lsp`.
 
-Exit codes: 0 nothing is wrong; 1 errors were found, or, for `doctor`, ShapeLens cannot work; 2 the request or the environment is wrong.
+Exit codes: 0 nothing is wrong; 1 errors were found (`check`: findings as severe as `--fail-on`), or, for `doctor`, ShapeLens cannot work;
+2 the request or the environment is wrong.
 Heavy packages are imported by the commands that need them, so that `--help` and `--version` answer at once.
 """
 
@@ -26,6 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -72,6 +74,13 @@ class CheckFormat(str, Enum):
     gitlab = "gitlab"
     sarif = "sarif"
     junit = "junit"
+
+
+class FailOn(str, Enum):
+    """The least severity of a finding with which `check` exits with 1."""
+
+    error = "error"
+    warning = "warning"
 
 
 class LogLevel(str, Enum):
@@ -222,9 +231,21 @@ def summary(
     _run(lambda: command.summary(wanted, memory, of, depth, amounts.value))
 
 
+def _codes(option: str, given: list[str] | None) -> list[str]:
+    """Returns the codes of `broadcast,view`, given any number of times; refuses those that there are not."""
+    codes = [code.strip() for each in given or [] for code in each.split(",") if code.strip()]
+    if codes:
+        from shapelens.analysis.findings.codes import CODES, similar
+
+        for code in codes:
+            if code not in CODES:
+                _refuse(f"{option} {code}: there is no such code{similar(code)}")
+    return codes
+
+
 @app.command()
 def check(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.", show_default=False)],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files and folders.", show_default=False)],
     interpreter: Interpreter = None,
     allow: Allow = None,
     output_format: Annotated[CheckFormat, typer.Option("--format", "-f", help="How findings are reported.")] = CheckFormat.text,
@@ -246,9 +267,26 @@ def check(
     update_baseline: Annotated[bool, typer.Option("--update-baseline", help="Write what is found to the baseline.")] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Take out of the baseline what is gone, in CI too.")] = False,
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Whether files that have not changed are left out.")] = True,
+    select: Annotated[
+        list[str] | None,
+        typer.Option("--select", metavar="CODES", help="Only findings with these codes, separated by commas.", show_default=False),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="CODES", help="No findings with these codes, besides those of the setting.", show_default=False),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude", metavar="GLOB", help="Leave these files or folders out, besides those of the setting.", show_default=False
+        ),
+    ] = None,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="The least severity with which the exit code is 1.")] = FailOn.error,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit with 0 whatever is found.")] = False,
 ) -> None:
     """Report what is wrong, a line each: `file:line:column: severity code: message`. Exits with 1 if there are errors."""
     from shapelens.commands import check as command
+    from shapelens.examples.settings import Settings
 
     options = command.CheckOptions(
         python=interpreter,
@@ -263,12 +301,19 @@ def check(
         update_baseline=update_baseline,
         prune=prune,
         allow=allow or [],
+        narrowed=Settings(
+            select=_codes("--select", select),
+            ignore=_codes("--ignore", ignore),
+            exclude=[glob for each in exclude or [] for glob in each.split(",")],
+            folder=str(Path.cwd()),
+        ),
+        fail_on="" if exit_zero else fail_on.value,
     )
     _run(lambda: command.check(paths, options))
 
 
 @app.command()
-def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project.")] = Path()) -> None:
+def init(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project.")] = Path()) -> None:
     """Add `[tool.shapelens]` to the project's pyproject.toml, with the settings that a project may want to change."""
     from shapelens.commands import RefusedRequest
     from shapelens.commands import init as command
@@ -289,7 +334,7 @@ def clean() -> None:
 
 @app.command()
 def doctor(
-    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project to look at.")] = Path(),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project to look at.")] = Path(),
     interpreter: Interpreter = None,
 ) -> None:
     """Check what ShapeLens needs, and say what to do about what is missing."""
@@ -300,7 +345,7 @@ def doctor(
 
 @app.command()
 def report_bug(
-    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project.")] = Path(),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project.")] = Path(),
     interpreter: Interpreter = None,
 ) -> None:
     """Print what a report of a bug needs to hold: versions and settings, nothing of your source."""

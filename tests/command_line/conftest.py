@@ -35,5 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "latin.py").write_bytes(b"x = '\xe9'\n")
     (folder / "notes.txt").write_text("These are notes, not code.\n")
     (folder / "model.py").write_text("from torch import nn\n\n\nclass Net(nn.Module):\n    pass\n")
+    mlp = "from torch import nn\n\n\n# shapelens: Net()(f32[B:2, T:3, 8])\nclass Net(nn.Sequential):\n    def __init__(self):\n"
+    (folder / "mlp.py").write_text(f"{mlp}        super().__init__(nn.Linear(8, 4))\n")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "bare")], check=True)
     return folder

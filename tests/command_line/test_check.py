@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ def test_check_says_in_which_cell_of_a_notebook_something_is_wrong(tmp_path: Pat
     done = run("check", ".", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     *findings, closing = done.stdout.splitlines()
+    assert findings[-1] == "" and "  matmul  " in done.stdout, "the findings are counted by code"
     assert findings[0] == "cells.ipynb: cell 3, line 2, column 21: error syntax: '(' was never closed"
     assert findings[1].startswith("cells.ipynb: cell 5, line 3, column 9: error matmul: ")
     assert closing.startswith("1 file checked: 5 errors")
@@ -66,11 +68,118 @@ def test_check_goes_through_folders_and_says_what_it_left_out(tmp_path: Path) ->
     assert finding.startswith(f"a/wrong.py:{line}:{column}: error linear-in-features: ")
     assert closing.split("; ") == [
         "3 files checked: 1 error",
-        "1 file was run with examples that were found rather than given",
-        "1 file with module classes has no example and was not run",
+        "in 1 file ShapeLens chose the input of a model itself",
+        "1 file not checked, as no input was found for its models",
     ]
     clean = run("check", "b.py", cwd=tmp_path)
     assert (clean.returncode, clean.stdout) == (0, "1 file checked: nothing is wrong\n")
+
+
+# Findings of three codes: an error and two warnings.
+THREE = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+# shapelens: Net()(f32[B:4, 8])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(9, 1)  # linear-in-features
+
+    def forward(self, x):
+        pred = self.fc(x)
+        p = F.softmax(pred, -1)  # softmax-single-value
+        return p * F.softmax(x[None])  # softmax-dim
+"""
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a file of three findings, one that does not parse, and one in a folder of generated code."""
+    project = tmp_path_factory.mktemp("three")
+    (project / "three.py").write_text(THREE)
+    (project / "half.py").write_text("import torch\nx = (\n")
+    (project / "made").mkdir()
+    (project / "made" / "net_pb2.py").write_text(THREE)
+    return project
+
+
+def codes_of(three: Path, *options: str) -> tuple[int, list[str], str]:
+    """The exit code of `check`, the codes of the findings that it prints, and its last line."""
+    done = run("check", *options, cwd=three, SHAPELENS_CACHE_DIR=str(three.with_name("cache-of-three")))
+    assert not done.stderr, done.stderr
+    lines = done.stdout.splitlines()
+    return done.returncode, [line.split(": ")[1].split(" ")[1] for line in lines if ".py:" in line], lines[-1]
+
+
+def test_findings_are_selected_and_ignored_by_code(three: Path) -> None:
+    every = ["linear-in-features", "softmax-single-value", "softmax-dim"]
+    assert codes_of(three, "three.py") == (1, every, "1 file checked: 1 error, 2 warnings")
+    assert codes_of(three, "three.py", "--select", "softmax-dim") == (0, every[2:], "1 file checked: 1 warning")
+    left = (0, [every[1]], "1 file checked: 1 warning")
+    assert codes_of(three, "three.py", "--ignore", "linear-in-features,softmax-dim") == left
+    assert codes_of(three, "three.py", "--ignore", "linear-in-features", "--ignore", "softmax-dim") == left
+    assert codes_of(three, "three.py", "--select", "broadcast") == (0, [], "1 file checked: nothing is wrong")
+
+
+def test_a_failure_is_as_severe_as_one_says(three: Path) -> None:
+    warnings = ("three.py", "--select", "softmax-dim")
+    assert [codes_of(three, *warnings, *more)[0] for more in ([], ["--fail-on", "warning"], ["--fail-on", "error"])] == [0, 1, 0]
+    assert codes_of(three, "three.py", "--exit-zero")[0] == 0
+    assert codes_of(three, "three.py", "--exit-zero", "--fail-on", "warning")[0] == 0
+
+
+def test_files_are_excluded_by_their_names_folders_and_paths(three: Path) -> None:
+    closing = "1 file checked: 1 error, 2 warnings; 2 files excluded"
+    for globs in ("made,half.py", "./made/,./half.py", "*_pb2.py,h?lf.py", "made/*,*/half.py"):
+        assert codes_of(three, ".", "--exclude", globs)[2] == closing, globs
+    assert codes_of(three, "half.py", "--exclude", "half.py")[2] == "0 files checked: there was nothing to run; 1 file excluded"
+
+
+def test_a_project_selects_and_excludes_as_the_command_line_does(three: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(three, project)
+    (project / "pyproject.toml").write_text(
+        '[tool.shapelens]\nselect = ["softmax-dim", "softmax-single-value"]\nexclude = ["made/", "half.py"]\n'
+    )
+    selected = ["softmax-single-value", "softmax-dim"]
+    assert codes_of(project, ".") == (0, selected, "1 file checked: 2 warnings; 2 files excluded")
+    assert codes_of(project, ".", "--ignore", selected[0], "--fail-on", "warning")[:2] == (1, selected[1:])
+    (project / "pyproject.toml").write_text('[tool.shapelens]\nselect = ["softmax"]\nfindings.severity = { brodcast = "error" }\n')
+    done = run("check", "three.py", cwd=project)
+    assert sorted(done.stderr.splitlines()) == [
+        f"shapelens: settings: {project}/pyproject.toml: findings.severity names brodcast: there is no such code (did you mean broadcast?)",
+        f"shapelens: settings: {project}/pyproject.toml: select names softmax: there is no such code (did you mean softmax-dim?)",
+    ]
+
+
+def test_a_file_that_does_not_parse_is_checked(three: Path) -> None:
+    assert codes_of(three, "half.py") == (1, ["syntax"], "1 file checked: 1 error")
+
+
+def test_findings_are_counted_by_code(three: Path) -> None:
+    done = run("check", ".", cwd=three, SHAPELENS_CACHE_DIR=str(three.with_name("cache-of-three")))
+    counts = done.stdout.split("\n\n")[1].splitlines()
+    assert counts[0] == "by code:"
+    assert [line.split() for line in counts[1:]] == [
+        ["linear-in-features", "2"],
+        ["softmax-single-value", "2"],
+        ["softmax-dim", "2"],
+        ["syntax", "1"],
+    ]
+    assert "by code" not in run("check", "half.py", cwd=three).stdout, "of one finding there is nothing to count"
+
+
+def test_a_baseline_keeps_what_is_not_selected(three: Path, tmp_path: Path) -> None:
+    baseline = tmp_path / "known.json"
+    run("check", "three.py", "--baseline", baseline, "--update-baseline", cwd=three)
+    before = baseline.read_text()
+    done = run("check", "three.py", "--baseline", baseline, "--select", "softmax-dim", cwd=three)
+    assert (done.returncode, baseline.read_text()) == (0, before) and "1 known finding is left out" in done.stdout
+    refused = run("check", "three.py", "--baseline", baseline, "--update-baseline", "--ignore", "softmax-dim", cwd=three)
+    assert refused.returncode == 2 and "--update-baseline takes all findings" in refused.stderr
 
 
 @pytest.mark.parametrize("brief", [False, True])
@@ -152,7 +261,7 @@ def test_a_patch_of_torch_is_not_seen_by_the_files_beside_it(tmp_path: Path) -> 
         (project / f"a{number}.py").write_text(imports + (patch if number % 2 == 0 else "") + net)
     for _ in range(2):
         done = run("check", project, SHAPELENS_CACHE_DIR=str(cache))
-        wrong = [line.split(":")[0] for line in done.stdout.splitlines()[:-1]]
+        wrong = [line.split(":")[0] for line in done.stdout.partition("\n\n")[0].splitlines()]
         assert [Path(name).name for name in wrong] == ["a0.py", "a2.py"], done.stdout
 
 

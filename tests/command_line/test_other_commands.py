@@ -74,6 +74,7 @@ def test_an_interpreter_that_a_project_names_runs_on_the_users_word_only(tmp_pat
 def test_version_and_help_answer_without_torch_or_libcst() -> None:
     assert run_process("--version").stdout == f"shapelens {__version__}\n"
     assert all(command in run_process("--help").stdout for command in ("show", "check", "doctor", "lsp"))
+    assert "[tool.shapelens]" in run("init", "--help").stdout, "what stands in brackets is no markup"
 
 
 def test_ctrl_c_is_quiet(tmp_path: Path) -> None:

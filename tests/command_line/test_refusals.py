@@ -20,6 +20,16 @@ REFUSALS = {
     "no such interpreter": (["show", "model.py", "--example", "Net()", "--interpreter", "/no/python"], "/no/python does not exist"),
     "interpreter without torch": (["show", "model.py", "--example", "Net()", "--interpreter", "{bare}"], "PyTorch is not installed for"),
     "no such path to check": (["check", "model.py", "nothing"], "nothing: no such file or folder"),
+    "no such code": (
+        ["check", "model.py", "--select", "cat,brodcast"],
+        "--select brodcast: there is no such code (did you mean broadcast?)",
+    ),
+    "no such dim": (["summary", "mlp.py", "--dim", "b=4"], "--dim b: the example has no dim b; it has B, T: did you mean B?"),
+    "no dim with a name": (
+        ["summary", "mlp.py", "-e", "Net()(f32[3, 8])", "--batch", "4"],
+        "the example has no dim B; it has none with a name",
+    ),
+    "no such dim to fit": (["summary", "mlp.py", "--memory", "1GB", "--of", "H"], "--of H: the example has no dim H; it has B, T"),
     "no such folder for the doctor": (["doctor", "nothing"], "nothing: no such folder"),
 }
 

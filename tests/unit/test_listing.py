@@ -10,12 +10,13 @@ from rich.console import Console
 
 from shapelens.analysis.display.hints import Hint
 from shapelens.analysis.findings.findings import Finding
+from shapelens.analysis.shapes import plural
 from shapelens.batch import Analysed
 from shapelens.examples.choose import choose
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Trace
 from shapelens.report.layout import row
-from shapelens.report.text import Listing, summary
+from shapelens.report.text import Listing, digits, summary
 from shapelens.source.module import parse
 from shapelens.source.positions import Position, Span
 
@@ -45,6 +46,12 @@ def listing(text: str, hints: dict[int, str], findings: list[Finding] | None = N
 def test_rows(line: str, text: str, cells: tuple[int, ...]) -> None:
     assert (row(line).text, row(line).cells) == (text, cells)
     assert row(line).width == cell_len(text) and row(line).cell(99) == row(line).width
+
+
+def test_programs_read_plain_digits() -> None:
+    counted = plural(62006, "parameter")
+    assert digits(counted, Console(file=io.StringIO(), force_terminal=False)) == "62006 parameters"
+    assert digits(counted, Console(file=io.StringIO(), force_terminal=True)) == counted == "62\u202f006 parameters"
 
 
 def test_hints_stand_in_one_column() -> None:

@@ -28,7 +28,9 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         [tool.shapelens]
         interpreter = "env/bin/python"
         dims = "numbers"
+        select = ["missing-import", "broadcast"]
         ignore = ["missing-import"]
+        exclude = ["old"]
         baseline = "known.json"
         lints = { unused-layer = false }
         program = false

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from shapelens.commands.changed_files import changed_since, with_importing
 from shapelens.commands.fixing import Fixes
 from shapelens.commands.known_findings import KnownFindings
 from shapelens.examples.importing_files import is_skipped
+from shapelens.examples.settings import Settings
 from shapelens.notebooks import SUFFIX
 from shapelens.project_scope import ProjectScope
 from shapelens.report.findings import github, gitlab, json_document, junit, sarif
@@ -56,6 +57,8 @@ class CheckOptions:
     update_baseline: bool = False
     prune: bool = False
     allow: Sequence[str] = ()
+    narrowed: Settings = field(default_factory=Settings)  # select, ignore and exclude of the command line, beside those of the settings
+    fail_on: str = "error"  # the least severity that is a failure; "" for none
 
     @property
     def wants_fixes(self) -> bool:
@@ -64,14 +67,19 @@ class CheckOptions:
 
 
 async def check(paths: list[Path], options: CheckOptions) -> int:
-    """Report the findings of files and folders; 1 if any that is new is an error. Raises RefusedRequest, Unreadable and Unavailable."""
+    """Report the findings of files and folders; returns 1 if any that is new is a failure.
+
+    Raises RefusedRequest, Unreadable and Unavailable.
+    """
     if missing := [path for path in paths if not path.exists()]:
         raise RefusedRequest(f"{missing[0]}: no such file or folder")
     if options.watch and (options.format != TEXT or options.fix or options.diff or options.update_baseline):
         raise RefusedRequest("--watch goes with the text format only, and changes nothing")
+    if options.update_baseline and (options.narrowed.select or options.narrowed.ignore):
+        raise RefusedRequest("--update-baseline takes all findings of a file: leave --select and --ignore out")
     scope = ProjectScope(paths, options.allow)
     known = KnownFindings.read(options.baseline, scope.settings(Path.cwd()), needed=options.update_baseline or options.prune)
-    files = list(files_of(paths))
+    files, excluded = _files(paths, options, scope)
     if options.since is not None:
         wanted = set(with_importing(changed_since(options.since, paths), [file for file, _ in files], scope))
         files = [(file, named) for file, named in files if file in wanted]
@@ -79,7 +87,14 @@ async def check(paths: list[Path], options: CheckOptions) -> int:
         await _fix(files, options, known, scope)
     if options.watch:
         return await _watch(paths, files, options, known, scope)
-    return await _Check(options, known, scope).go_through(files)
+    return await _Check(options, known, scope).go_through(files, excluded)
+
+
+def _files(paths: Iterable[Path], options: CheckOptions, scope: ProjectScope) -> tuple[list[tuple[Path, bool]], int]:
+    """Returns the files to check, each with whether it was named itself, and how many are excluded."""
+    files = list(files_of(paths))
+    kept = [each for each in files if not options.narrowed.excludes(each[0]) and not scope.settings(each[0].parent).excludes(each[0])]
+    return kept, len(files) - len(kept)
 
 
 async def _watch(
@@ -95,7 +110,7 @@ async def _watch(
     changed = await first
     while changed is not None:
         scope = ProjectScope(paths, options.allow)
-        files = list(files_of([path for path in paths if path.exists()]))
+        files, _ = _files([path for path in paths if path.exists()], options, scope)
         wanted = set(with_importing(changed, [file for file, _ in files], scope))
         if again := [(file, named) for file, named in files if file in wanted]:
             known = KnownFindings.read(options.baseline, scope.settings(Path.cwd()))
@@ -133,8 +148,9 @@ class _Check:
         # Where a report for programs goes to stdout, what is for people goes to stderr.
         self.console = Console(highlight=False, stderr=options.format != TEXT or options.diff)
 
-    async def go_through(self, files: list[tuple[Path, bool]]) -> int:
-        """Check the files and report; the exit code."""
+    async def go_through(self, files: list[tuple[Path, bool]], excluded: int = 0) -> int:
+        """Check the files and report; returns the exit code. excluded: how many files were left out."""
+        self.tally.excluded = excluded
         await self.look_at(files, says_lines=self.options.format == TEXT and not self.options.diff and not self.options.update_baseline)
         if self.options.diff:
             shown = {Path(file).absolute(): file for file in (each.path for each in self.report.files)}
@@ -143,6 +159,8 @@ class _Check:
             self._write(FORMATS[self.options.format](self.report, self.start))
         for notice in self.checker.notices:
             sys.stderr.write(f"shapelens: {notice}\n")
+        for line in self.tally.by_code() if self.options.format == TEXT else ():
+            self.console.print(line, soft_wrap=True, markup=False)
         self.console.print(self.tally.closing(), soft_wrap=True, markup=False)
         return self._end_with_baseline()
 
@@ -174,6 +192,9 @@ class _Check:
 
     def _take(self, path: Path, checked: CheckedFile, *, says_lines: bool) -> None:
         known = self.known.of(path, checked)
+        shown = [self.options.narrowed.shows(finding.code) for finding in checked.findings]
+        known = [is_known for is_known, is_shown in zip(known, shown, strict=True) if is_shown]
+        checked = replace(checked, findings=[finding for finding, is_shown in zip(checked.findings, shown, strict=True) if is_shown])
         self.report.files.append(reported(shown_path(path, self.start), checked, known))
         self.tally.add(checked, known)
         for finding, is_known in zip(checked.findings, known, strict=True):
@@ -196,7 +217,7 @@ class _Check:
             return 0
         if said := self.known.shrink(prune=self.options.prune, in_ci=bool(os.environ.get("CI"))):
             self.console.print(said, soft_wrap=True, markup=False)
-        return 1 if self.tally.has_errors else 0
+        return 1 if self.tally.fails(self.options.fail_on) else 0
 
 
 def _show_path(progress: Progress, task: TaskID, path: Path) -> None:

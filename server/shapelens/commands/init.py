@@ -17,7 +17,7 @@ else:
     import tomli as tomllib
 
 # What a project decides; the others are a matter of each person's taste and machine.
-_OF_A_PROJECT = ("ignore", "findings.severity", "lints", "baseline", "deadline", "memoryLimit")
+_OF_A_PROJECT = ("ignore", "exclude", "findings.severity", "lints", "baseline", "deadline", "memoryLimit")
 _EXAMPLES = """
 # Where ShapeLens finds no example, or another than you want: the expressions that build a model and call it, by file.
 [tool.shapelens.examples]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from shapelens.analysis.structure.largest_size import largest_size
@@ -47,8 +48,6 @@ class ProfiledClass:
         """The largest size of a named dim with which a training step fits a number of bytes. Raises RefusedRequest."""
         view = self.view
         sizes = view.profile.dims
-        if dim not in sizes:
-            raise RefusedRequest(f"the example has no dim named {dim} (it has {', '.join(sizes) or 'none'})")
         if view.training is None or view.training.error:
             reason = f": {view.training.error}" if view.training is not None else ""
             raise RefusedRequest(f"its training step cannot be run{reason}")
@@ -81,6 +80,7 @@ async def profiled(wanted: Wanted, then: Callable[[ProfiledClass], Awaitable[int
             raise RefusedRequest(f"{name} has no example, and none was found: pass one with --example")
         autocast = _autocast(wanted, text)
         profile = await batch.profile(analysed, shown.example, ProfileRequest(wanted.sizes, wanted.device, autocast[0]))
+        refuse_unknown_dims("--dim", wanted.sizes, profile.dims)
         found = _optimizer(wanted, text)
         lines: dict[str, Lines | None] = {analysed.path: analysed.module.lines}
         view = ModelView.of(
@@ -91,6 +91,18 @@ async def profiled(wanted: Wanted, then: Callable[[ProfiledClass], Awaitable[int
             return await batch.profile(analysed, shown.example, ProfileRequest(sizes, wanted.device, autocast[0], memory_only=True))
 
         return await then(ProfiledClass(view, analysed, again))
+
+
+def refuse_unknown_dims(option: str, names: Iterable[str], dims: Iterable[str]) -> None:
+    """Raises RefusedRequest for a name that is none of the example's dims."""
+    dims = list(dims)
+    for name in names:
+        if name not in dims:
+            likely = [dim for dim in dims if dim.lower() == name.lower()] or get_close_matches(name, dims, 1)
+            there = f"it has {', '.join(dims)}" if dims else "it has none with a name, as B in f32[B:2, 8]"
+            raise RefusedRequest(
+                f"{option} {name}: the example has no dim {name}; {there}{f': did you mean {likely[0]}?' if likely else ''}"
+            )
 
 
 def file_and_class(target: str) -> tuple[Path, str | None]:

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from shapelens.analysis.shapes import memory_text
 from shapelens.commands import RefusedRequest
-from shapelens.commands.profiled import ProfiledClass, Wanted, profiled
+from shapelens.commands.profiled import ProfiledClass, Wanted, profiled, refuse_unknown_dims
 from shapelens.report.model_table import headings, table_rows, totals
+from shapelens.report.text import digits
 
 WIDEST = 10_000
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -27,6 +28,8 @@ async def summary(wanted: Wanted, memory: str | None, dim: str, depth: int | Non
 
     async def print_it(found: ProfiledClass) -> int:
         console = Console(highlight=False, soft_wrap=True)
+        if limit is not None:
+            refuse_unknown_dims("--of", [dim], found.view.profile.dims)
         _print(found, console, depth, amounts)
         if limit is not None:
             size = await found.largest(dim, limit)
@@ -45,7 +48,7 @@ def _print(found: ProfiledClass, console: Console, depth: int | None, amounts: s
         table.add_column(heading, justify="left" if number < 2 else "right", no_wrap=True)
     for row in table_rows(view, amounts, depth):
         style = "red" if row.error else ""
-        table.add_row(*[Text(cell, style) for cell in ("  " * row.depth + row.cells[0], *row.cells[1:])])
+        table.add_row(*[Text(digits(cell, console), style) for cell in ("  " * row.depth + row.cells[0], *row.cells[1:])])
         if row.error:
             table.add_row(Text("  " * (row.depth + 1) + "✗ " + row.error, "red"))
     console.width = WIDEST  # Nothing is cut: a terminal that is narrower wraps it.
@@ -58,7 +61,7 @@ def _print(found: ProfiledClass, console: Console, depth: int | None, amounts: s
     pairs = totals(view)
     width = max((len(label) for label, _ in pairs), default=0)
     for label, text in pairs:
-        console.print(f"{label:<{width}}  {text}", markup=False)
+        console.print(digits(f"{label:<{width}}  {text}", console), markup=False)
 
 
 def _bytes(text: str) -> int:

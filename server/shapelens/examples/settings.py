@@ -7,7 +7,8 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
 from typing import Any
 
 from shapelens.regular_files import read_regular
@@ -75,7 +76,15 @@ SETTINGS = (
     Setting("hints.placement", "hints_placement", "string", "endOfLine", "Where hints stand.", ("endOfLine", "afterName")),
     Setting("dims", "dims", "string", "names", "Whether dims that the example names are shown by name.", ("names", "numbers")),
     Setting("findings.severity", "findings_severity", "string-map", {}, "The severity of findings by code.", SEVERITIES),
+    Setting("select", "select", "string[]", [], "Codes of the findings that are shown; all are where it is empty."),
     Setting("ignore", "ignore", "string[]", [], "Codes of findings that are never shown."),
+    Setting(
+        "exclude",
+        "exclude",
+        "string[]",
+        [],
+        "Files and folders that `shapelens check` leaves out, as globs: `legacy`, `models/old/*`, `*_pb2.py`.",
+    ),
     Setting(
         "baseline", "baseline", "string", "", "A file of known findings, which are faint: `shapelens check --update-baseline` writes it."
     ),
@@ -147,7 +156,9 @@ class Settings:
     hints_placement: str = "endOfLine"
     dims: str = "names"
     findings_severity: dict[str, str] = field(default_factory=dict)  # by code
+    select: list[str] = field(default_factory=list)  # codes; all of them where it is empty
     ignore: list[str] = field(default_factory=list)  # codes
+    exclude: list[str] = field(default_factory=list)  # globs, from `folder`
     baseline: str = ""  # an absolute path
     lints: dict[str, bool] = field(default_factory=lambda: dict(LINTS))  # by code
     program: bool = True
@@ -209,6 +220,20 @@ class Settings:
     def examples_for(self, path: str) -> list[str]:
         """The expressions for a file."""
         return self.examples.get(_key(path), [])
+
+    def shows(self, code: str) -> bool:
+        """True if findings of this code are shown."""
+        return code not in self.ignore and (not self.select or code in self.select)
+
+    def excludes(self, path: Path) -> bool:
+        """True if a glob of `exclude` matches a file, its name, or the path from `folder` or the name of a folder that it lies in."""
+        if not self.exclude:
+            return False
+        absolute = PurePath(os.path.abspath(path))  # noqa: PTH100
+        inside = absolute.relative_to(self.folder) if absolute.is_relative_to(self.folder) else absolute
+        names = [name for place in (inside, *inside.parents[:-1]) for name in (place.as_posix(), f"./{place.as_posix()}", place.name)]
+        globs = [glob.rstrip("/").removeprefix("./") for glob in self.exclude]
+        return any(fnmatchcase(name, glob) for glob in globs for name in names)
 
     def _with(self, table: Mapping[str, Any], name_of: Callable[[Setting], str], folder: str, source: str) -> Settings:
         known = {name_of(setting): setting for setting in SETTINGS}

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from shapelens.analysis.display.lenses import Lens, lenses
 from shapelens.analysis.findings.findings import Finding
+from shapelens.analysis.shapes import NARROW_SPACE
 from shapelens.batch import Analysed
 from shapelens.report.layout import PrintedLine, row
 from shapelens.source.module import Module
@@ -63,7 +64,7 @@ class Listing:
                 self._line("", Text(f"── cell {notebook.locate(number)[0]} ──", style="dim"))
             for lens in above[number]:
                 indent = self.rows[number].text[: len(self.rows[number].text) - len(self.rows[number].text.lstrip())]
-                self._line("", Text(f"{indent}▸ {lens.title}", style="dim italic"))
+                self._line("", Text(f"{indent}▸ {digits(lens.title, self.console)}", style="dim italic"))
             source.rstrip()
             self._source(number, source)
             for finding in findings[number]:
@@ -125,6 +126,11 @@ class Listing:
         line = Text.assemble(gutter, content)
         line.rstrip()
         self.console.print(line, soft_wrap=True, highlight=False)
+
+
+def digits(text: str, console: Console) -> str:
+    """Returns the text with plain digits where a program reads what is printed: `62006`; for people it stays `62 006`."""
+    return text if console.is_terminal else text.replace(NARROW_SPACE, "")
 
 
 def _severity_first(text: str, finding: Finding, style: str) -> Text:

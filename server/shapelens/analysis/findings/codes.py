@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 @dataclass(frozen=True)
@@ -331,6 +332,12 @@ _ALL = (
 )
 
 CODES: dict[str, FindingCode] = {code.name: code for code in _ALL}
+
+
+def similar(code: str) -> str:
+    """Returns ` (did you mean broadcast?)` for "brodcast"; "" where no code is like it."""
+    likely = get_close_matches(code, CODES, 1)
+    return f" (did you mean {likely[0]}?)" if likely else ""
 
 
 def is_lint(code: str) -> bool:

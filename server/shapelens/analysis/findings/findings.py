@@ -109,7 +109,7 @@ def failure(module: Module, file: str, finished: Finished, settings: Settings, *
 def _with_settings(module: Module, finding: Finding, settings: Settings) -> Finding | None:
     """The finding with the severity that the settings give its code; None where it is silenced."""
     severity = settings.findings_severity.get(finding.code, finding.severity)
-    if _is_silenced(module, finding.code, finding.span) or finding.code in settings.ignore or severity in ("off", "none", "ignore"):
+    if _is_silenced(module, finding.code, finding.span) or not settings.shows(finding.code) or severity in ("off", "none", "ignore"):
         return None
     if severity == finding.severity:
         return finding
