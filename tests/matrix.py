@@ -8,7 +8,7 @@ A part is one of two kinds:
   server-PYTHON        the unit tests, those of the language server and the fixtures, with a server on this Python
 
 Each part makes an environment of its own in .matrix, a few GB large where torch comes with CUDA, and removes it afterwards. A part whose
-Python is not on this machine is left out, and said to be. `python tests/test_readme.py` puts what was written down into the README.
+Python is not on this machine is left out, and said to be. `python tests/test_readme.py` puts what was written down into its table.
 """
 
 from __future__ import annotations

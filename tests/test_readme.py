@@ -1,4 +1,4 @@
-"""The README says what is so: its tables are those of the program, its console blocks what the commands print.
+"""The README and the pages of docs/ say what is so: their tables are those of the program, their console blocks what the commands print.
 
 `python tests/test_readme.py` writes them again.
 """
@@ -16,10 +16,12 @@ from command_line.commands import run
 from forked_workers import forked_workers as forked_workers
 from shapelens.analysis.findings.codes import CODES
 from shapelens.examples.settings import SETTINGS
+from shapelens.report.rules import section
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 VERSIONS = ROOT / "docs" / "versions.json"
+RULES = re.compile(r"(<!-- rules: .*? -->\n).*", re.DOTALL)
 BLOCK = re.compile(r"```console\n\$ (shapelens [^\n]+)\n(.*?)```", re.DOTALL)
 
 
@@ -28,7 +30,7 @@ def codes_table() -> Iterator[str]:
     yield "| code | what is wrong | for example | severity |"
     yield "|---|---|---|---|"
     for code in CODES.values():
-        yield f"| `{code.name}` | {code.meaning} | {code.example} | {code.severity}{' (lint)' if code.lint else ''} |"
+        yield f"| [`{code.name}`](#{code.name}) | {code.meaning} | {code.example} | {code.severity}{' (lint)' if code.lint else ''} |"
 
 
 def settings_table() -> Iterator[str]:
@@ -54,42 +56,63 @@ def versions_table() -> Iterator[str]:
         yield f"| {part['server']} | {part['worker']['python']} | {part['worker']['torch']} | {passed} of {all_of_them} | {part['date']} |"
 
 
+TABLES = {"The codes": codes_table, "Settings": settings_table, "Versions": versions_table}  # the first table below such a heading
+
+
 def printed(command: str) -> str:
-    """What a command of the README prints, run at the root of the project."""
+    """What a command of a page prints, run at the root of the project."""
     done = run(*command.split()[1:])
     assert not done.stderr
     return done.stdout
 
 
 def with_tables(text: str) -> str:
-    """The README with the tables of findings, settings and versions as they have to be."""
-    for heading, rows in (("## Findings", codes_table()), ("## Settings", settings_table()), ("## Versions", versions_table())):
-        before, after = text.split(f"{heading}\n", 1)
-        after = re.sub(r"^\|.*\n(\|.*\n)*", lambda _, rows=rows: "".join(f"{row}\n" for row in rows), after, count=1, flags=re.MULTILINE)
-        text = f"{before}{heading}\n{after}"
-    return text
+    """A page with its tables of findings, settings and versions as they have to be, and with its sections of the codes."""
+    for heading, rows in TABLES.items():
+        if found := re.search(rf"^#+ {heading}\n", text, re.MULTILINE):
+            before, after = text[: found.end()], text[found.end() :]
+            written = "".join(f"{row}\n" for row in rows())
+            text = before + re.sub(r"^\|.*\n(\|.*\n)*", lambda _, written=written: written, after, count=1, flags=re.MULTILINE)
+    return RULES.sub(lambda head: f"{head[1]}\n" + "\n".join(map(section, CODES)), text)
+
+
+def blocks() -> dict[str, str]:
+    """What the pages say that commands print, by command."""
+    return {command: output for page in PAGES for command, output in BLOCK.findall(page.read_text(encoding="utf-8"))}
 
 
 def test_the_tables_are_those_of_the_program() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert with_tables(text) == text
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    assert [with_tables(text) for text in texts] == texts
+    for once in (*(rf"^#+ {heading}$" for heading in TABLES), "^<!-- rules"):
+        assert len(re.findall(once, "\n".join(texts), re.MULTILINE)) == 1, once
 
 
-@pytest.mark.parametrize("command", [command for command, _ in BLOCK.findall(README.read_text(encoding="utf-8"))])
+@pytest.mark.parametrize("command", blocks())
 def test_a_console_block_is_what_the_command_prints(command: str) -> None:
-    shown = dict(BLOCK.findall(README.read_text(encoding="utf-8")))
-    assert printed(command) == shown[command]
+    assert printed(command) == blocks()[command]
 
 
-def test_what_the_readme_points_to_is_there() -> None:
-    text = README.read_text(encoding="utf-8")
-    links = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in target]
-    assert links and not [target for target in links if not (ROOT / target).exists()]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_points_to_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = [target.partition("#") for target in re.findall(r"\]\(([^)]+)\)", text) if "://" not in target]
+    assert links or page.name not in ("README.md", "findings.md")
+    for target, _, anchor in links:
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE)) <= targets
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 if __name__ == "__main__":
-    written = with_tables(README.read_text(encoding="utf-8"))
-    written = BLOCK.sub(lambda block: f"```console\n$ {block[1]}\n{printed(block[1])}```", written)
-    README.write_text(written, encoding="utf-8")
+    for page in PAGES:
+        written = with_tables(page.read_text(encoding="utf-8"))
+        page.write_text(BLOCK.sub(lambda block: f"```console\n$ {block[1]}\n{printed(block[1])}```", written), encoding="utf-8")

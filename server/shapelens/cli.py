@@ -1,4 +1,4 @@
-"""The command line: `shapelens show`, `summary`, `check`, `init`, `clean`, `doctor`, `report-bug` and `lsp`.
+"""The command line: `shapelens show`, `summary`, `check`, `rule`, `init`, `clean`, `doctor`, `report-bug` and `lsp`.
 
 Exit codes: 0 nothing is wrong; 1 errors were found (`check`: findings as severe as `--fail-on`), or, for `doctor`, ShapeLens cannot work;
 2 the request or the environment is wrong.
@@ -239,7 +239,7 @@ def _codes(option: str, given: list[str] | None) -> list[str]:
 
         for code in codes:
             if code not in CODES:
-                _refuse(f"{option} {code}: there is no such code{similar(code)}")
+                _refuse(f"{option} {code}: there is no such code{similar(code)}; `shapelens rule` lists them")
     return codes
 
 
@@ -313,15 +313,19 @@ def check(
 
 
 @app.command()
+def rule(code: Annotated[str | None, typer.Argument(metavar="CODE", help="Of a finding. Default: list all codes.")] = None) -> None:
+    """Print what a finding means: what is wrong, an example of it, the same put right, and how it is found."""
+    from shapelens.commands import rule as command
+
+    _do(lambda: command.rule(code))
+
+
+@app.command()
 def init(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project.")] = Path()) -> None:
     """Add `[tool.shapelens]` to the project's pyproject.toml, with the settings that a project may want to change."""
-    from shapelens.commands import RefusedRequest
     from shapelens.commands import init as command
 
-    try:
-        command.init(folder)
-    except RefusedRequest as error:
-        _refuse(str(error))
+    _do(lambda: command.init(folder))
 
 
 @app.command()
@@ -404,6 +408,16 @@ def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:
             raise
         _refuse(f"this is a fault of ShapeLens: {type(error).__name__}: {error} ({TRACEBACK}=1 shows where it is)")
     raise typer.Exit(code)
+
+
+def _do(command: Callable[[], None]) -> None:
+    """Run a command that needs no worker; what is wrong with the request is one line on stderr."""
+    from shapelens.commands import RefusedRequest
+
+    try:
+        command()
+    except RefusedRequest as error:
+        _refuse(str(error))
 
 
 def _refuse(message: str) -> NoReturn:

@@ -162,7 +162,7 @@ def test_a_file_that_does_not_parse_is_checked(three: Path) -> None:
 def test_findings_are_counted_by_code(three: Path) -> None:
     done = run("check", ".", cwd=three, SHAPELENS_CACHE_DIR=str(three.with_name("cache-of-three")))
     counts = done.stdout.split("\n\n")[1].splitlines()
-    assert counts[0] == "by code:"
+    assert counts[0] == "by code (`shapelens rule CODE` explains one):"
     assert [line.split() for line in counts[1:]] == [
         ["linear-in-features", "2"],
         ["softmax-single-value", "2"],

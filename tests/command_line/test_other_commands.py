@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from command_line.commands import RECIPE, SHAPELENS, run, run_process
+from command_line.commands import RECIPE, ROOT, SHAPELENS, run, run_process
 from shapelens import __version__
+from shapelens.analysis.findings.codes import CODES
 from shapelens.examples.settings import Settings
 from shapelens.worker.sandbox import kernel_boundary, system_calls
 
@@ -95,6 +96,14 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, "", "")
+
+
+@pytest.mark.core
+def test_rule_prints_the_section_of_a_code_and_all_codes() -> None:
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    done = run("rule", "outer-product")
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("## `outer-product`\n") and done.stdout in page
+    assert [line.split()[0] for line in run("rule").stdout.splitlines()] == list(CODES)
 
 
 @pytest.mark.core

@@ -24,6 +24,7 @@ REFUSALS = {
         ["check", "model.py", "--select", "cat,brodcast"],
         "--select brodcast: there is no such code (did you mean broadcast?)",
     ),
+    "no such rule": (["rule", "xview"], "xview: there is no such code (did you mean view?); `shapelens rule` lists them"),
     "no such dim": (["summary", "mlp.py", "--dim", "b=4"], "--dim b: the example has no dim b; it has B, T: did you mean B?"),
     "no dim with a name": (
         ["summary", "mlp.py", "-e", "Net()(f32[3, 8])", "--batch", "4"],

@@ -1,4 +1,4 @@
-"""The codes of findings: stable words, documented in the README, silenced with `# shapelens: ignore[code]`."""
+"""The codes of findings: stable words, explained in `docs/findings.md`, silenced with `# shapelens: ignore[code]`."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from shapelens import __version__
 from shapelens.analysis.findings.codes import CODES, FindingCode
 from shapelens.checking import CheckedEdit, CheckedFinding, CheckedFix, RelatedPlace
 from shapelens.report.findings.report import Report, ReportedFinding, shown_path
+from shapelens.report.rules import rules
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 BASE = "SRCROOT"  # what relative paths start at
@@ -26,13 +27,13 @@ _Placed = CheckedFinding | CheckedEdit | RelatedPlace
 def text(report: Report, start: Path) -> str:
     """The SARIF log of one run. `start`: the folder that relative paths start at."""
     found = list(report.findings(known=True))
-    rules = sorted({each.finding.code for each in found})
+    codes = sorted({each.finding.code for each in found})
     run = {
-        "tool": {"driver": {"name": "ShapeLens", "version": __version__, "rules": [_rule(CODES[code]) for code in rules]}},
+        "tool": {"driver": {"name": "ShapeLens", "version": __version__, "rules": [_rule(CODES[code]) for code in codes]}},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {BASE: {"description": {"text": "The folder that shapelens was started in."}}},
         "invocations": [{"executionSuccessful": True}],
-        "results": [_result(each, rules, start) for each in found],
+        "results": [_result(each, codes, start) for each in found],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
 
@@ -44,20 +45,20 @@ def _rule(code: FindingCode) -> dict[str, Any]:
         "id": code.name,
         "name": "".join(part.capitalize() for part in code.name.split("-")),
         "shortDescription": {"text": meaning},
-        "help": {"text": f"{meaning} {example.replace('`', '')}", "markdown": f"{code.meaning}\n\n{example}"},
+        "help": {"text": f"{meaning} {example.replace('`', '')}", "markdown": rules()[code.name].markdown()},
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
         "properties": {"tags": ["lint" if code.lint else "shapes"]},
     }
 
 
-def _result(each: ReportedFinding, rules: list[str], start: Path) -> dict[str, Any]:
+def _result(each: ReportedFinding, codes: list[str], start: Path) -> dict[str, Any]:
     finding = each.finding
     location = {"physicalLocation": _location(each.path, finding)}
     if finding.scope:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.scope}]  # type: ignore[assignment]
     result = {
         "ruleId": finding.code,
-        "ruleIndex": rules.index(finding.code),
+        "ruleIndex": codes.index(finding.code),
         "level": _LEVELS[finding.severity],
         "message": {"text": finding.message},
         "locations": [location],

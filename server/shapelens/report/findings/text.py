@@ -59,7 +59,7 @@ class Tally:
         counts = Counter(finding.code for finding in self.findings)
         width = max(map(len, counts), default=0)
         lines = [f"  {code:<{width}}  {count}" for code, count in counts.most_common()]
-        return ["", "by code:", *lines, ""] if len(self.findings) > 1 else []
+        return ["", "by code (`shapelens rule CODE` explains one):", *lines, ""] if len(self.findings) > 1 else []
 
     def closing(self) -> str:
         """The line that sums up."""
