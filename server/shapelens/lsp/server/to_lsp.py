@@ -13,7 +13,8 @@ from shapelens.analysis.findings.codes import CODES
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.lsp.documents.document import Document
-from shapelens.lsp.server.places import ClientPlaces, TextDocument, same_file, uri_of
+from shapelens.lsp.documents.paths import uri_of
+from shapelens.lsp.server.places import ClientPlaces, TextDocument, same_file
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position
 
