@@ -37,6 +37,7 @@ LINTS = {
     "kept-graph": True,
     "no-zero-grad": True,
     "unregistered-layers": True,
+    "shape-comment": True,
 }
 
 

@@ -195,6 +195,13 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "shape-comment",
+        "A comment behind a line says another shape than the line gives: another number of dims, another number, another order of names.",
+        "`x = x.flatten(1)  # (B, C, H, W)`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "optimizer-parameters",
         "An optimizer gets no parameters, or only those of a model that is never called.",
         "`torch.optim.SGD(other.parameters())`",

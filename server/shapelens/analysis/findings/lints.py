@@ -9,6 +9,7 @@ from dataclasses import replace
 from shapelens.analysis.explanations.operands import operands
 from shapelens.analysis.explanations.related_places import names_read, related_place
 from shapelens.analysis.findings.lint import Lint
+from shapelens.analysis.findings.shape_comments import shape_comments
 from shapelens.analysis.findings.training_lints import TRAINING
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
@@ -46,6 +47,8 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
                 if remark.code in _OF_TWO_TENSORS and remark.span is not None:
                     lint = replace(lint, related=[*lint.related, *names_read(places, [remark.span], remark.example, lint.related)])
                 yield replace(lint, severity="information") if found else lint
+    if wanted.get("shape-comment", False):
+        yield from shape_comments(places)
     if wanted.get("unused-layer", False):
         for layer, place in unused_layers(places):
             message = f"{layer_name(layer)} is constructed but never used: no code of the class reads it, and no example called it"
