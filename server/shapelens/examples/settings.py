@@ -38,6 +38,7 @@ LINTS = {
     "no-zero-grad": True,
     "unregistered-layers": True,
     "shape-comment": True,
+    "torn-view": True,
 }
 
 

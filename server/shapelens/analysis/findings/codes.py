@@ -195,6 +195,13 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "torn-view",
+        "A `view` or `reshape` cuts across dims: it keeps the order of the numbers, where a transpose was meant.",
+        "`x.view(B, 4, T, 16)` of `[B, T, 64]`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "shape-comment",
         "A comment behind a line says another shape than the line gives: another number of dims, another number, another order of names.",
         "`x = x.flatten(1)  # (B, C, H, W)`",

@@ -10,6 +10,7 @@ from shapelens.analysis.explanations.operands import operands
 from shapelens.analysis.explanations.related_places import names_read, related_place
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.findings.shape_comments import shape_comments
+from shapelens.analysis.findings.torn_views import torn_view
 from shapelens.analysis.findings.training_lints import TRAINING
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
@@ -220,5 +221,6 @@ _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "loss-input": _loss_input,
     "class-index": _class_index,
     "loss-broadcast": _loss_broadcast,
+    "torn-view": torn_view,
     **TRAINING,
 }

@@ -302,6 +302,39 @@ def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[OddCall]:
         return OddCall("class-index", (tensor, target), largest=largest) if type(classes) is int and largest >= classes else None
 
 
+def _torn(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """A view that neither joins neighbouring dims nor splits them alone: whether it tears them, the names of dims tell."""
+    tensor = args[0] if args else None
+    if not isinstance(tensor, Tensor) or not isinstance(result, Tensor):
+        return None
+    with _plainly():
+        given, asked = tensor.shape, result.shape
+        if len(given) < 2 or len(asked) < 2 or given == asked or unknown_sizes.any_unknown((*given, *asked)):
+            return None
+        inside, wanted = _boundaries(given), _boundaries(asked)
+        if inside <= wanted or wanted <= inside or not _is_data(tensor) or _is_shifted(tensor, asked):
+            return None
+        return OddCall("torn-view", (tensor, result))
+
+
+def _is_shifted(tensor: Tensor, asked: Sequence[int]) -> bool:
+    """Whether rows are padded by one and read as if they were not, which shifts each of them: scores of relative positions.
+
+    Source: Dai et al., "Transformer-XL", appendix B.
+    """
+    node = _node(tensor)
+    return node is not None and node.operation in ("pad", "cat", "concat") and sorted(asked) == sorted(tensor.shape)
+
+
+def _boundaries(shape: Sequence[int]) -> Set[int]:
+    """How many numbers lie inside of each dim of a shape, from the last one on."""
+    found, product = {1}, 1
+    for size in reversed(shape):
+        product *= size
+        found.add(product)
+    return found
+
+
 def _functions(owner: Any, names: str) -> List[Any]:
     return [getattr(owner, name) for name in names.split() if hasattr(owner, name)]
 
@@ -318,6 +351,7 @@ for _check, _watched in (
     (_assigned, [Tensor.__setitem__]),
     (_changed, _functions(Tensor, "clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
+    (_torn, [torch.reshape, *_functions(Tensor, "view reshape view_as reshape_as")]),
     (_batch_norm, [_functional.batch_norm]),
     (_layer_norm, [_functional.layer_norm]),
     (_group_norm, [_functional.group_norm]),
