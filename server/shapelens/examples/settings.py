@@ -39,6 +39,7 @@ LINTS = {
     "unregistered-layers": True,
     "shape-comment": True,
     "torn-view": True,
+    "batch-first": True,
 }
 
 

@@ -202,6 +202,13 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "batch-first",
+        "A recurrent or attention layer takes dim 0 for the time, but its output is read as if the batch came first.",
+        "`out, _ = nn.LSTM(28, 64)(x)`, `out[:, -1]`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "shape-comment",
         "A comment behind a line says another shape than the line gives: another number of dims, another number, another order of names.",
         "`x = x.flatten(1)  # (B, C, H, W)`",

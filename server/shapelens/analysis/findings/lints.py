@@ -161,6 +161,29 @@ def _name_of_layer(places: Places, remark: Remark) -> str:
     return layer_name(places.trace.layers[remark.layer]) if remark.layer is not None else remark.operation
 
 
+# --- the batch ---
+
+
+def _batch_first(places: Places, remark: Remark, place: Place) -> Lint | None:
+    """`out[:, -1]` of an LSTM without `batch_first`, at its constructor."""
+    layer = places.trace.layers[remark.origins[0].layer] if remark.origins and remark.origins[0].layer is not None else None
+    target = places.locate(layer.span) if layer is not None else None
+    call = target.module.call_at(target.span) if target is not None else None
+    if layer is None or target is None or call is None or target.file != places.trace.file:
+        return None
+    shape = dims_text(remark.inputs[0])
+    message = f"{layer_name(layer)} takes dim 0 of {shape} for the time, and dim 1 for the batch: {remark.given} has batch_first=False"
+    related = [related_place(places, place, "this takes dim 1 for the time")]
+    # An encoder has it from its layers.
+    inner = next((each for each in places.trace.layers if (each.example, each.path) == (layer.example, f"{layer.path}.layers.0")), layer)
+    said = places.argument(inner, "batch_first")
+    fix = None
+    if said is not None and not said.hidden:
+        edit = replace_argument(said.module, said.call, said.argument, "batch_first", "True")
+        fix = Fix("Set batch_first=True", [edit], said.file)
+    return Lint("batch-first", "warning", message, target.span, related, fix)
+
+
 # --- softmax and losses ---
 
 
@@ -221,6 +244,7 @@ _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "loss-input": _loss_input,
     "class-index": _class_index,
     "loss-broadcast": _loss_broadcast,
+    "batch-first": _batch_first,
     "torn-view": torn_view,
     **TRAINING,
 }

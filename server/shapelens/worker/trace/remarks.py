@@ -44,6 +44,7 @@ class OddCall(NamedTuple):
     dim: Optional[int] = None
     given: str = ""
     largest: Optional[int] = None
+    maker: Optional[provenance.Derivation] = None  # the layer that has to do with it
 
 
 Check = Callable[[Args, Kwargs, Any], Optional[OddCall]]
@@ -335,6 +336,61 @@ def _boundaries(shape: Sequence[int]) -> Set[int]:
     return found
 
 
+def _picked_from_batch(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """`out[:, -1]` of a layer that takes dim 0 for the time: what is meant as the last step is the last sample."""
+    index = args[1] if len(args) > 1 else None
+    if type(index) is not tuple or len(index) < 2 or type(index[1]) is not int or index[0] != slice(None):
+        return None
+    return _in_batch(args[0]) if all(each == slice(None) or each is Ellipsis for each in index[2:]) else None
+
+
+def _reduced_batch(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """`out.mean(1)`, the same of all steps."""
+    return _in_batch(args[0]) if argument(args, kwargs, 1, "dim") == 1 and isinstance(args[0], Tensor) else None
+
+
+def _in_batch(tensor: Tensor) -> Optional[OddCall]:
+    with _plainly():
+        node = _node(tensor)
+        if node is None or len(node.result) != 3 or unknown_sizes.any_unknown(node.result) or node.result[1] == 1:
+            return None
+        for _ in range(NEAR):
+            if node is None or not node.parents:
+                return None
+            before, shape = node.parents[0]
+            if node.module is not None and _takes_time_first(node.module):
+                kept = len(shape) == 3 and shape[:2] == tuple(node.result)[:2] and not _is_turned(before)
+                return OddCall("batch-first", (tensor,), 1, type(node.module).__name__, maker=node) if kept else None
+            if tuple(shape) != tuple(node.result) or node.operation in _TURNS:
+                return None
+            node = before
+    return None
+
+
+NEAR = 12  # operations
+_TURNS = {"transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis", "view", "reshape"}
+
+
+def _takes_time_first(module: Any) -> bool:
+    """Whether a layer takes `[T, B, C]`, as recurrent and attention layers do unless `batch_first` says otherwise."""
+    if isinstance(module, torch.nn.TransformerEncoder) and len(module.layers):
+        module = module.layers[0]
+    if isinstance(module, torch.nn.TransformerEncoderLayer):
+        module = module.self_attn
+    return getattr(module, "batch_first", None) is False and isinstance(module, (torch.nn.RNNBase, torch.nn.MultiheadAttention))
+
+
+def _is_turned(node: Optional[provenance.Derivation]) -> bool:
+    """Whether the dims of a tensor were exchanged shortly before: its author arranged them for the layer."""
+    for _ in range(NEAR):
+        if node is None or not node.parents:
+            return False
+        if node.operation in _TURNS:
+            return True
+        node = node.parents[0][0]
+    return False
+
+
 def _functions(owner: Any, names: str) -> List[Any]:
     return [getattr(owner, name) for name in names.split() if hasattr(owner, name)]
 
@@ -351,6 +407,8 @@ for _check, _watched in (
     (_assigned, [Tensor.__setitem__]),
     (_changed, _functions(Tensor, "clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
+    (_picked_from_batch, [Tensor.__getitem__]),
+    (_reduced_batch, [owner for place in (torch, Tensor) for owner in _functions(place, "mean amax")]),
     (_torn, [torch.reshape, *_functions(Tensor, "view reshape view_as reshape_as")]),
     (_batch_norm, [_functional.batch_norm]),
     (_layer_norm, [_functional.layer_norm]),
@@ -392,6 +450,8 @@ class Remarks:
             found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
             if odd.code in ("softmax-single-value", "norm-single-value") and odd.dim is not None:
                 found.origins = provenance.trace_back(odd.tensors[0], odd.dim, self._recorder)
+            elif odd.maker is not None:
+                found.origins = [provenance.origin(odd.maker, "batch_first", self._recorder)]
         found.layer = _running_layer()
         self.found.append(found)
 
