@@ -344,7 +344,7 @@ _ALL = (
     ),
     FindingCode(
         "class-index",
-        "A target that is made of random classes has more of them than there are scores.",
+        "Random numbers go further than what they index: the classes of a loss, the rows of an Embedding, `one_hot`, `gather`.",
         "`F.cross_entropy(x, torch.randint(0, 10, (64,)))` of `[64, 5]`",
         "warning",
         lint=True,

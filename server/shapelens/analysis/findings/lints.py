@@ -227,8 +227,20 @@ def _loss_broadcast(places: Places, remark: Remark, place: Place) -> Lint | None
     return Lint("loss-broadcast", "warning", message, place.span)
 
 
+_LOOKUPS: Mapping[str, Callable[[Places, Remark, Value], str]] = {
+    "embedding": lambda places, remark, table: f"{_name_of_layer(places, remark)} has {(table.shape or [0])[0]} rows",
+    "one_hot": lambda places, remark, result: f"there are {(result.shape or [0])[-1]} classes",
+    "gather": lambda places, remark, tensor: f"it picks from {dims_text(tensor)}",
+    "index_select": lambda places, remark, tensor: f"it picks from {dims_text(tensor)}",
+}
+
+
 def _class_index(places: Places, remark: Remark, place: Place) -> Lint | None:
     scores, target = remark.inputs
+    if remark.operation in _LOOKUPS:
+        size = _LOOKUPS[remark.operation](places, remark, scores)
+        message = f"{dims_text(target)} of random numbers goes up to {remark.largest}, but {size}, counted from 0"
+        return Lint("class-index", "warning", message, place.span)
     classes = (scores.shape or [])[1 if len(scores.shape or []) > 1 else 0]
     said = f"the target {dims_text(target)} holds classes up to {remark.largest}"
     message = f"{said}, but the scores {dims_text(scores)} are of {classes} classes, counted from 0"

@@ -293,14 +293,47 @@ def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[OddCall]:
     if not isinstance(tensor, Tensor) or not isinstance(target, Tensor):
         return None
     with _plainly():
-        maker = _maker(target, _PICKS)
-        largest = maker.largest if maker is not None and not target.is_floating_point() else None
-        if largest is None or tensor.dim() == 0 or target.numel() < ENOUGH or unknown_sizes.any_unknown(target.shape):
+        if tensor.dim() == 0 or _largest(target) == argument(args, kwargs, 4, "ignore_index"):
             return None
-        if largest == argument(args, kwargs, 4, "ignore_index"):
-            return None
-        classes = tensor.shape[1 if tensor.dim() > 1 else 0]
-        return OddCall("class-index", (tensor, target), largest=largest) if type(classes) is int and largest >= classes else None
+        return _too_large(tensor, target, tensor.shape[1 if tensor.dim() > 1 else 0])
+
+
+def _largest(indices: Tensor) -> Optional[int]:
+    """The largest number that random integers may be; None for what is nothing else, and for few of them."""
+    maker = _maker(indices, _PICKS)
+    largest = maker.largest if maker is not None and not indices.is_floating_point() else None
+    return None if largest is None or indices.numel() < ENOUGH or unknown_sizes.any_unknown(indices.shape) else largest
+
+
+def _too_large(tensor: Tensor, indices: Tensor, count: Any) -> Optional[OddCall]:
+    largest = _largest(indices)
+    is_too_large = largest is not None and type(count) is int and not unknown_sizes.any_unknown([count]) and largest >= count
+    return OddCall("class-index", (tensor, indices), largest=largest) if is_too_large else None
+
+
+def _embedded(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """Random numbers that look rows of a table up which it does not have."""
+    indices, table = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "weight")
+    if not isinstance(indices, Tensor) or not isinstance(table, Tensor):
+        return None
+    with _plainly():
+        return _too_large(table, indices, table.shape[0]) if table.dim() else None
+
+
+def _one_hot(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    indices, classes = argument(args, kwargs, 0, "tensor"), argument(args, kwargs, 1, "num_classes", default=-1)
+    if not isinstance(indices, Tensor) or type(classes) is not int or classes < 1 or not isinstance(result, Tensor):
+        return None
+    with _plainly():
+        return _too_large(result, indices, classes)
+
+
+def _gathered(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    tensor, dim, indices = (argument(args, kwargs, place, name) for place, name in enumerate(("input", "dim", "index")))
+    if not isinstance(tensor, Tensor) or not isinstance(indices, Tensor) or type(dim) is not int:
+        return None
+    with _plainly():
+        return _too_large(tensor, indices, tensor.shape[dim]) if -tensor.dim() <= dim < tensor.dim() else None
 
 
 def _torn(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
@@ -409,6 +442,9 @@ for _check, _watched in (
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
     (_picked_from_batch, [Tensor.__getitem__]),
     (_reduced_batch, [owner for place in (torch, Tensor) for owner in _functions(place, "mean amax")]),
+    (_embedded, [_functional.embedding, torch.embedding]),
+    (_one_hot, _functions(_functional, "one_hot")),
+    (_gathered, [owner for place in (torch, Tensor) for owner in _functions(place, "gather index_select")]),
     (_torn, [torch.reshape, *_functions(Tensor, "view reshape view_as reshape_as")]),
     (_batch_norm, [_functional.batch_norm]),
     (_layer_norm, [_functional.layer_norm]),
