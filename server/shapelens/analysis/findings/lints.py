@@ -57,8 +57,12 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
 
 
 def _is_of_guess(run: ExampleRun, remark: Remark) -> bool:
-    """True if a single value was left by a picture whose size was guessed, rather than by an operation that leaves one of any."""
-    if remark.code != "norm-single-value" or remark.dim is None or run.evidence != "inferred":
+    """True if the guess brought it about: a picture so small that it left a single value, an input whose dims are in another order."""
+    if run.evidence != "inferred":
+        return False
+    if remark.code == "torn-view":
+        return remark.given == "input"
+    if remark.code != "norm-single-value" or remark.dim is None:
         return False
     return not any(_LEAVES_ONE.search(origin.operation) for origin in remark.origins[:1])
 

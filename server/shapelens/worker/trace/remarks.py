@@ -348,7 +348,7 @@ def _torn(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
         inside, wanted = _boundaries(given), _boundaries(asked)
         if inside <= wanted or wanted <= inside or not _is_data(tensor) or _is_shifted(tensor, asked):
             return None
-        return OddCall("torn-view", (tensor, result))
+        return OddCall("torn-view", (tensor, result), given="input" if _maker(tensor) is provenance.INPUT else "")
 
 
 def _is_shifted(tensor: Tensor, asked: Sequence[int]) -> bool:
