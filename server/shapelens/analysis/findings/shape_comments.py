@@ -16,7 +16,8 @@ from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.shapes import dims_text
-from shapelens.protocol import FileSpan, Observation, Value
+from shapelens.analysis.traces.stated_lines import is_credible, is_known, stated_lines
+from shapelens.protocol import FileSpan, Value
 from shapelens.shape_words import Dim, StatedShape, is_dim_word, is_open_rank, read_dims, stated_shapes
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
@@ -61,45 +62,14 @@ def shape_comments(places: Places) -> Iterator[Lint]:
 
 
 def _said(places: Places) -> Iterator[_Said]:
-    lines = places.module.lines
-    by_statement: dict[FileSpan, list[Observation]] = defaultdict(list)
-    for seen in places.trace.observations:
-        if seen.span.file == places.trace.file and seen.kind in ("assign", "return"):
-            by_statement[seen.statement or seen.span].append(seen)
-    for statement, group in by_statement.items():
-        if len({(seen.span, seen.name) for seen in group}) > 1:
-            continue  # Nobody can tell which one of them is meant.
-        span = lines.span_from_bytes(statement)
-        rest = lines.line(span.end_line)[span.end_column :]
-        if "#" not in rest or (comment := _COMMENT.match(rest)) is None:
-            continue
-        if not all(_is_credible(places, seen) for seen in group):
-            continue
-        values = [value for seen in group for value in seen.values]
-        if not values or not all(map(_is_known, values)):
-            continue
-        name = "" if group[0].kind == "return" else group[0].name
-        stated = _stated(comment[1], name)
-        if stated is None:
-            continue
-        shape, start, text = stated
-        column = span.end_column + comment.start(1) + start
-        place = Span(span.end_line, column, span.end_line, column + len(text))
-        yield _Said(name, shape.dims, text, place, values, group[0].function, statement)
-
-
-def _is_known(value: Value) -> bool:
-    """True for a tensor of which something is known: what a missing data set gives has a rank that nobody knows either."""
-    return value.kind == "tensor" and not value.stand_in and (value.shape == [] or any(size is not None for size in value.shape or [None]))
-
-
-def _is_credible(places: Places, seen: Observation) -> bool:
-    """True if what was seen is what the author's code does: the example is given, or stands in the project."""
-    runs = places.trace.examples
-    if not 0 <= seen.example < len(runs):
-        return False
-    run = runs[seen.example]
-    return not run.doubtful and run.evidence != "inferred"
+    for line in stated_lines(places.module, places.trace):
+        comment = _COMMENT.match(line.rest) if "#" in line.rest else None
+        stated = _stated(comment[1], line.name) if comment is not None else None
+        if comment is not None and stated is not None:
+            shape, start, text = stated
+            column = line.span.end_column + comment.start(1) + start
+            place = Span(line.span.end_line, column, line.span.end_line, column + len(text))
+            yield _Said(line.name, shape.dims, text, place, line.values, line.function, line.statement)
 
 
 def _stated(comment: str, name: str) -> tuple[StatedShape, int, str] | None:
@@ -138,14 +108,14 @@ def _is_of_part(places: Places, said: _Said, sizes: Mapping[str, int]) -> bool:
     whole, seen = said.statement, places.trace.observations
     inside = (each for each in seen if each.kind == "expression" and each.span.file == whole.file)
     parts = (value for each in inside if whole.line <= each.span.line and each.span.end_line <= whole.end_line for value in each.values)
-    return any(value.kind == "tensor" and _is_known(value) and not _lie(said, value, sizes) for value in parts)
+    return any(value.kind == "tensor" and is_known(value) and not _lie(said, value, sizes) for value in parts)
 
 
 def _sizes_of_names(places: Places, said: Sequence[_Said]) -> dict[str, Mapping[str, int]]:
     """The sizes that names of dims have in each function, as it unpacks them (`B, T, C = x.shape`); those of one size."""
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for seen in places.trace.observations:
-        if seen.span.file == places.trace.file and seen.kind == "assign" and _is_credible(places, seen):
+        if seen.span.file == places.trace.file and seen.kind == "assign" and is_credible(places.trace, seen):
             for value in seen.values:
                 size = int(value.text) if value.kind == "scalar" and _NUMBER.match(value.text) else -1
                 found[seen.function][seen.name].add(size)
