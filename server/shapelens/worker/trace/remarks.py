@@ -75,9 +75,9 @@ def _is_data(tensor: Tensor) -> bool:
 
 
 _RANDOM = {"rand", "randn", "randint", "empty", "normal", "rand_like", "randn_like", "randint_like", "bernoulli"}
-_REARRANGES = {
+_KEEPS_SHAPE = {"contiguous", "clone", "detach", "float", "to", "clamp"}
+_REARRANGES = _KEEPS_SHAPE | {
     "view", "reshape", "flatten", "unflatten", "permute", "transpose", "movedim", "squeeze", "unsqueeze", "__getitem__",
-    "contiguous", "clone", "detach", "float", "to", "clamp",
 }  # fmt: skip
 # What gives a part of a tensor, or several of them in one: the numbers in it are the same.
 _PICKS = (_REARRANGES - {"clamp", "float"}) | {
@@ -115,7 +115,7 @@ def _single_by_itself(tensor: Tensor) -> bool:
         last = len(node.result) - 1
         if node.module is not None and size_setter(node.module, last, len(node.result)):
             return True
-        if node.operation in _REARRANGES:
+        if node.operation in _REARRANGES - _KEEPS_SHAPE:
             return False
         same = [parent for parent, shape in node.parents if shape == node.result]
         if not same:
