@@ -314,5 +314,5 @@ async def test_an_action_at_the_head_of_a_function_writes_its_shapes(editor: Edi
         found.append([each for each in await editor.client.text_document_code_action_async(params) or [] if "as comments" in each.title])
     assert found[1] == []  # No light bulb at each line.
     (action,) = found[0]
-    assert isinstance(action, types.CodeAction) and action.edit is not None and "Write the shapes of forward as comments" == action.title
+    assert isinstance(action, types.CodeAction) and action.edit is not None and action.title == "Write the shapes of forward as comments"
     assert "(B, 16, 5, 5)" in str(action.edit) and "(B, 400)" in str(action.edit)

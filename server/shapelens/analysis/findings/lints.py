@@ -92,7 +92,11 @@ def _broadcast(high: Value, low: Value) -> str:
 
 
 def _squeezed_operand(remark: Remark, place: Place) -> Fix | None:
-    """Takes the dim of size 1 from the operand that has it."""
+    """Takes the dim of size 1 from the operand that has it, or gives the argument of a library's method one (`log_prob`)."""
+    call = place.module.call_at(place.span)
+    name = call.function.rpartition(".")[2] if call is not None and call.span == place.span else ""
+    if call is not None and name and name not in {remark.operation, *_SIGNS} and len(call.arguments) == 1 and remark.dim == 1:
+        return appended(place, call.arguments[0].span, "unsqueeze(-1)", "Add a last dim")
     found = operands(place.module.lines.text_of(place.span))
     number = remark.dim or 0
     if remark.operation.startswith("__r"):
