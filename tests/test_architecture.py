@@ -88,6 +88,7 @@ def test_a_name_means_one_class() -> None:
         SERVER / "notebooks.py",
         SERVER / "regular_files.py",
         SERVER / "timeouts.py",
+        SERVER / "shape_words.py",
         *sorted((SERVER / "worker").rglob("*.py")),
     ],
     ids=lambda path: path.name,

@@ -244,6 +244,19 @@ def _codes(option: str, given: list[str] | None) -> list[str]:
 
 
 @app.command()
+def annotate(
+    file: Annotated[str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file, or one class of it.", show_default=False)],
+    diff: Annotated[bool, typer.Option("--diff", help="Print what would change instead of writing it.")] = False,
+    interpreter: Interpreter = None,
+    allow: Allow = None,
+) -> None:
+    """Write shapes as comments behind the lines that give them: `x = self.conv(x)  # (B, 32, H, W)`. A line with a comment keeps it."""
+    from shapelens.commands import annotate as command
+
+    _run(lambda: command.annotate(file, interpreter, diff=diff, allow=allow or []))
+
+
+@app.command()
 def check(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files and folders.", show_default=False)],
     interpreter: Interpreter = None,

@@ -119,3 +119,46 @@ def test_init_adds_settings_that_change_nothing_and_refuses_a_second_time(tmp_pa
     assert settings.problems == [] and settings.deadline == Settings().deadline and settings.lints == Settings().lints
     again = run("init", cwd=tmp_path)
     assert again.returncode == 2 and "has a table tool.shapelens already" in again.stderr and len(again.stderr.splitlines()) == 1
+
+
+COMMENTED = """
+import torch
+from torch import nn
+
+
+# shapelens: Net()(f32[B:2, T:7, 8])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x, scale=1.0):
+        x = self.fc(x)
+        y = x.mean(
+            1)
+        text = "# none"
+        z = x + y[:, None]  # kept
+        return z
+"""
+
+
+def test_annotate_writes_shapes_behind_lines_and_never_twice(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(COMMENTED, encoding="utf-8")
+    shown = run("annotate", file, "--diff")
+    assert "+        x = self.fc(x)  # (B, T, 4)\n" in shown.stdout and file.read_text(encoding="utf-8") == COMMENTED
+    assert run("annotate", file).stdout == f"{file}: 4 comments written\n"
+    written = file.read_text(encoding="utf-8")
+    for line in ("def forward(self, x, scale=1.0):  # x: (B, T, 8)\n", "            1)  # (B, 4)\n", "# kept\n", "return z  # (B, T, 4)\n"):
+        assert line in written
+    assert run("annotate", file).stdout == f"{file}: 0 comments written\n"
+    assert file.read_text(encoding="utf-8") == written
+    assert "nothing is wrong" in run("check", "--no-cache", file).stdout
+
+
+def test_annotate_writes_no_guess(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    guessed = COMMENTED.replace("# shapelens: Net()(f32[B:2, T:7, 8])\n", "")
+    file.write_text(guessed, encoding="utf-8")
+    assert "0 comments written; of Net only a guess is known" in run("annotate", file).stdout
+    assert file.read_text(encoding="utf-8") == guessed

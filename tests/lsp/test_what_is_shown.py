@@ -289,3 +289,30 @@ async def test_functions_keep_their_hints_until_the_program_has_come_to_them(edi
     await editor.hints_when(uri, lambda hints: "[2, 3]" in str(hints) and "[4, 5]" in str(hints))
     editor.replace(uri, "torch.ones(2, 3)", "torch.ones(2, 6)")
     assert "[4, 5]" in str(await editor.hints_when(uri, lambda hints: "[2, 6]" in str(hints)))
+
+
+async def test_a_double_click_on_a_hint_writes_its_shape_as_a_comment(editor: Editor, recipe: str) -> None:
+    uri = editor.open("written/hint.py", recipe)
+    await editor.hints_when(uri)
+    params = types.InlayHintParams(types.TextDocumentIdentifier(uri), types.Range(types.Position(0, 0), types.Position(100, 0)))
+    hints = await editor.client.text_document_inlay_hint_async(params)
+    assert hints is not None
+    written = {hint.position.line: hint.text_edits[0].new_text for hint in hints if hint.text_edits}
+    lines = recipe.splitlines()
+    assert written[lines.index("        x = torch.flatten(x, 1)")] == "  # (B, 400)"
+    assert written[lines.index("    def forward(self, x):")] == "  # x: (B, 3, 32, 32)"
+    assert len(written) == 8
+
+
+async def test_an_action_at_the_head_of_a_function_writes_its_shapes(editor: Editor, recipe: str) -> None:
+    uri = editor.open("written/function.py", recipe)
+    await editor.hints_when(uri)
+    head, body = (editor.position(uri, recipe.index(text)) for text in ("forward(self", "torch.flatten(x"))
+    found = []
+    for place in (head, body):
+        params = types.CodeActionParams(types.TextDocumentIdentifier(uri), types.Range(place, place), types.CodeActionContext([]))
+        found.append([each for each in await editor.client.text_document_code_action_async(params) or [] if "as comments" in each.title])
+    assert found[1] == []  # No light bulb at each line.
+    (action,) = found[0]
+    assert isinstance(action, types.CodeAction) and action.edit is not None and action.title == "Write the shapes of forward as comments"
+    assert "(B, 16, 5, 5)" in str(action.edit) and "(B, 400)" in str(action.edit)

@@ -40,6 +40,11 @@ class Fixes:
             self._edits.setdefault(path, []).extend(edits)
             self.applied.append((finding, fix))
 
+    def change(self, path: Path, text: str, edits: list[TextEdit]) -> None:
+        """Take edits of a file that has this text."""
+        self._texts[path] = text
+        self._edits.setdefault(path, []).extend(edits)
+
     def diff(self, shown: dict[Path, str]) -> str:
         """The changes as a unified diff; `shown`: how the paths of files are printed."""
         lines: list[str] = []

@@ -38,6 +38,9 @@ LINTS = {
     "kept-graph": True,
     "no-zero-grad": True,
     "unregistered-layers": True,
+    "shape-comment": True,
+    "torn-view": True,
+    "batch-first": True,
 }
 
 

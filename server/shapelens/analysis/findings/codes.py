@@ -196,6 +196,27 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "torn-view",
+        "A `view` or `reshape` cuts across dims: it keeps the order of the numbers, where a transpose was meant.",
+        "`x.view(B, 4, T, 16)` of `[B, T, 64]`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
+        "batch-first",
+        "A recurrent or attention layer takes dim 0 for the time, but its output is read as if the batch came first.",
+        "`out, _ = nn.LSTM(28, 64)(x)`, `out[:, -1]`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
+        "shape-comment",
+        "A comment behind a line says another shape than the line gives: another number of dims, another number, another order of names.",
+        "`x = x.flatten(1)  # (B, C, H, W)`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "optimizer-parameters",
         "An optimizer gets no parameters, or only those of a model that is never called.",
         "`torch.optim.SGD(other.parameters())`",
@@ -324,7 +345,7 @@ _ALL = (
     ),
     FindingCode(
         "class-index",
-        "A target that is made of random classes has more of them than there are scores.",
+        "Random numbers go further than what they index: the classes of a loss, the rows of an Embedding, `one_hot`, `gather`.",
         "`F.cross_entropy(x, torch.randint(0, 10, (64,)))` of `[64, 5]`",
         "warning",
         lint=True,

@@ -32,6 +32,7 @@ from shapelens.analysis.places import OtherModules, Place, Places
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
 from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.initialisation import initialisation_fixes
+from shapelens.analysis.repairs.masks import mask_fixes
 from shapelens.analysis.repairs.tape_fixes import tape_fixes
 from shapelens.analysis.repairs.targets import target_fixes
 from shapelens.examples.choose import Choice
@@ -244,7 +245,7 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
     of_tape = tape_fixes(places, mismatch)
     if of_tape:
         return _ranked(of_tape, [])
-    known = [*target_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
+    known = [*target_fixes(places, mismatch), *mask_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
     return _ranked([*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
 
 

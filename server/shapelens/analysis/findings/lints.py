@@ -9,6 +9,8 @@ from dataclasses import replace
 from shapelens.analysis.explanations.operands import operands
 from shapelens.analysis.explanations.related_places import names_read, related_place
 from shapelens.analysis.findings.lint import Lint
+from shapelens.analysis.findings.shape_comments import shape_comments
+from shapelens.analysis.findings.torn_views import torn_view
 from shapelens.analysis.findings.training_lints import TRAINING
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
@@ -46,6 +48,8 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
                 if remark.code in _OF_TWO_TENSORS and remark.span is not None:
                     lint = replace(lint, related=[*lint.related, *names_read(places, [remark.span], remark.example, lint.related)])
                 yield replace(lint, severity="information") if found else lint
+    if wanted.get("shape-comment", False):
+        yield from shape_comments(places)
     if wanted.get("unused-layer", False):
         for layer, place in unused_layers(places):
             message = f"{layer_name(layer)} is constructed but never used: no code of the class reads it, and no example called it"
@@ -53,8 +57,12 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
 
 
 def _is_of_guess(run: ExampleRun, remark: Remark) -> bool:
-    """True if a single value was left by a picture whose size was guessed, rather than by an operation that leaves one of any."""
-    if remark.code != "norm-single-value" or remark.dim is None or run.evidence != "inferred":
+    """True if the guess brought it about: a picture so small that it left a single value, an input whose dims are in another order."""
+    if run.evidence != "inferred":
+        return False
+    if remark.code == "torn-view":
+        return remark.given == "input"
+    if remark.code != "norm-single-value" or remark.dim is None:
         return False
     return not any(_LEAVES_ONE.search(origin.operation) for origin in remark.origins[:1])
 
@@ -84,7 +92,11 @@ def _broadcast(high: Value, low: Value) -> str:
 
 
 def _squeezed_operand(remark: Remark, place: Place) -> Fix | None:
-    """Takes the dim of size 1 from the operand that has it."""
+    """Takes the dim of size 1 from the operand that has it, or gives the argument of a library's method one (`log_prob`)."""
+    call = place.module.call_at(place.span)
+    name = call.function.rpartition(".")[2] if call is not None and call.span == place.span else ""
+    if call is not None and name and name not in {remark.operation, *_SIGNS} and len(call.arguments) == 1 and remark.dim == 1:
+        return appended(place, call.arguments[0].span, "unsqueeze(-1)", "Add a last dim")
     found = operands(place.module.lines.text_of(place.span))
     number = remark.dim or 0
     if remark.operation.startswith("__r"):
@@ -157,6 +169,29 @@ def _name_of_layer(places: Places, remark: Remark) -> str:
     return layer_name(places.trace.layers[remark.layer]) if remark.layer is not None else remark.operation
 
 
+# --- the batch ---
+
+
+def _batch_first(places: Places, remark: Remark, place: Place) -> Lint | None:
+    """`out[:, -1]` of an LSTM without `batch_first`, at its constructor."""
+    layer = places.trace.layers[remark.origins[0].layer] if remark.origins and remark.origins[0].layer is not None else None
+    target = places.locate(layer.span) if layer is not None else None
+    call = target.module.call_at(target.span) if target is not None else None
+    if layer is None or target is None or call is None or target.file != places.trace.file:
+        return None
+    shape = dims_text(remark.inputs[0])
+    message = f"{layer_name(layer)} takes dim 0 of {shape} for the time, and dim 1 for the batch: {remark.given} has batch_first=False"
+    related = [related_place(places, place, "this takes dim 1 for the time")]
+    # An encoder has it from its layers.
+    inner = next((each for each in places.trace.layers if (each.example, each.path) == (layer.example, f"{layer.path}.layers.0")), layer)
+    said = places.argument(inner, "batch_first")
+    fix = None
+    if said is not None and not said.hidden:
+        edit = replace_argument(said.module, said.call, said.argument, "batch_first", "True")
+        fix = Fix("Set batch_first=True", [edit], said.file)
+    return Lint("batch-first", "warning", message, target.span, related, fix)
+
+
 # --- softmax and losses ---
 
 
@@ -200,8 +235,20 @@ def _loss_broadcast(places: Places, remark: Remark, place: Place) -> Lint | None
     return Lint("loss-broadcast", "warning", message, place.span)
 
 
+_LOOKUPS: Mapping[str, Callable[[Places, Remark, Value], str]] = {
+    "embedding": lambda places, remark, table: f"{_name_of_layer(places, remark)} has {(table.shape or [0])[0]} rows",
+    "one_hot": lambda places, remark, result: f"there are {(result.shape or [0])[-1]} classes",
+    "gather": lambda places, remark, tensor: f"it picks from {dims_text(tensor)}",
+    "index_select": lambda places, remark, tensor: f"it picks from {dims_text(tensor)}",
+}
+
+
 def _class_index(places: Places, remark: Remark, place: Place) -> Lint | None:
     scores, target = remark.inputs
+    if remark.operation in _LOOKUPS:
+        size = _LOOKUPS[remark.operation](places, remark, scores)
+        message = f"{dims_text(target)} of random numbers goes up to {remark.largest}, but {size}, counted from 0"
+        return Lint("class-index", "warning", message, place.span)
     classes = (scores.shape or [])[1 if len(scores.shape or []) > 1 else 0]
     said = f"the target {dims_text(target)} holds classes up to {remark.largest}"
     message = f"{said}, but the scores {dims_text(scores)} are of {classes} classes, counted from 0"
@@ -217,5 +264,7 @@ _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "loss-input": _loss_input,
     "class-index": _class_index,
     "loss-broadcast": _loss_broadcast,
+    "batch-first": _batch_first,
+    "torn-view": torn_view,
     **TRAINING,
 }

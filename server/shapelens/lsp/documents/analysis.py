@@ -8,11 +8,13 @@ from functools import cached_property
 
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
+from shapelens.analysis.display.written_shapes import written_shapes
 from shapelens.analysis.findings.findings import Finding
 from shapelens.examples.choose import Example
 from shapelens.examples.settings import Settings
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.source.module import Module
+from shapelens.source.position_map import TextEdit
 
 
 class KeptObservations:
@@ -62,6 +64,11 @@ class Analysis:
     def hints(self) -> list[Hint]:
         """The inlay hints, at positions of `module`."""
         return hints(self.module, self.trace, self.settings) if self.trace is not None else []
+
+    @cached_property
+    def written_shapes(self) -> dict[int, TextEdit]:
+        """The edits that write the shapes of hints as comments, by the line of the hint."""
+        return written_shapes(self.module, self.trace) if self.trace is not None else {}
 
     def with_findings(self, findings: Sequence[Finding]) -> Analysis:
         """The same analysis with other findings; hints that were computed are not computed again."""

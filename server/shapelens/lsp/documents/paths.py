@@ -27,6 +27,11 @@ def path_of(uri: str, flavour: type[PurePath] = FLAVOUR) -> str:
     return str(Path(tempfile.gettempdir(), "shapelens-unsaved", name if name.endswith(".py") else name + ".py"))
 
 
+def uri_of(path: str) -> str:
+    """Returns the URI of an absolute path."""
+    return str(uris.from_fs_path(path))
+
+
 def same_path(path: str, other: str, flavour: type[PurePath] = FLAVOUR) -> bool:
     """Whether two absolute paths name one file, as far as their text tells."""
     return path == other or (flavour is PureWindowsPath and flavour(path) == flavour(other))

@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pygls import uris
-
 from shapelens.analysis.traces.programs import guessed_classes
 from shapelens.analysis.traces.views import classes_called, see_all, unshown, unsure_classes
 from shapelens.examples.found_examples import FoundExamples
@@ -17,7 +15,7 @@ from shapelens.examples.statement_names import mentions, with_users
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_traces import moved_trace
-from shapelens.lsp.documents.paths import same_path
+from shapelens.lsp.documents.paths import same_path, uri_of
 from shapelens.lsp.runs.background_fixes import BackgroundFixes
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.choose import Chooser, Chosen
@@ -408,7 +406,7 @@ class Pipeline:
         module = self._parsed_files(path)
         if module is None or module.errors:
             return None
-        importer = Document(str(uris.from_fs_path(path)), 0, module.text)
+        importer = Document(uri_of(path), 0, module.text)
         importer.found_importers([each for each in document.importers or [] if each.path != path])  # They are nearly the same.
         return importer
 

@@ -9,6 +9,7 @@ from typing import Any
 from lsprotocol import types
 
 from shapelens.analysis.display.lenses import Lens
+from shapelens.analysis.display.written_shapes import written_shapes
 from shapelens.analysis.evidence import evidence_text
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.server import to_lsp
@@ -50,6 +51,25 @@ def example_actions(text: TextDocument, lenses: Iterable[Lens], where: types.Ran
             title = f"Use the example {other.expression} ({evidence_text(other.evidence, other.where, document.module)})"
             actions.append(types.CodeAction(title, types.CodeActionKind.RefactorRewrite, command=use))
     return actions
+
+
+def writing_actions(text: TextDocument, where: types.Range, editor: Editor) -> list[types.CodeAction]:
+    """An action for the function whose head is at a place, or in whose body text is selected: its shapes written as comments."""
+    document = text.document
+    analysis = document.analysis
+    if analysis is None or analysis.trace is None or analysis.version != document.version:
+        return []
+    place = text.place(where.start, editor.encoding)
+    given = (seen for seen in analysis.trace.observations if seen.kind == "parameter" and seen.span.file == document.path)
+    heads = [seen.function for seen in given if seen.span.line <= place.line <= seen.span.end_line]
+    function = heads[0] if heads else document.module.scope_at(place) if where.start != where.end else ""
+    edits = list(written_shapes(analysis.module, analysis.trace, {function}).values())
+    changes = to_lsp.changes_of(editor.places.edits(document.uri, edits, editor.encoding) or [], document, editor.places)
+    if not edits or not changes:
+        return []
+    change = to_lsp.workspace_edit(changes, versioned=editor.takes_versioned_edits)
+    title = f"Write the shapes of {function.rpartition('.')[2]} as comments"
+    return [types.CodeAction(title, types.CodeActionKind.RefactorRewrite, edit=change)]
 
 
 def lacks_fixes(document: Document, diagnostic: types.Diagnostic) -> bool:

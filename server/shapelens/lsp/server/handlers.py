@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +12,16 @@ from lsprotocol import types
 from pygls import uris
 
 from shapelens import __version__
+from shapelens.analysis.display.hints import Hint
 from shapelens.lsp.documents.document import Change
 from shapelens.lsp.documents.notebook_document import CellText, ListedCell, NotebookChange, NotebookDocument
 from shapelens.lsp.server import log, to_lsp
-from shapelens.lsp.server.code_actions import code_actions, example_actions, lacks_fixes
+from shapelens.lsp.server.code_actions import code_actions, example_actions, lacks_fixes, writing_actions
 from shapelens.lsp.server.commands import register_commands
 from shapelens.lsp.server.language_server import Server
 from shapelens.lsp.startup.startup_proxy import StartupProxy
 from shapelens.lsp.workspace.workers import Workers
+from shapelens.source.position_map import TextEdit
 
 logger = logging.getLogger(__name__)
 LONGEST_WAIT_FOR_HINTS = 10.0  # seconds, of a client that cannot be told to ask for them again
@@ -211,8 +213,12 @@ def _handle_features(server: Server) -> None:
             return []
         first, last = (text.first + position.line + 1 for position in (params.range.start, params.range.end))
         found = session.hints(text.document.uri, first, min(last, text.first + text.count))
-        version = text.document.analysis.version
-        return [to_lsp.inlay_hint(text, version, *each, editor.encoding) for each in found]
+        analysis = text.document.analysis
+        written = analysis.written_shapes if analysis.version == text.document.version else {}
+        return [
+            to_lsp.inlay_hint(text, analysis.version, number, hint, place, editor.encoding, _written(hint, written))
+            for number, hint, place in found
+        ]
 
     @server.feature(types.INLAY_HINT_RESOLVE)
     def inlay_hint_resolve(params: types.InlayHint) -> types.InlayHint:
@@ -250,6 +256,7 @@ def _handle_features(server: Server) -> None:
         actions: list[types.CodeAction] = []
         if types.CodeActionKind.RefactorRewrite in wanted:
             actions = example_actions(text, session.lenses(document.uri), params.range, editor)
+            actions += writing_actions(text, params.range, editor)
         if types.CodeActionKind.QuickFix not in wanted:
             return actions
 
@@ -263,6 +270,11 @@ def _handle_features(server: Server) -> None:
             await session.fixes_tried(document.uri, lambda: not any(lacks_fixes(document, each) for each in newest()))
             diagnostics = newest()
         return code_actions(editor.places.named(params.text_document.uri) or text, diagnostics, editor) + actions
+
+
+def _written(hint: Hint, written: Mapping[int, TextEdit]) -> TextEdit | None:
+    """The edit that writes what a hint at the end of its line says."""
+    return written.get(hint.position.line) if hint.kind != "layer" and not hint.label.startswith(":") else None
 
 
 async def _pull_configuration(server: Server) -> None:

@@ -11,7 +11,7 @@ from pygls import uris
 
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.notebook_document import NotebookDocument
-from shapelens.lsp.documents.paths import on_disk, path_of, same_path
+from shapelens.lsp.documents.paths import on_disk, path_of, same_path, uri_of
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Lines, Position, Span
 
@@ -128,11 +128,6 @@ def range_(lines: Lines, span: Span, encoding: str) -> types.Range:
 def same_file(path: str, uri: str) -> bool:
     """Whether a path is that of a document. One without a file of its own has a made-up path, which must not leave the server."""
     return same_path(path, path_of(uri))
-
-
-def uri_of(path: str) -> str:
-    """The URI of an absolute path."""
-    return str(uris.from_fs_path(path))
 
 
 def _whole(document: Document) -> TextDocument:

@@ -13,7 +13,8 @@ from shapelens.analysis.findings.codes import CODES
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.lsp.documents.document import Document
-from shapelens.lsp.server.places import ClientPlaces, TextDocument, same_file, uri_of
+from shapelens.lsp.documents.paths import uri_of
+from shapelens.lsp.server.places import ClientPlaces, TextDocument, same_file
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position
 
@@ -91,9 +92,16 @@ def workspace_edit(changes: Sequence[Change], *, versioned: bool) -> types.Works
     return types.WorkspaceEdit(changes={uri: list(edits) for uri, _, edits in changes})
 
 
-def inlay_hint(text: TextDocument, version: int, number: int, hint: Hint, place: Position, encoding: str) -> types.InlayHint:
-    """A hint without its tooltip, which `inlayHint/resolve` brings. version: of the analysis that it is from."""
+def inlay_hint(
+    text: TextDocument, version: int, number: int, hint: Hint, place: Position, encoding: str, written: TextEdit | None = None
+) -> types.InlayHint:
+    """A hint without its tooltip, which `inlayHint/resolve` brings. version: of the analysis that it is from.
+
+    written: the edit that writes its shape as a comment, which a double click on the hint does.
+    """
+    edits = [types.TextEdit(text.range_(written.span, encoding), written.new_text)] if written is not None else None
     return types.InlayHint(
+        text_edits=edits,
         position=text.position(place, encoding),
         label=hint.label,
         kind=types.InlayHintKind.Parameter if hint.kind == "parameter" else types.InlayHintKind.Type,

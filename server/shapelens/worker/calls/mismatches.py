@@ -31,9 +31,10 @@ MESSAGES: List[Tuple[str, str]] = [
         r"same d(ata)?type|expected scalar type|dtypes? .*(must|should) (be|match)|dtype but got|does not match weight dtype|target dtype"
         r"|not implemented for '|operator, (with|on) .*bool tensor|Expected (a long tensor|dtype)|scalar type of|same scalar type"
         r"|only supports? floating|[Bb]ool(ean)? (inputs?|dtypes?) (is |are )?not|weight type \(|used as indices must be"
-        r"|can't be cast to the desired output type|dtypes match",
+        r"|can't be cast to the desired output type|dtypes match|only implemented on integer and Boolean",
         "dtype",
     ),
+    (r"key_padded_mask|key_padding_mask|attn_mask|src_mask|is_causal", "attention"),
     (r"shape '.*' is invalid for input|view size is not compatible|cannot be reshaped|is invalid for input of size", "view"),
     (r"Sizes of tensors must match except in dimension|Tensors must have same number of dimensions|stack expects each tensor", "cat"),
     (r"Dimension out of range|number of dimensions in the tensor input does not match|Dimension specified as|dims? .* out of range", "dim"),
@@ -103,13 +104,23 @@ def code_of(error: BaseException, failure: Optional[FailedTorchCall]) -> str:
                 return code
     if ours and failure is not None:
         return OPERATIONS.get(failure.operation, "shape" if isinstance(error, (RuntimeError, IndexError, ValueError)) else "exception")
-    return "exception"
+    return "shape" if isinstance(error, (RuntimeError, ValueError, AssertionError)) and _CHECKS.match(_raised_in(error)) else "exception"
+
+
+# The modules of torch whose Python code checks what layers and functions are given.
+_CHECKS = re.compile(r"torch\Z|torch\.functional\Z|torch\.nn\.(functional|modules\.(?!module\Z|container\Z|lazy\Z))")
 
 
 def _raised_by_torch(error: BaseException) -> bool:
     """Whether torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
+    name = _raised_in(error)
+    return name == "torch" or name.startswith("torch.")
+
+
+def _raised_in(error: BaseException) -> str:
+    """The name of the module whose code raised an exception."""
     traceback = raised_at(error)
-    return traceback is not None and str(traceback.tb_frame.f_globals.get("__name__", "")).startswith("torch.")
+    return str(traceback.tb_frame.f_globals.get("__name__", "")) if traceback is not None else ""
 
 
 def mismatch_of(

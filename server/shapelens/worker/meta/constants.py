@@ -172,7 +172,11 @@ def _dtype_of_array(array: Any) -> torch.dtype:
 
 
 def _from_meta_scalars(args: Args, kwargs: Kwargs) -> Tensor:
+    """The tensor of a list of single numbers. Raises ValueError, as torch does, for one of several."""
     shape, first, part = [], None, args[0]
+    with _plainly():
+        if any(tensor.numel() != 1 and not unknown_sizes.any_unknown(tensor.shape) for tensor in provenance.tensors_in(args)):
+            raise ValueError("only one element tensors can be converted to Python scalars")
     while isinstance(part, (list, tuple)):
         shape.append(len(part))
         part = part[0] if part else None

@@ -1,7 +1,8 @@
 """The network: there is none, and nothing waits for it. A question to a hub or a server is answered with its client's own error, at once.
 
-The guard of the process (sandbox/confinement.py) refuses each connection. Clients take a refusal for a passing failure and try again after
-a pause, so that pauses end at once, and the hubs' clients are told that they are offline: they look into their caches and no further.
+The audit hook of the process (sandbox/audit_hook.py) refuses each connection. Clients take a refusal for a passing failure and try again
+after a pause, so that pauses end at once, and the hubs' clients are told that they are offline: they look into their caches and no
+further.
 """
 
 from __future__ import annotations

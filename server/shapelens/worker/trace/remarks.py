@@ -44,6 +44,7 @@ class OddCall(NamedTuple):
     dim: Optional[int] = None
     given: str = ""
     largest: Optional[int] = None
+    maker: Optional[provenance.Derivation] = None  # the layer that has to do with it
 
 
 Check = Callable[[Args, Kwargs, Any], Optional[OddCall]]
@@ -74,9 +75,9 @@ def _is_data(tensor: Tensor) -> bool:
 
 
 _RANDOM = {"rand", "randn", "randint", "empty", "normal", "rand_like", "randn_like", "randint_like", "bernoulli"}
-_REARRANGES = {
+_KEEPS_SHAPE = {"contiguous", "clone", "detach", "float", "to", "clamp"}
+_REARRANGES = _KEEPS_SHAPE | {
     "view", "reshape", "flatten", "unflatten", "permute", "transpose", "movedim", "squeeze", "unsqueeze", "__getitem__",
-    "contiguous", "clone", "detach", "float", "to", "clamp",
 }  # fmt: skip
 # What gives a part of a tensor, or several of them in one: the numbers in it are the same.
 _PICKS = (_REARRANGES - {"clamp", "float"}) | {
@@ -114,7 +115,7 @@ def _single_by_itself(tensor: Tensor) -> bool:
         last = len(node.result) - 1
         if node.module is not None and size_setter(node.module, last, len(node.result)):
             return True
-        if node.operation in _REARRANGES:
+        if node.operation in _REARRANGES - _KEEPS_SHAPE:
             return False
         same = [parent for parent, shape in node.parents if shape == node.result]
         if not same:
@@ -292,14 +293,135 @@ def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[OddCall]:
     if not isinstance(tensor, Tensor) or not isinstance(target, Tensor):
         return None
     with _plainly():
-        maker = _maker(target, _PICKS)
-        largest = maker.largest if maker is not None and not target.is_floating_point() else None
-        if largest is None or tensor.dim() == 0 or target.numel() < ENOUGH or unknown_sizes.any_unknown(target.shape):
+        if tensor.dim() == 0 or _largest(target) == argument(args, kwargs, 4, "ignore_index"):
             return None
-        if largest == argument(args, kwargs, 4, "ignore_index"):
+        return _too_large(tensor, target, tensor.shape[1 if tensor.dim() > 1 else 0])
+
+
+def _largest(indices: Tensor) -> Optional[int]:
+    """The largest number that random integers may be; None for what is nothing else, and for few of them."""
+    maker = _maker(indices, _PICKS)
+    largest = maker.largest if maker is not None and not indices.is_floating_point() else None
+    return None if largest is None or indices.numel() < ENOUGH or unknown_sizes.any_unknown(indices.shape) else largest
+
+
+def _too_large(tensor: Tensor, indices: Tensor, count: Any) -> Optional[OddCall]:
+    largest = _largest(indices)
+    is_too_large = largest is not None and type(count) is int and not unknown_sizes.any_unknown([count]) and largest >= count
+    return OddCall("class-index", (tensor, indices), largest=largest) if is_too_large else None
+
+
+def _embedded(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """Random numbers that look rows of a table up which it does not have."""
+    indices, table = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "weight")
+    if not isinstance(indices, Tensor) or not isinstance(table, Tensor):
+        return None
+    with _plainly():
+        return _too_large(table, indices, table.shape[0]) if table.dim() else None
+
+
+def _one_hot(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    indices, classes = argument(args, kwargs, 0, "tensor"), argument(args, kwargs, 1, "num_classes", default=-1)
+    if not isinstance(indices, Tensor) or type(classes) is not int or classes < 1 or not isinstance(result, Tensor):
+        return None
+    with _plainly():
+        return _too_large(result, indices, classes)
+
+
+def _gathered(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    tensor, dim, indices = (argument(args, kwargs, place, name) for place, name in enumerate(("input", "dim", "index")))
+    if not isinstance(tensor, Tensor) or not isinstance(indices, Tensor) or type(dim) is not int:
+        return None
+    with _plainly():
+        return _too_large(tensor, indices, tensor.shape[dim]) if -tensor.dim() <= dim < tensor.dim() else None
+
+
+def _torn(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """A view that neither joins neighbouring dims nor splits them alone: whether it tears them, the names of dims tell."""
+    tensor = args[0] if args else None
+    if not isinstance(tensor, Tensor) or not isinstance(result, Tensor):
+        return None
+    with _plainly():
+        given, asked = tensor.shape, result.shape
+        if len(given) < 2 or len(asked) < 2 or given == asked or unknown_sizes.any_unknown((*given, *asked)):
             return None
-        classes = tensor.shape[1 if tensor.dim() > 1 else 0]
-        return OddCall("class-index", (tensor, target), largest=largest) if type(classes) is int and largest >= classes else None
+        inside, wanted = _boundaries(given), _boundaries(asked)
+        if inside <= wanted or wanted <= inside or not _is_data(tensor) or _is_shifted(tensor, asked):
+            return None
+        return OddCall("torn-view", (tensor, result), given="input" if _maker(tensor) is provenance.INPUT else "")
+
+
+def _is_shifted(tensor: Tensor, asked: Sequence[int]) -> bool:
+    """Whether rows are padded by one and read as if they were not, which shifts each of them: scores of relative positions.
+
+    Source: Dai et al., "Transformer-XL", appendix B.
+    """
+    node = _node(tensor)
+    return node is not None and node.operation in ("pad", "cat", "concat") and sorted(asked) == sorted(tensor.shape)
+
+
+def _boundaries(shape: Sequence[int]) -> Set[int]:
+    """How many numbers lie inside of each dim of a shape, from the last one on."""
+    found, product = {1}, 1
+    for size in reversed(shape):
+        product *= size
+        found.add(product)
+    return found
+
+
+def _picked_from_batch(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """`out[:, -1]` of a layer that takes dim 0 for the time: what is meant as the last step is the last sample."""
+    index = args[1] if len(args) > 1 else None
+    if type(index) is not tuple or len(index) < 2 or type(index[1]) is not int or index[0] != slice(None):
+        return None
+    return _in_batch(args[0]) if all(each == slice(None) or each is Ellipsis for each in index[2:]) else None
+
+
+def _reduced_batch(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """`out.mean(1)`, the same of all steps."""
+    return _in_batch(args[0]) if argument(args, kwargs, 1, "dim") == 1 and isinstance(args[0], Tensor) else None
+
+
+def _in_batch(tensor: Tensor) -> Optional[OddCall]:
+    with _plainly():
+        node = _node(tensor)
+        if node is None or len(node.result) != 3 or unknown_sizes.any_unknown(node.result) or node.result[1] == 1:
+            return None
+        for _ in range(NEAR):
+            if node is None or not node.parents:
+                return None
+            before, shape = node.parents[0]
+            if node.module is not None and _takes_time_first(node.module):
+                kept = len(shape) == 3 and shape[:2] == tuple(node.result)[:2] and not _is_turned(before)
+                return OddCall("batch-first", (tensor,), 1, type(node.module).__name__, maker=node) if kept else None
+            if tuple(shape) != tuple(node.result) or node.operation in _TURNS:
+                return None
+            node = before
+    return None
+
+
+NEAR = 12  # operations
+_TURNS = {"transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis", "view", "reshape"}
+
+
+def _takes_time_first(module: Any) -> bool:
+    """Whether a layer takes `[T, B, C]`, as recurrent and attention layers do unless `batch_first` says otherwise."""
+    if isinstance(module, torch.nn.TransformerEncoder) and len(module.layers):
+        module = module.layers[0]
+    if isinstance(module, torch.nn.TransformerEncoderLayer):
+        module = module.self_attn
+    return getattr(module, "batch_first", None) is False and isinstance(module, (torch.nn.RNNBase, torch.nn.MultiheadAttention))
+
+
+def _is_turned(node: Optional[provenance.Derivation]) -> bool:
+    """Whether the dims of a tensor were exchanged shortly before: its author arranged them for the layer."""
+    for _ in range(NEAR):
+        if node is None or not node.parents:
+            return False
+        if node.operation in _TURNS:
+            return True
+        node = node.parents[0][0]
+    return False
 
 
 def _functions(owner: Any, names: str) -> List[Any]:
@@ -318,6 +440,12 @@ for _check, _watched in (
     (_assigned, [Tensor.__setitem__]),
     (_changed, _functions(Tensor, "clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
+    (_picked_from_batch, [Tensor.__getitem__]),
+    (_reduced_batch, [owner for place in (torch, Tensor) for owner in _functions(place, "mean amax")]),
+    (_embedded, [_functional.embedding, torch.embedding]),
+    (_one_hot, _functions(_functional, "one_hot")),
+    (_gathered, [owner for place in (torch, Tensor) for owner in _functions(place, "gather index_select")]),
+    (_torn, [torch.reshape, *_functions(Tensor, "view reshape view_as reshape_as")]),
     (_batch_norm, [_functional.batch_norm]),
     (_layer_norm, [_functional.layer_norm]),
     (_group_norm, [_functional.group_norm]),
@@ -358,6 +486,8 @@ class Remarks:
             found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
             if odd.code in ("softmax-single-value", "norm-single-value") and odd.dim is not None:
                 found.origins = provenance.trace_back(odd.tensors[0], odd.dim, self._recorder)
+            elif odd.maker is not None:
+                found.origins = [provenance.origin(odd.maker, "batch_first", self._recorder)]
         found.layer = _running_layer()
         self.found.append(found)
 

@@ -135,8 +135,8 @@ def _held(function: Any) -> Dict[str, ast.expr]:
     """What names and attributes (`self.mode`) hold that are assigned once in a function, as far as that is a setting or a condition."""
     values: Dict[str, List[ast.expr]] = {}
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            for target, value in _pairs(node.targets[0], node.value):
+        if isinstance(node, ast.Assign):
+            for target, value in (pair for each in node.targets for pair in _pairs(each, node.value)):
                 values.setdefault(ast.unparse(target), []).append(value)
     for name, value in _only_under_a_condition(function).items():
         rest = [each for each in values[name] if not _is_none(each)]
@@ -148,10 +148,12 @@ def _only_under_a_condition(function: Any) -> Dict[str, ast.expr]:
     """What attributes hold that `if condition:` assigns, as `value if condition else None`: else they are None, or are not there."""
     found: Dict[str, ast.expr] = {}
     for node in ast.walk(function):
-        for each in node.body if isinstance(node, ast.If) else ():
-            target = each.targets[0] if isinstance(each, ast.Assign) and not _is_none(each.value) else None
-            if isinstance(node, ast.If) and isinstance(each, ast.Assign) and isinstance(target, ast.Attribute):
-                found[ast.unparse(target)] = ast.IfExp(node.test, each.value, ast.Constant(None))
+        if not isinstance(node, ast.If):
+            continue
+        for each in node.body:
+            if isinstance(each, ast.Assign) and not _is_none(each.value):
+                value = ast.IfExp(node.test, each.value, ast.Constant(None))
+                found.update({ast.unparse(target): value for target in each.targets if isinstance(target, ast.Attribute)})
     return found
 
 

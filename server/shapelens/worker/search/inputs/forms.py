@@ -12,10 +12,10 @@ from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple, Union
 
 from torch import nn
 
+from ....shape_words import REST
 from ...trace import module_tree
 from ..evidence import InputShape
 from ..text.annotations import display_names
-from ..text.shape_words import REST
 from .name_priors import ENTRIES, GENERAL, number_for, read_forms, role_of, tensors_by_name, words_of
 
 # What a free size is at first, by its role.

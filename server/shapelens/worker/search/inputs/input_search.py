@@ -16,12 +16,12 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 import torch
 
+from ....shape_words import is_batch
 from ...sandbox.limits import TooLong
 from ...trace import module_tree
 from ..code.container_contents import Container, container_of
 from ..code.sources import function_node
 from ..evidence import BuildPlan, InputShape
-from ..text.shape_words import is_batch
 from ..trials.demands import demands
 from ..trials.doubtful_examples import lacks_own_attribute
 from ..trials.trial import Trial, TrialRunner, parameters_of

@@ -10,10 +10,10 @@ import ast
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ....shape_words import REST, Dims, is_batch
 from ..evidence import InputShape
 from .layer_ranks import layers_of
 from .prose import from_comments, from_docstring
-from .shape_words import REST, Dims, is_batch
 from .type_hints import aliases_of, excludes_tensors, from_annotation
 from .unpacking import SURE, USUAL, Fact, facts
 

@@ -6,8 +6,8 @@ import ast
 import re
 from typing import Dict, Iterator, List, Optional, Tuple
 
+from ....shape_words import REST, Dim, Dims
 from .layer_ranks import Layers, applied_to, called_name
-from .shape_words import REST, Dim, Dims
 
 _ONE_TENSOR = frozenset(("rearrange", "reduce", "repeat", "parse_shape", "rearrange_many", "einops_rearrange"))
 _LAYERS = frozenset(("Rearrange", "Reduce", "EinMix"))

@@ -12,8 +12,8 @@ import re
 import tokenize
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ....shape_words import StatedShape, first_stated, is_open_rank, opening_shape
 from ..evidence import InputShape
-from .shape_words import StatedShape, first_stated, is_open_rank, opening_shape
 from .type_hints import input_shape, tensor_dtype
 
 _ENDING = re.compile(

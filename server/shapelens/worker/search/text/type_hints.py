@@ -6,9 +6,9 @@ import ast
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence
 
+from ....shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, read_dim, read_dims
 from ...evaluation.dtype_names import BY_NAME, BY_TENSOR_TYPE
 from ..evidence import InputShape
-from .shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, read_dim, read_dims
 
 # jaxtyping's words for dtypes; Num, Shaped and Real leave it open.
 _JAXTYPING = {

@@ -10,10 +10,10 @@ import ast
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
+from ....shape_words import REST, Dim, Dims
 from .einops_patterns import applied_layer, pattern_uses
 from .layer_ranks import Layers, Preserving, applied_to, wanted_rank
 from .local_names import ParameterNames, forget_assigned, pairs, walk
-from .shape_words import REST, Dim, Dims
 from .tensor_calls import integer, ranks_of_call
 
 # How sure it is that a fact holds of every value that the parameter can have.
