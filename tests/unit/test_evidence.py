@@ -55,6 +55,21 @@ def test_the_lens_says_where_an_example_was_found_and_offers_to_write_it_down() 
     assert (choose[0], write[0], show) == ("choose", "write", SHOW)
 
 
+def test_a_lens_fits_into_eighty_characters_and_its_expression_gives_way_first() -> None:
+    def short(expression: str, **run: object) -> str:
+        (lens, *_) = lenses(MODULE, [], Trace(FILE, [replace(FOUND, expression=expression, **run)]))  # type: ignore[arg-type]
+        assert lens.expression == expression and expression in lens.title, "what a click works with is whole"
+        return lens.short_title.replace("\u202f", " ")
+
+    arguments = ", ".join(f"width_{number}={number}" for number in range(40))
+    long = f"Net({arguments})(f32[B:2, 8])"
+    assert short("Net()(f32[B:2, 8])") == "Net()(f32[B:2, 8]) · inferred · 62 006 parameters · 0.24 MB"
+    assert short(long) == "Net(width_0=0, width_1=1, width_2=2, w… · inferred · 62 006 parameters · 0.24 MB"
+    error = "ValueError: " + "no such width; " * 20
+    failed = short(long, error=error, error_kind="exception", doubtful=False)
+    assert len(failed) <= 80 and failed.startswith("Net(width_0=0,… · inferred") and failed.endswith(" · failed: ValueError:…")
+
+
 def test_a_given_example_is_all_that_its_class_needs() -> None:
     given = [Example("Net", "Net()(f32[4])", "directive", "line 1")]
     assert titles(FOUND, given=given) == [("set", "Net()(f32[4]) · from the directive"), SHOW]

@@ -16,6 +16,9 @@ from shapelens.source.positions import Span
 from shapelens.traces import PROGRAM
 
 LONGEST_ERROR = 80
+LONGEST_TITLE = 80  # in an editor
+SHORTEST_PART = 16  # of a title that is cut
+SEPARATOR = " · "
 NOTHING: Mapping[str, str] = {}
 
 
@@ -35,6 +38,18 @@ class Lens:
     action: str = "set"
     others: tuple[Alternative, ...] = ()
 
+    @property
+    def short_title(self) -> str:
+        """The title in LONGEST_TITLE characters: its longest parts, as a rule the expression, end with an ellipsis."""
+        parts = self.title.split(SEPARATOR)
+        while (over := len(SEPARATOR.join(parts)) - LONGEST_TITLE) > 0:
+            longest = max(parts, key=len)
+            if len(longest) <= SHORTEST_PART:
+                return SEPARATOR.join(parts)[: LONGEST_TITLE - 1] + "…"
+            kept = max(len(longest) - over, SHORTEST_PART) - 1
+            parts[parts.index(longest)] = longest[:kept].rstrip() + "…"
+        return SEPARATOR.join(parts)
+
 
 def lenses(module: Module, examples: Sequence[Example], trace: Trace | None, memory: Mapping[str, str] = NOTHING) -> list[Lens]:
     """The lenses of each class: one for each example that was given; else those of the example that was found; else one that offers to set
@@ -46,11 +61,11 @@ def lenses(module: Module, examples: Sequence[Example], trace: Trace | None, mem
         found = found_for(cls, trace)
         for example in given:
             parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example), memory)]
-            lines.append(Lens(cls.name_span, " · ".join(parts), cls.qualname, example.expression, example.evidence))
+            lines.append(Lens(cls.name_span, SEPARATOR.join(parts), cls.qualname, example.expression, example.evidence))
         if found is not None and not given:
             lines += _of_found(module, cls, found, memory)
         elif not given and cls in module.classes:
-            title = " · ".join([*_used_by(trace, cls.name), "Set example input…"])
+            title = SEPARATOR.join([*_used_by(trace, cls.name), "Set example input…"])
             lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
         if trace is not None and (shown := shown_for(trace, cls.qualname)) is not None:
             lines.append(Lens(cls.name_span, "Show model", cls.qualname, shown.example.expression, shown.example.evidence, "show"))
@@ -70,7 +85,7 @@ def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
     if not spans:
         return []
     parts = ["as a program", "the first turns of its loops", *([runs[number].error or ""] if runs[number].error else [])]
-    return [Lens(min(spans), " · ".join(parts), "", "", PROGRAM, action="")]
+    return [Lens(min(spans), SEPARATOR.join(parts), "", "", PROGRAM, action="")]
 
 
 def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | None) -> list[Lens]:
@@ -87,7 +102,7 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | No
         given = [example for example in examples if example.target == name]
         for example in given:
             parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example))]
-            lines.append(Lens(span, " · ".join(parts), name, example.expression, example.evidence))
+            lines.append(Lens(span, SEPARATOR.join(parts), name, example.expression, example.evidence))
         run = found.get(name)
         if run is not None and not given and (run.evidence != "inferred" or name in showing):
             title = f"{run.expression} · {evidence_text(run.evidence, run.where)}"
@@ -127,7 +142,7 @@ def _of_found(module: Module, cls: ModuleClass, run: ExampleRun, memory: Mapping
         return [lens("no example found · Set example input…", "set")]
     more = [f"{len(run.others)} more"] if run.others else []
     doubt = ["may be wrong"] if run.doubtful else []
-    title = " · ".join([run.expression, evidence_text(run.evidence, run.where, module), *doubt, *_of_run(run, memory), *more])
+    title = SEPARATOR.join([run.expression, evidence_text(run.evidence, run.where, module), *doubt, *_of_run(run, memory), *more])
     choose = [lens("Choose another…", "choose")] if run.others else []
     return [lens(title, "set"), *choose, lens("Write as directive", "write")]
 

@@ -118,7 +118,9 @@ def code_lenses(text: TextDocument, lenses: Iterable[Lens], encoding: str, *, ha
 
 def _code_lens(text: TextDocument, lens: Lens, encoding: str) -> types.CodeLens:
     arguments = [text.document.uri, lens.target, lens.expression]
-    command = types.Command(title=lens.title, command=LENS_COMMANDS[lens.action], arguments=arguments)
+    short = lens.short_title
+    tooltip = lens.title if short != lens.title else None
+    command = types.Command(title=short, command=LENS_COMMANDS[lens.action], tooltip=tooltip, arguments=arguments)
     return types.CodeLens(range=text.range_(lens.span, encoding), command=command)
 
 
