@@ -209,6 +209,13 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "attention-axis",
+        "Attention runs over the heads of each position: queries and keys were split into heads, and not transposed.",
+        "`F.scaled_dot_product_attention(q, k, v)` of `[B, T, 4, 16]`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "shape-comment",
         "A comment behind a line says another shape than the line gives: another number of dims, another number, another order of names.",
         "`x = x.flatten(1)  # (B, C, H, W)`",
