@@ -217,7 +217,7 @@ _ALL = (
     ),
     FindingCode(
         "shape-comment",
-        "A comment behind a line says another shape than the line gives: another number of dims, another number, another order of names.",
+        "A comment or annotation says another shape than a line or function gives: other dims, another number, names in another order.",
         "`x = x.flatten(1)  # (B, C, H, W)`",
         "warning",
         lint=True,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from shapelens.analysis.explanations.operands import operands
 from shapelens.analysis.explanations.related_places import names_read, related_place
 from shapelens.analysis.findings.lint import Lint
+from shapelens.analysis.findings.shape_annotations import shape_annotations
 from shapelens.analysis.findings.shape_comments import shape_comments
 from shapelens.analysis.findings.torn_views import torn_view
 from shapelens.analysis.findings.training_lints import TRAINING
@@ -52,6 +53,7 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
                 yield replace(lint, severity="information") if found else lint
     if wanted.get("shape-comment", False):
         yield from shape_comments(places)
+        yield from shape_annotations(places)
     if wanted.get("unused-layer", False):
         for layer, place in unused_layers(places):
             message = f"{layer_name(layer)} is constructed but never used: no code of the class reads it, and no example called it"
