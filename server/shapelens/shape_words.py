@@ -161,6 +161,25 @@ def read_dims(text: str, lenient: bool = True) -> Optional[Dims]:
     return dims if dims.count(REST) <= 1 else None
 
 
+def jaxtyping_dims(text: str) -> Optional[Dims]:
+    """The dims of a jaxtyping string: `batch 3 *rest dim=4 _ h*w`. A broadcastable `#n` counts as `n`. None where it cannot be read."""
+    dims: List[Dim] = []
+    for word in text.split():
+        plain = word.lstrip("#?")
+        if plain == "..." or plain.startswith("*"):
+            dims.append(REST)
+        elif plain.startswith("_") and (plain == "_" or plain.isidentifier()):
+            dims.append(plain[1:] or None)
+        else:
+            try:
+                dims.append(read_dim(plain, lenient=False))
+            except ValueError:
+                if not any(char in "+-*/()" for char in plain):
+                    return None
+                dims.append(None)
+    return tuple(dims) if dims.count(REST) <= 1 else None
+
+
 def _without_commas(text: str) -> List[str]:
     for separator in (r"\s+[xX]\s+", r"\s*×\s*", r"\s*\\times\s*"):
         parts = re.split(separator, text)

@@ -40,10 +40,10 @@ class Lens:
 
     @property
     def short_title(self) -> str:
-        """The title in LONGEST_TITLE characters: its longest parts, as a rule the expression, end with an ellipsis."""
+        """The title in LONGEST_TITLE characters: its expression ends with an ellipsis, then its longest parts."""
         parts = self.title.split(SEPARATOR)
         while (over := len(SEPARATOR.join(parts)) - LONGEST_TITLE) > 0:
-            longest = max(parts, key=len)
+            longest = parts[0] if len(parts[0]) > SHORTEST_PART else max(parts, key=len)
             if len(longest) <= SHORTEST_PART:
                 return SEPARATOR.join(parts)[: LONGEST_TITLE - 1] + "…"
             kept = max(len(longest) - over, SHORTEST_PART) - 1

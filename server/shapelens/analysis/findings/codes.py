@@ -210,8 +210,15 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "attention-axis",
+        "Attention runs over the heads of each position: queries and keys were split into heads, and not transposed.",
+        "`F.scaled_dot_product_attention(q, k, v)` of `[B, T, 4, 16]`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "shape-comment",
-        "A comment behind a line says another shape than the line gives: another number of dims, another number, another order of names.",
+        "A comment or annotation says another shape than a line or function gives: other dims, another number, names in another order.",
         "`x = x.flatten(1)  # (B, C, H, W)`",
         "warning",
         lint=True,

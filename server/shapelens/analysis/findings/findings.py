@@ -4,7 +4,7 @@ its related places and its fixes may lie in others."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -123,8 +123,10 @@ def _is_silenced(module: Module, code: str, span: Span) -> bool:
     return silenced is None or code in silenced
 
 
-def _as_certain(trace: Trace, finding: Finding, mismatches: Iterable[Mismatch]) -> Finding:
+def _as_certain(trace: Trace, finding: Finding, mismatches: Sequence[Mismatch]) -> Finding:
     """The finding; where all that it is of rests on a guess, which may be what is wrong, it is a note, with nothing to mend."""
+    if all(mismatch.remainder for mismatch in mismatches):
+        finding = replace(finding, message=f"{finding.message}, in the last, smaller batch: {mismatches[0].remainder}")
     if not all(rests_on_guess(trace, mismatch) for mismatch in mismatches):
         return finding
     return replace(finding, severity="hint", message=f"{finding.message} (input guessed)", candidates=list)

@@ -9,16 +9,19 @@ from dataclasses import replace
 from shapelens.analysis.explanations.operands import operands
 from shapelens.analysis.explanations.related_places import names_read, related_place
 from shapelens.analysis.findings.lint import Lint
+from shapelens.analysis.findings.shape_annotations import shape_annotations
 from shapelens.analysis.findings.shape_comments import shape_comments
 from shapelens.analysis.findings.torn_views import torn_view
 from shapelens.analysis.findings.training_lints import TRAINING
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.targets import appended
+from shapelens.analysis.repairs.statements import inserted
+from shapelens.analysis.repairs.targets import appended, with_method
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import ExampleRun, Remark, Value
 from shapelens.source.edits import replace_argument
+from shapelens.source.position_map import TextEdit
 
 _SIGNS = {
     "add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*", "div": "/", "divide": "/", "true_divide": "/", "truediv": "/",
@@ -50,6 +53,7 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
                 yield replace(lint, severity="information") if found else lint
     if wanted.get("shape-comment", False):
         yield from shape_comments(places)
+        yield from shape_annotations(places)
     if wanted.get("unused-layer", False):
         for layer, place in unused_layers(places):
             message = f"{layer_name(layer)} is constructed but never used: no code of the class reads it, and no example called it"
@@ -192,6 +196,20 @@ def _batch_first(places: Places, remark: Remark, place: Place) -> Lint | None:
     return Lint("batch-first", "warning", message, target.span, related, fix)
 
 
+def _attention_axis(places: Places, remark: Remark, place: Place) -> Lint | None:
+    """Attention of heads with each other, at each position by itself."""
+    value = remark.inputs[0]
+    names = value.named or [str(size) for size in value.shape or []]
+    message = f"{dims_text(value)}: each of the {names[1]} positions attends to its own {names[-2]} heads: transpose(1, 2) is missing"
+    call, fix = place.module.call_at(place.span), None
+    if remark.operation == "scaled_dot_product_attention" and call is not None and call.span == place.span:
+        given = [each for each in call.arguments if each.index in (0, 1, 2) or each.keyword in ("query", "key", "value")]
+        edits = [TextEdit(each.span, with_method(each.text, "transpose(1, 2)")) for each in given]
+        if len(given) == 3 and not any(each.star for each in call.arguments):
+            fix = Fix("Transpose heads and positions, and back", [*edits, inserted(call.span.end, ".transpose(1, 2)")], place.file)
+    return Lint("attention-axis", "warning", message, place.span, fix=fix)
+
+
 # --- softmax and losses ---
 
 
@@ -264,6 +282,7 @@ _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "loss-input": _loss_input,
     "class-index": _class_index,
     "loss-broadcast": _loss_broadcast,
+    "attention-axis": _attention_axis,
     "batch-first": _batch_first,
     "torn-view": torn_view,
     **TRAINING,

@@ -49,12 +49,13 @@ def target_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
 def appended(place: Place, span: Span, method: str, title: str) -> Fix:
     """The expression at a span with a method called on its value: `target.squeeze(1)`. A call that it undoes is taken away instead."""
     text = place.module.lines.text_of(span)
-    new = _with_method(text, method)
+    new = with_method(text, method)
     shown = f"{title}: {new}" if len(new) <= LONGEST_TITLE and "\n" not in new else f"{title} with {method}"
     return Fix(shown, [TextEdit(span, new)], place.file)
 
 
-def _with_method(text: str, method: str) -> str:
+def with_method(text: str, method: str) -> str:
+    """Returns the text of an expression with a method called on its value; a call that the method undoes is taken away instead."""
     node = ast.parse(f"({text})", mode="eval").body
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         name, _, arguments = method.partition("(")

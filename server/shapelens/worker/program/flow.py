@@ -40,6 +40,7 @@ from ..rewrite.resilient import (
     Pattern,
 )
 from ..sandbox.clocks import WorkClock
+from ..shims.data_loaders import BatchIterator, giving
 from ..unknown import data_arrays, unknown_sizes
 from ..unknown.stand_ins import NoItems, absent, is_absent
 
@@ -62,7 +63,7 @@ class Flow:
     """The functions that resilient code calls.
 
     on_failure: is told of each statement that failed; turned: the conditions that go the other way when they come for the first time;
-    aside: what goes on in it is no part of what the program does.
+    aside: what goes on in it is no part of what the program does. last_turn: what is wrong in it is told, but not what it shows.
     """
 
     def __init__(
@@ -72,12 +73,14 @@ class Flow:
         unobserved: Unobserved,
         turned: Iterable[Branches] = (),
         aside: Optional[Callable[[], ContextManager[None]]] = None,
+        last_turn: Optional[Callable[[str], ContextManager[None]]] = None,
     ) -> None:
         self._missing = missing
         self._on_failure = on_failure
         self._unobserved = unobserved
         self._further: Dict[Tuple[int, int], Loop] = {}  # loops that are taken unobserved, by frame and line
         self._aside = aside
+        self._last_turn = last_turn
         self._is_aside = False
         self.taken: Dict[Branches, Set[bool]] = {}  # which ways conditions on settings and counts went
         self.gone: Dict[int, AttributeError] = {}  # by line: what was asked of an iterator by a method that it does not have any more
@@ -132,10 +135,14 @@ class Flow:
         watch = self._unobserved.watch() if may_switch else None
         recorder = self._unobserved.recorder
         met = recorder.met
+        batches: Optional[_LoaderTurns] = None
+        giving.forget()
         try:
             items = iter(iterable)
             for item in items:
                 count = loop.count = count + 1
+                if count == 1 and giving.latest is not None:
+                    batches = _LoaderTurns(giving.latest, item)
                 yield _fitted(item, pattern)
                 goes_on = loop.goes_on(count)
                 has_met = recorder.met != met
@@ -149,15 +156,20 @@ class Flow:
                     last = _fitted(iterable[-1], pattern) if type(iterable) is range else _fitted(next(items, item), pattern)
                     for _ in self._turns_aside(lines, loop):
                         yield last
+                    for last in self._turn_of_last_batch(batches, loop):
+                        yield _fitted(last, pattern)
                     unknown_sizes.cut_short(loop.gathered())
                     return
         except ENDS_STATEMENT as error:  # Of the iterable: the body's own end there.
             if not self._is_aside:
                 self._on_failure(error, frame, lines[0])
             iterable = iterable if count else absent("an item", "definition")
+            batches = None
         finally:
             if watch is not None:
                 watch.end()
+        for last in self._turn_of_last_batch(batches, loop):
+            yield _fitted(last, pattern)
         if is_open or unknown_sizes.state.ended_early != ended_early:
             unknown_sizes.cut_short(loop.gathered())
         if count == 0 and _is_unknown(iterable):
@@ -198,6 +210,25 @@ class Flow:
                     yield
             finally:
                 self._turned, self._is_aside = {}, False
+
+    def _turn_of_last_batch(self, batches: Optional["_LoaderTurns"], loop: Loop) -> Iterator[Any]:
+        """The item of the last batch of a loader, which is smaller than the others: what holds for a full batch may fail there."""
+        if batches is None or self._last_turn is None or self._is_aside or loop.seconds_of_turn() > LONGEST_TURN:
+            return
+        try:
+            last = batches.last()
+        except ENDS_STATEMENT:
+            return  # The data set has told of it already, or gives other samples there.
+        if last is None:
+            return
+        names = dict(loop.frame.f_globals) if loop.frame.f_code.co_name == "<module>" else {}
+        self._is_aside = True
+        try:
+            with self._last_turn(last[1]):
+                yield last[0]
+        finally:
+            self._is_aside = False
+            loop.frame.f_globals.update(names)  # What follows is shown as after a full batch.
 
     def items(self, iterable: Any, pattern: Pattern) -> Any:
         """The items that a comprehension takes; a stand-in of the form that its targets have where nothing is known of the items."""
@@ -288,6 +319,24 @@ class Flow:
             return True
         unknown_sizes.cut_short(loop.gathered())
         return False
+
+
+class _LoaderTurns:
+    """The turns of a loop over a loader, be it `for batch in loader` or `for step, batch in enumerate(loader)`."""
+
+    def __init__(self, iterator: BatchIterator, item: Any) -> None:
+        self._iterator = iterator
+        self._first, self._item = iterator.current, item
+
+    def last(self) -> Optional[Tuple[Any, str]]:
+        """The item of the last batch, and why that is smaller; None where it is not, or an item is made otherwise from a batch."""
+        found = self._iterator.last_batch() if self._item is self._first or type(self._item) is tuple else None
+        if found is None:
+            return None
+        if self._item is self._first:
+            return found.batch, found.said
+        parts = tuple([found.batch if part is self._first else part for part in self._item])
+        return (parts, found.said) if any(part is found.batch for part in parts) else None
 
 
 class _FurtherTurns(Budget):

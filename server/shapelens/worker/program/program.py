@@ -58,12 +58,15 @@ class Program:
         self.refused = _refusals(file, text, refused) if refused else []  # what Python says of the statements that it refuses
         self._redefined = _defined_again(text)
 
-    def follow(self, seconds: float, aside: Callable[[], ContextManager[None]]) -> bool:
+    def follow(
+        self, seconds: float, aside: Callable[[], ContextManager[None]], last_turn: Optional[Callable[[str], ContextManager[None]]] = None
+    ) -> bool:
         """Execute the statements for so many seconds at most; whether that was enough. Raises what ends a run.
 
-        aside: a context for turns of loops that are none of those which the program begins with.
+        aside: a context for turns of loops that are none of those which the program begins with; last_turn: for the last, smaller batch of
+        a loader, with why it is smaller.
         """
-        self.flow = flow = Flow(self._missing, self._failed, self._unobserved, aside=aside)
+        self.flow = flow = Flow(self._missing, self._failed, self._unobserved, aside=aside, last_turn=last_turn)
         with self._as_main() as self.names:
             finished = self._execute_all(flow, seconds, self._failed, self.names, self._note_executed)
         self.not_taken, self.gone = flow.not_taken(), flow.gone

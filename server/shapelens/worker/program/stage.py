@@ -58,7 +58,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     evaluation.start(len(trace.examples) - 1)
     optimizers = Optimizers(evaluation.frames)
     with optimizers.watched(), tape.watching(evaluation.frames, runner.recorder):
-        finished = program.follow(run.program, lambda: _turn_aside(runner))
+        finished = program.follow(run.program, lambda: _turn_aside(runner), lambda said: _last_turn(runner, said))
         of_tape = remarks_of_tape(len(trace.examples) - 1)
     evaluation.calls.ended = True
     example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
@@ -126,6 +126,29 @@ def _turn_aside(runner: ExampleRunner) -> Iterator[None]:
         vars(unknown_sizes.state).update(state)
         for number, other in others.items():
             seen.setdefault(number, other)
+
+
+@contextlib.contextmanager
+def _last_turn(runner: ExampleRunner, said: str) -> Iterator[None]:
+    """A turn with the last, smaller batch of a loader goes on meanwhile: nothing of it is shown, but what fails there alone is said."""
+    evaluation, recorder = runner.evaluation, runner.recorder
+    calls, seen, recorder.seen = evaluation.calls, recorder.seen, {}
+    of_layers, calls.seen = calls.seen, {}
+    remarks, state, before = evaluation.remarks.found, dict(vars(unknown_sizes.state)), len(calls.mismatches)
+    odd = len(remarks)
+    try:
+        with tape.aside():
+            yield
+    finally:
+        recorder.seen, calls.seen = seen, of_layers
+        del remarks[odd:]
+        vars(unknown_sizes.state).update(state)
+        found, calls.mismatches[before:] = calls.mismatches[before:], []
+        places = {(each.code, each.span) for each in calls.mismatches}
+        for each in found:
+            if (each.code, each.span) not in places:
+                each.remainder = said
+                calls.mismatches.append(each)
 
 
 def _add_other_branches(runner: ExampleRunner, program: Program, found: Evaluated) -> None:

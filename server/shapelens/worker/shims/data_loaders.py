@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List
+import itertools
+from typing import Any, Iterator, List, NamedTuple, Optional
 
 import torch.utils.data
 from torch.utils.data import Subset, dataloader, dataset, sampler
@@ -17,17 +18,55 @@ MOST_ALIKE = 2  # of a data set that is not here, whose samples are all alike
 MOST_BATCHES = 2  # that a loop over a loader takes
 
 
+class LastBatch(NamedTuple):
+    """The last batch of a loader, which is smaller than the others; `said`: why, `100 = 3·32 + 4`."""
+
+    batch: Any
+    said: str
+
+
+class Giving:
+    """Which iterator over a loader gave a batch last."""
+
+    def __init__(self) -> None:
+        self.latest: Optional["BatchIterator"] = None
+
+    def forget(self) -> None:
+        """None has given one since now."""
+        self.latest = None
+
+
+giving = Giving()
+
+
 class BatchIterator:
-    """What DataLoader.__iter__ gives, without worker processes."""
+    """What DataLoader.__iter__ gives, without worker processes. `current`: the batch that it gave last."""
 
     def __init__(self, loader: Any) -> None:
+        self._loader = loader
         self._batches = _batches(loader)
+        self.current: Any = None
 
     def __iter__(self) -> "BatchIterator":
         return self
 
     def __next__(self) -> Any:
-        return self._batches.__next__()
+        self.current = self._batches.__next__()
+        giving.latest = self
+        return self.current
+
+    def last_batch(self) -> Optional[LastBatch]:
+        """The last batch, where it is smaller than the others; None where all are alike, or nobody knows how many samples there are."""
+        loader = self._loader
+        size = loader.batch_size
+        if type(size) is not int or loader.drop_last or type(loader.batch_sampler) is not sampler.BatchSampler:
+            return None
+        count = len(loader.sampler)
+        left = count % size if type(count) is int and not unknown_sizes.any_unknown([count, size]) and count > size > 0 else 0
+        if not left:
+            return None
+        batch = loader.collate_fn([loader.dataset[place] for place in itertools.islice(iter(loader.sampler), left)])
+        return LastBatch(batch, "%d = %d·%d + %d" % (count, count // size, size, left))
 
 
 BatchIterator.__name__ = BatchIterator.__qualname__ = "_SingleProcessDataLoaderIter"  # for the messages of Python

@@ -10,7 +10,7 @@ import math
 import sys
 from dataclasses import replace
 from types import FrameType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 import torch
 
@@ -18,71 +18,33 @@ from ...protocol import Remark
 from ..torch_calls import argument
 from ..unknown import unknown_sizes
 from . import provenance
+from .axis_checks import attends_to_heads, picked_from_batch, reduced_batch, scores_of_heads, torn
 from .dim_names import Sizes, name_shape
 from .frames import Frames
 from .layer_inputs import is_torch_layer, size_setter
+from .odd_calls import (
+    KEEPS_SHAPE,
+    MOST_NODES,
+    PICKS,
+    REARRANGES,
+    Args,
+    Check,
+    Kwargs,
+    OddCall,
+    Tensor,
+    is_data,
+    maker_of,
+    node_of,
+    plainly,
+)
 from .recorder import Recorder
 from .tape import tape
-from .value_summary import LAYER, ORIGIN, key_of, value_of
+from .value_summary import LAYER, key_of, value_of
 
-Tensor = torch.Tensor
-Args = Tuple[Any, ...]
-Kwargs = Dict[str, Any]
-_plainly = torch._C.DisableTorchFunction
 _functional = torch.nn.functional
 
-MOST_NODES = 400  # of the graph of origins that are looked at for one question
 MOST_REMARKS = 50
 ENOUGH = 4  # random numbers, among which one is likely to be too large where some may be
-
-
-class OddCall(NamedTuple):
-    """What a check found: the tensors that it is about, the dim of the first one, where one matters, and what else a remark says of it."""
-
-    code: str
-    tensors: Sequence[Tensor]
-    dim: Optional[int] = None
-    given: str = ""
-    largest: Optional[int] = None
-    maker: Optional[provenance.Derivation] = None  # the layer that has to do with it
-
-
-Check = Callable[[Args, Kwargs, Any], Optional[OddCall]]
-
-
-# --- where a tensor came from ---
-
-
-def _node(tensor: Tensor) -> Optional[provenance.Derivation]:
-    return tensor.__dict__.get(ORIGIN)
-
-
-def _is_data(tensor: Tensor) -> bool:
-    """Whether a tensor follows from an input of the example, rather than from constants and parameters alone."""
-    todo, done = [_node(tensor)], 0
-    seen: Set[int] = set()
-    while todo and done < MOST_NODES:
-        node = todo.pop()
-        done += 1
-        if node is provenance.INPUT:
-            return True
-        if node is not None and id(node) not in seen:
-            seen.add(id(node))
-            if not node.parents and node.operation in _RANDOM:
-                return True
-            todo += [parent for parent, _ in node.parents]
-    return False
-
-
-_RANDOM = {"rand", "randn", "randint", "empty", "normal", "rand_like", "randn_like", "randint_like", "bernoulli"}
-_KEEPS_SHAPE = {"contiguous", "clone", "detach", "float", "to", "clamp"}
-_REARRANGES = _KEEPS_SHAPE | {
-    "view", "reshape", "flatten", "unflatten", "permute", "transpose", "movedim", "squeeze", "unsqueeze", "__getitem__",
-}  # fmt: skip
-# What gives a part of a tensor, or several of them in one: the numbers in it are the same.
-_PICKS = (_REARRANGES - {"clamp", "float"}) | {
-    "index_select", "stack", "cat", "unbind", "split", "chunk", "expand", "repeat", "long", "narrow", "gather",
-}  # fmt: skip
 
 
 def _assigned(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
@@ -94,10 +56,10 @@ def _assigned(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
 
 def _changed(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     """An operation in place: what numbers a tensor may hold is not known any more."""
-    node = _node(args[0]) if args and isinstance(args[0], Tensor) else None
+    node = node_of(args[0]) if args and isinstance(args[0], Tensor) else None
     while node is not None and node is not provenance.INPUT:
         node.largest = None
-        node = node.parents[0][0] if node.parents and node.operation in _PICKS else None
+        node = node.parents[0][0] if node.parents and node.operation in PICKS else None
     return None
 
 
@@ -106,7 +68,7 @@ def _single_by_itself(tensor: Tensor) -> bool:
 
     A dim made by `unsqueeze`, `keepdim=True`, `[:, None]` or a view is there for the sake of a broadcast.
     """
-    node = _node(tensor)
+    node = node_of(tensor)
     for _ in range(MOST_NODES):
         if node is None:
             return False
@@ -115,23 +77,13 @@ def _single_by_itself(tensor: Tensor) -> bool:
         last = len(node.result) - 1
         if node.module is not None and size_setter(node.module, last, len(node.result)):
             return True
-        if node.operation in _REARRANGES - _KEEPS_SHAPE:
+        if node.operation in REARRANGES - KEEPS_SHAPE:
             return False
         same = [parent for parent, shape in node.parents if shape == node.result]
         if not same:
             return False
         node = same[0]
     return False
-
-
-def _maker(tensor: Tensor, keeps: Set[str] = _REARRANGES) -> Optional[provenance.Derivation]:
-    """The operation that gave what a tensor holds; those that only arrange it anew (`keeps`) are passed over."""
-    node = _node(tensor)
-    for _ in range(MOST_NODES):
-        if node is None or node.operation not in keeps or not node.parents:
-            return node
-        node = node.parents[0][0]
-    return None
 
 
 # --- the checks ---
@@ -146,7 +98,7 @@ def _outer_product(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]
     first, second = args[0] if args else kwargs.get("input"), args[1] if len(args) > 1 else kwargs.get("other")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return None
-    with _plainly():
+    with plainly():
         return _outer(first, second) if first.dim() != second.dim() else None
 
 
@@ -157,7 +109,7 @@ def _outer(first: Tensor, second: Tensor) -> Optional[OddCall]:
     shape = tuple(high.shape)
     if shape[-1] != 1 or shape[:-1] != tuple(low.shape) or type(shape[-2]) is not int or shape[-2] <= 1:
         return None
-    return OddCall("outer-product", (first, second), 0 if high is first else 1) if _is_data(low) and _single_by_itself(high) else None
+    return OddCall("outer-product", (first, second), 0 if high is first else 1) if is_data(low) and _single_by_itself(high) else None
 
 
 def _compared(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
@@ -165,12 +117,12 @@ def _compared(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     first, second = args[0] if args else kwargs.get("input"), args[1] if len(args) > 1 else kwargs.get("other")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return None
-    with _plainly():
+    with plainly():
         if first.dim() != second.dim() + 1 or first.is_floating_point() or second.is_floating_point():
             return None
-        maker, shape = _maker(first, {"__getitem__", "to", "long", "detach"}), tuple(first.shape)
+        maker, shape = maker_of(first, {"__getitem__", "to", "long", "detach"}), tuple(first.shape)
         odd = maker is not None and maker.operation in _CHOOSES and shape[-1] == 1 and shape[:-1] == tuple(second.shape) != (1,)
-        chosen = odd and _maker(second, _REARRANGES) is not maker
+        chosen = odd and maker_of(second, REARRANGES) is not maker
         return OddCall("outer-product", (first, second), 0) if chosen else None
 
 
@@ -182,7 +134,7 @@ def _outer_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     first, second = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return None
-    with _plainly():
+    with plainly():
         if first.dim() == second.dim() or not first.dim() or not second.dim():
             return None
         high, low = (first, second) if first.dim() > second.dim() else (second, first)
@@ -196,7 +148,7 @@ def _stretched_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall
     first, second = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return None
-    with _plainly():
+    with plainly():
         if first.shape == second.shape or unknown_sizes.any_unknown([*first.shape, *second.shape]):
             return None
         sizes = first.numel(), second.numel()
@@ -209,7 +161,7 @@ def _stretched_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall
 
 def _is_computed(tensor: Tensor) -> bool:
     """Whether a single number is the sum or mean of others."""
-    node = _maker(tensor)
+    node = maker_of(tensor)
     return node is not None and node.operation in ("sum", "mean", "prod", "max", "min")
 
 
@@ -222,14 +174,14 @@ def _squeeze(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     if len(args) != 1 or kwargs:
         return None
     tensor = args[0]
-    with _plainly():
-        odd = isinstance(tensor, Tensor) and tensor.is_meta and tensor.dim() > 0 and _is_data(tensor)
+    with plainly():
+        odd = isinstance(tensor, Tensor) and tensor.is_meta and tensor.dim() > 0 and is_data(tensor)
         return OddCall("squeeze-batch", (tensor,)) if odd else None
 
 
 def _batch_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor = argument(args, kwargs, 0, "input")
-    with _plainly():
+    with plainly():
         if isinstance(tensor, Tensor) and tensor.dim() > 1 and tensor.numel() == tensor.shape[1]:
             return OddCall("norm-single-value", (tensor,))
     return None
@@ -243,7 +195,7 @@ def _layer_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
 
 def _group_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor, groups = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "num_groups")
-    with _plainly():
+    with plainly():
         if not isinstance(tensor, Tensor) or tensor.dim() < 2 or tensor.numel() != tensor.shape[0] * groups:
             return None
         return OddCall("norm-single-value", (tensor,), tensor.dim() - 1 if tensor.dim() > 2 else None)
@@ -255,10 +207,13 @@ def _softmax(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
         return None
     if dim is None:
         return OddCall("softmax-dim", (tensor,))
-    with _plainly():
+    of_heads = scores_of_heads(tensor, dim)
+    if of_heads is not None:
+        return of_heads
+    with plainly():
         if not tensor.dim() or tensor.shape[dim] != 1:
             return None
-        node, dim = _node(tensor), dim % tensor.dim()
+        node, dim = node_of(tensor), dim % tensor.dim()
         setter = node is not None and node.module is not None and size_setter(node.module, dim, tensor.dim())
         return OddCall("softmax-single-value", (tensor,), dim) if setter else None
 
@@ -282,8 +237,8 @@ def _loss_of(args: Args, kwargs: Kwargs, operations: Set[str]) -> Optional[OddCa
     tensor = argument(args, kwargs, 0, "input")
     if not isinstance(tensor, Tensor):
         return None
-    with _plainly():
-        maker = _maker(tensor)
+    with plainly():
+        maker = maker_of(tensor)
         return OddCall("loss-input", (tensor,), given=maker.operation) if maker is not None and maker.operation in operations else None
 
 
@@ -292,7 +247,7 @@ def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[OddCall]:
     tensor, target = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "target")
     if not isinstance(tensor, Tensor) or not isinstance(target, Tensor):
         return None
-    with _plainly():
+    with plainly():
         if tensor.dim() == 0 or _largest(target) == argument(args, kwargs, 4, "ignore_index"):
             return None
         return _too_large(tensor, target, tensor.shape[1 if tensor.dim() > 1 else 0])
@@ -300,7 +255,7 @@ def _class_numbers(args: Args, kwargs: Kwargs) -> Optional[OddCall]:
 
 def _largest(indices: Tensor) -> Optional[int]:
     """The largest number that random integers may be; None for what is nothing else, and for few of them."""
-    maker = _maker(indices, _PICKS)
+    maker = maker_of(indices, PICKS)
     largest = maker.largest if maker is not None and not indices.is_floating_point() else None
     return None if largest is None or indices.numel() < ENOUGH or unknown_sizes.any_unknown(indices.shape) else largest
 
@@ -316,7 +271,7 @@ def _embedded(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     indices, table = argument(args, kwargs, 0, "input"), argument(args, kwargs, 1, "weight")
     if not isinstance(indices, Tensor) or not isinstance(table, Tensor):
         return None
-    with _plainly():
+    with plainly():
         return _too_large(table, indices, table.shape[0]) if table.dim() else None
 
 
@@ -324,7 +279,7 @@ def _one_hot(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     indices, classes = argument(args, kwargs, 0, "tensor"), argument(args, kwargs, 1, "num_classes", default=-1)
     if not isinstance(indices, Tensor) or type(classes) is not int or classes < 1 or not isinstance(result, Tensor):
         return None
-    with _plainly():
+    with plainly():
         return _too_large(result, indices, classes)
 
 
@@ -332,96 +287,8 @@ def _gathered(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor, dim, indices = (argument(args, kwargs, place, name) for place, name in enumerate(("input", "dim", "index")))
     if not isinstance(tensor, Tensor) or not isinstance(indices, Tensor) or type(dim) is not int:
         return None
-    with _plainly():
+    with plainly():
         return _too_large(tensor, indices, tensor.shape[dim]) if -tensor.dim() <= dim < tensor.dim() else None
-
-
-def _torn(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
-    """A view that neither joins neighbouring dims nor splits them alone: whether it tears them, the names of dims tell."""
-    tensor = args[0] if args else None
-    if not isinstance(tensor, Tensor) or not isinstance(result, Tensor):
-        return None
-    with _plainly():
-        given, asked = tensor.shape, result.shape
-        if len(given) < 2 or len(asked) < 2 or given == asked or unknown_sizes.any_unknown((*given, *asked)):
-            return None
-        inside, wanted = _boundaries(given), _boundaries(asked)
-        if inside <= wanted or wanted <= inside or not _is_data(tensor) or _is_shifted(tensor, asked):
-            return None
-        return OddCall("torn-view", (tensor, result), given="input" if _maker(tensor) is provenance.INPUT else "")
-
-
-def _is_shifted(tensor: Tensor, asked: Sequence[int]) -> bool:
-    """Whether rows are padded by one and read as if they were not, which shifts each of them: scores of relative positions.
-
-    Source: Dai et al., "Transformer-XL", appendix B.
-    """
-    node = _node(tensor)
-    return node is not None and node.operation in ("pad", "cat", "concat") and sorted(asked) == sorted(tensor.shape)
-
-
-def _boundaries(shape: Sequence[int]) -> Set[int]:
-    """How many numbers lie inside of each dim of a shape, from the last one on."""
-    found, product = {1}, 1
-    for size in reversed(shape):
-        product *= size
-        found.add(product)
-    return found
-
-
-def _picked_from_batch(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
-    """`out[:, -1]` of a layer that takes dim 0 for the time: what is meant as the last step is the last sample."""
-    index = args[1] if len(args) > 1 else None
-    if type(index) is not tuple or len(index) < 2 or type(index[1]) is not int or index[0] != slice(None):
-        return None
-    return _in_batch(args[0]) if all(each == slice(None) or each is Ellipsis for each in index[2:]) else None
-
-
-def _reduced_batch(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
-    """`out.mean(1)`, the same of all steps."""
-    return _in_batch(args[0]) if argument(args, kwargs, 1, "dim") == 1 and isinstance(args[0], Tensor) else None
-
-
-def _in_batch(tensor: Tensor) -> Optional[OddCall]:
-    with _plainly():
-        node = _node(tensor)
-        if node is None or len(node.result) != 3 or unknown_sizes.any_unknown(node.result) or node.result[1] == 1:
-            return None
-        for _ in range(NEAR):
-            if node is None or not node.parents:
-                return None
-            before, shape = node.parents[0]
-            if node.module is not None and _takes_time_first(node.module):
-                kept = len(shape) == 3 and shape[:2] == tuple(node.result)[:2] and not _is_turned(before)
-                return OddCall("batch-first", (tensor,), 1, type(node.module).__name__, maker=node) if kept else None
-            if tuple(shape) != tuple(node.result) or node.operation in _TURNS:
-                return None
-            node = before
-    return None
-
-
-NEAR = 12  # operations
-_TURNS = {"transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis", "view", "reshape"}
-
-
-def _takes_time_first(module: Any) -> bool:
-    """Whether a layer takes `[T, B, C]`, as recurrent and attention layers do unless `batch_first` says otherwise."""
-    if isinstance(module, torch.nn.TransformerEncoder) and len(module.layers):
-        module = module.layers[0]
-    if isinstance(module, torch.nn.TransformerEncoderLayer):
-        module = module.self_attn
-    return getattr(module, "batch_first", None) is False and isinstance(module, (torch.nn.RNNBase, torch.nn.MultiheadAttention))
-
-
-def _is_turned(node: Optional[provenance.Derivation]) -> bool:
-    """Whether the dims of a tensor were exchanged shortly before: its author arranged them for the layer."""
-    for _ in range(NEAR):
-        if node is None or not node.parents:
-            return False
-        if node.operation in _TURNS:
-            return True
-        node = node.parents[0][0]
-    return False
 
 
 def _functions(owner: Any, names: str) -> List[Any]:
@@ -440,12 +307,13 @@ for _check, _watched in (
     (_assigned, [Tensor.__setitem__]),
     (_changed, _functions(Tensor, "clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
-    (_picked_from_batch, [Tensor.__getitem__]),
-    (_reduced_batch, [owner for place in (torch, Tensor) for owner in _functions(place, "mean amax")]),
+    (picked_from_batch, [Tensor.__getitem__]),
+    (reduced_batch, [owner for place in (torch, Tensor) for owner in _functions(place, "mean amax")]),
     (_embedded, [_functional.embedding, torch.embedding]),
     (_one_hot, _functions(_functional, "one_hot")),
     (_gathered, [owner for place in (torch, Tensor) for owner in _functions(place, "gather index_select")]),
-    (_torn, [torch.reshape, *_functions(Tensor, "view reshape view_as reshape_as")]),
+    (attends_to_heads, _functions(_functional, "scaled_dot_product_attention")),
+    (torn, [torch.reshape, *_functions(Tensor, "view reshape view_as reshape_as")]),
     (_batch_norm, [_functional.batch_norm]),
     (_layer_norm, [_functional.layer_norm]),
     (_group_norm, [_functional.group_norm]),
@@ -482,7 +350,7 @@ class Remarks:
             return
         self._seen.add(key)
         found = Remark(odd.code, getattr(func, "__name__", ""), span, self._example, dim=odd.dim, given=odd.given, largest=odd.largest)
-        with _plainly():
+        with plainly():
             found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
             if odd.code in ("softmax-single-value", "norm-single-value") and odd.dim is not None:
                 found.origins = provenance.trace_back(odd.tensors[0], odd.dim, self._recorder)

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence
 
-from ....shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, read_dim, read_dims
+from ....shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, jaxtyping_dims, read_dims
 from ...evaluation.dtype_names import BY_NAME, BY_TENSOR_TYPE
 from ..evidence import InputShape
 
@@ -171,25 +171,6 @@ def _jaxtyping(base: str, elements: List[ast.expr], aliases: Aliases, depth: int
         return None  # of another array type
     dims = jaxtyping_dims(text.value)
     return input_shape(dims, _JAXTYPING[base]) if dims is not None else InputShape(dtype=_JAXTYPING[base])
-
-
-def jaxtyping_dims(text: str) -> Optional[Dims]:
-    """The dims of a jaxtyping string: `batch 3 *rest dim=4 _ h*w`. A broadcastable `#n` counts as `n`. None where it cannot be read."""
-    dims: List[Dim] = []
-    for word in text.split():
-        plain = word.lstrip("#?")
-        if plain == "..." or plain.startswith("*"):
-            dims.append(REST)
-        elif plain.startswith("_") and (plain == "_" or plain.isidentifier()):
-            dims.append(plain[1:] or None)
-        else:
-            try:
-                dims.append(read_dim(plain, lenient=False))
-            except ValueError:
-                if not any(char in "+-*/()" for char in plain):
-                    return None
-                dims.append(None)
-    return tuple(dims) if dims.count(REST) <= 1 else None
 
 
 def _torchtyping(elements: List[ast.expr]) -> InputShape:
