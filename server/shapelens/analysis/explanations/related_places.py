@@ -93,7 +93,7 @@ def example_call(places: Places, mismatch: Mismatch) -> Iterable[Related]:
     if units and mismatch.got is not None and not mismatch.origins:
         words = f"{where_text(run.where, place.module)} gives {mismatch.got} {units}"
     else:
-        words = f"{where_text(run.where, place.module)} calls it so: {run.expression}"
+        words = f"called here: {run.expression}"
     yield related_place(places, place, words)
 
 
