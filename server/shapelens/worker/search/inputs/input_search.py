@@ -79,6 +79,7 @@ class InputSearch:
         self._count = itertools.count()
         self._tried: Set[Tuple[str, str]] = set()
         self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
+        self._steps = forms.STEPS  # of sequences
         self.channels: Optional[int] = None  # of pictures, as the model was built for them
         self._containers: Dict[str, Container] = {}
         self._is_graph = False  # its rows are nodes rather than a batch
@@ -94,6 +95,7 @@ class InputSearch:
         said = said_by_constructor(model, plan.text())
         self._built_for = sizes_kept_by_model(model, {**said, **plan.sizes})
         self.channels = channels_said(said, self._layer)
+        self._steps = _apart_from_sizes_of(model)
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
         self._containers = {name: container for name, container in found.items() if container is not None}
@@ -334,6 +336,8 @@ class InputSearch:
                 found[name] = picture[1 if role in _WIDTH or role == "U3" else 0]
             elif role == "#T" and steps:
                 found[name] = steps
+            elif role in ("#T", *STEPS_SAID) and form.sizes[name] == forms.STEPS:
+                found[name] = self._steps
             elif self.channels is not None and forms.is_of_channels(name, form):
                 found[name] = self.channels
         return found
@@ -384,6 +388,9 @@ class InputSearch:
 
 _HEIGHT, _WIDTH = {"P", "H", "@h", "@H", "@height"}, {"W", "@w", "@W", "@width"}  # what a picture's dims are called
 _STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window_len|input_len(gth)?|n_?frames|num_frames|chunk_size)")
+OTHER_STEPS = (24, 40, 48, 56, 20, 28)  # that a sequence may have
+STEPS_SAID = ("@T", "@t", "@n", "@L", "@l", "@S", "@s", "@N", "@seq_len", "@seq_length")
+MOST_COMPARED, LARGEST_COMPARED, MOST_SIZES = 64, 4096, 48  # modules that are looked at for their sizes, which these are, and how many
 MOST_MODULES = 16  # that are looked at, the outermost ones
 
 
@@ -440,6 +447,17 @@ def channels_said(said: Mapping[str, Any], layer: Any) -> Optional[int]:
         return None
     taken = getattr(layer, "in_channels", getattr(layer, "in_features", named[0]))
     return named[0] if taken % named[0] == 0 else None
+
+
+def _apart_from_sizes_of(model: Any) -> int:
+    """How many steps a sequence has, so that nothing fits only as a size of the model is that too: of a layer, or of each of its heads."""
+    found: Set[int] = set()
+    for module in itertools.islice(module_tree.modules(model), MOST_COMPARED) if isinstance(model, torch.nn.Module) else ():
+        found.update(value for value in vars(module).values() if type(value) is int)
+        found.update(size for parameter in module._parameters.values() if parameter is not None for size in parameter.shape)
+    known = sorted(size for size in found if 1 < size <= LARGEST_COMPARED)[:MOST_SIZES]
+    shares = {size // parts for size in known for parts in known if size % parts == 0}
+    return next((steps for steps in (forms.STEPS, *OTHER_STEPS) if steps not in shares and steps not in known), forms.STEPS)
 
 
 def _kept_in(module: torch.nn.Module) -> Mapping[str, Any]:

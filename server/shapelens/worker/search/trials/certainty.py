@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ....protocol import FileSpan, Mismatch
 from ....traces import Origin
@@ -21,7 +21,7 @@ from ...evaluation.expression import compile_expression, evaluate
 from ...sandbox.limits import TooLong, within
 from ..evidence import with_sizes
 from .demands import demands
-from .doubtful_examples import NOT_OF_TENSORS, template_of
+from .doubtful_examples import NOT_OF_TENSORS, constructor_of, template_of
 from .solving import are_even, step_of
 from .trial import RefusedInput, Trial, TrialRunner
 
@@ -29,6 +29,9 @@ PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on 
 MOST_VARIANTS = 12
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DUPLICATE = "duplicate dims"
+_OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
+_TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
+MOST_TENSORS = 3  # of an example that are given with other ranks
 OF_CONSTRUCTORS = ("attention-heads", "layer-arguments")  # findings of what constructors of layers refuse
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 # Of what may lie between a layer and a mismatch: these leave each dim where it is.
@@ -122,6 +125,9 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     left = _apart_from_sizes(runner, base, left, expression, said)
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
+    for text in _other_ranks(expression) if any(map(_is_of_rank, left.values())) else ():
+        other = _all_that_fails(runner, text)
+        left = {mistake: found for mistake, found in left.items() if not _is_of_rank(found) or _stands_at_rank(base, mistake, other)}
     return left
 
 
@@ -166,6 +172,7 @@ def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
 def _all_follow_first(base: Mismatches) -> bool:
     """Whether all that fails in a run has to do with what fails first: its place gave what led to the others."""
     first, *others = base.values()
+    others = [other for other in others if not _OF_STAND_IN.search(other.message)]
     return all(first.span is not None and first.span in [suspect.span for suspect in other.suspects] for other in others)
 
 
@@ -193,6 +200,8 @@ def _clash(found: Mismatch) -> Tuple[int, ...]:
 
 def _still_clash(one: Mismatch, other: Mismatch) -> bool:
     """Whether two sizes clash in a mismatch after a change as before, or in one dim at least of those that are compared."""
+    if one.lacks_transpose and other.lacks_transpose:
+        return True
     before, after = _clashes(one), _clashes(other)
     return any(_never_fit(before[back], after[back]) for back in before.keys() & after.keys())
 
@@ -213,7 +222,7 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     the way; of an operation where layers say the sizes of both sides, or where nothing else fails. An input of another rank might come
     through dims that were joined or moved. What the constructor of a layer refuses, or an operation whatever it is given, needs no input.
     """
-    if found.code in NOT_OF_TENSORS or not found.trail:
+    if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
     if _DUPLICATE in found.message or (not found.inputs and found.code in OF_CONSTRUCTORS):
         return True
@@ -221,11 +230,22 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
     if is_direct and (len(of_layers) > 1 if not found.argument else found.origins[0] is of_layers[0]):
         return True
-    asks_for_form = any(each.kind in _OF_FORMS for each in demands(Trial(0, RefusedInput(found), found)))
+    if not is_alone or _forms_asked_for(found) - {"rank"}:
+        return False
     if not found.argument:
-        return is_alone and not asks_for_form and len(_clash(found)) > 1
+        return len(_clash(found)) > 1 or _is_of_rank(found)
     is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
-    return is_alone and not asks_for_form and not is_joined
+    return not _is_of_rank(found) and not is_joined
+
+
+def _forms_asked_for(found: Mismatch) -> Set[str]:
+    """What a mismatch asks for that other sizes do not give."""
+    return {each.kind for each in demands(Trial(0, RefusedInput(found), found)) if each.kind in _OF_FORMS}
+
+
+def _is_of_rank(found: Mismatch) -> bool:
+    """Whether tensors of another number of dims may be what a mismatch asks for."""
+    return "rank" in _forms_asked_for(found)
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
@@ -248,6 +268,13 @@ def _stands(base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional
     if _still_clash(found, same):
         return True
     return None if any(_refuses(each, *changed) for each in new) else False
+
+
+def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
+    """Whether a mismatch stands where an input has another number of dims, or the code wants the one that it had."""
+    if other is None or mistake in other:
+        return True
+    return any(_is_of_rank(each) for key, each in other.items() if key not in base)
 
 
 def _refuses(found: Mismatch, size: int, other: int) -> bool:
@@ -303,6 +330,16 @@ def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]]) -> bool:
 
 
 # --- other guesses ---
+
+
+def _other_ranks(expression: str) -> Iterator[str]:
+    """The example with one tensor of its input that has a dim more, or less, behind the first one."""
+    begin = len(constructor_of(expression))
+    for match in list(_TENSOR.finditer(expression, begin))[:MOST_TENSORS]:
+        dims = match[2].split(", ")
+        for other in ([dims[0], "5", *dims[1:]], [dims[0], *dims[2:]]):
+            if other != dims and dims != ["()"]:
+                yield expression[: match.start()] + "%s[%s]" % (match[1], ", ".join(other)) + expression[match.end() :]
 
 
 def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[str, int]]]]:
