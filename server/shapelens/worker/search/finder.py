@@ -301,14 +301,19 @@ class Finder:
         best: Optional[Tuple[int, ChoiceNode]] = None
         given: Optional[FoundExample] = None
         first = ""
+        failed = 0  # how many arguments a call of the project gives whose tensors do not fit
         for way in ways:
             if way.arguments is not None and not self.runner.is_over:
                 expression = "%s(%s)" % (way.plan.text(), way.arguments)
                 trial = self.runner.whole(expression)
                 found = FoundExample(name, expression, way.plan.evidence, way.plan.where, way.call)
+                given_now = _count_of(way.arguments)
                 if trial.error is None and (cls in trial.classes or not trial.classes):
+                    if failed > given_now:
+                        continue  # What it does without, as a loss without targets, may be what the other call fails at.
                     yield Attempted(found)
                     return found
+                failed = max(failed, given_now if found.call is not None and is_mismatch(trial) else 0)
                 counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self._file)
                 if given is None and found.call is not None and counts:
                     given = found
@@ -513,6 +518,15 @@ def _of_known(known: Known) -> FoundExample:
 def _is_built_by_project(found: FoundExample) -> bool:
     """Whether the project says itself how the model of an example is built."""
     return found.evidence in ("usage", "factory")
+
+
+def _count_of(arguments: str) -> int:
+    """How many arguments a call is given."""
+    try:
+        call = ast.parse("f(%s)" % arguments, mode="eval").body
+    except SyntaxError:
+        return 0
+    return len(call.args) + len(call.keywords) if isinstance(call, ast.Call) else 0
 
 
 def _said_of(found: FoundExample) -> Said:
