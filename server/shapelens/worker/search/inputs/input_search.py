@@ -446,7 +446,7 @@ def channels_said(said: Mapping[str, Any], layer: Any) -> Optional[int]:
     if len(named) != 1 or type(named[0]) is not int or named[0] < 1:
         return None
     taken = getattr(layer, "in_channels", getattr(layer, "in_features", named[0]))
-    return named[0] if taken % named[0] == 0 else None
+    return named[0] if taken == named[0] or (named[0] > 1 and taken % named[0] == 0) else None
 
 
 def _apart_from_sizes_of(model: Any) -> int:

@@ -31,7 +31,6 @@ _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that othe
 _DUPLICATE = "duplicate dims"
 _OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
 _TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
-MOST_TENSORS = 3  # of an example that are given with other ranks
 OF_CONSTRUCTORS = ("attention-heads", "layer-arguments")  # findings of what constructors of layers refuse
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 # Of what may lie between a layer and a mismatch: these leave each dim where it is.
@@ -70,6 +69,7 @@ SAME_DIMS = frozenset(
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 OF_DIMS = ("broadcast", "cat")  # findings of operations that compare the dims of two tensors one by one, counted from the last
+OF_SIZES = (*OF_DIMS, "view", "split", "matmul", "einsum", "attention")  # findings of operations whose message says which sizes clash
 Mismatches = Dict[Mistake, Mismatch]
 Clashes = Dict[int, Tuple[int, ...]]  # sizes that do not fit each other; by the dim, counted from the last, where several are compared
 Changed = Tuple[int, int]  # a number, and the one in its place
@@ -125,9 +125,13 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     left = _apart_from_sizes(runner, base, left, expression, said)
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
-    for text in _other_ranks(expression) if any(map(_is_of_rank, left.values())) else ():
-        other = _all_that_fails(runner, text)
-        left = {mistake: found for mistake, found in left.items() if not _is_of_rank(found) or _stands_at_rank(base, mistake, other)}
+    if any(map(_is_of_rank, left.values())):
+        others = [_all_that_fails(runner, text) for text in _other_ranks(expression)]
+        left = {
+            mistake: found
+            for mistake, found in left.items()
+            if not _is_of_rank(found) or (others and all(_stands_at_rank(base, mistake, other) for other in others))
+        }
     return left
 
 
@@ -233,7 +237,7 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     if not is_alone or _forms_asked_for(found) - {"rank"}:
         return False
     if not found.argument:
-        return len(_clash(found)) > 1 or _is_of_rank(found)
+        return _is_of_rank(found) or found.lacks_transpose or found.code in OF_SIZES or found.exception == "EinopsError"
     is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
     return not _is_of_rank(found) and not is_joined
 
@@ -333,9 +337,10 @@ def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]]) -> bool:
 
 
 def _other_ranks(expression: str) -> Iterator[str]:
-    """The example with one tensor of its input that has a dim more, or less, behind the first one."""
+    """The example with a tensor that has a dim more, or less, behind the first one; none of more than one input, of which each may have."""
     begin = len(constructor_of(expression))
-    for match in list(_TENSOR.finditer(expression, begin))[:MOST_TENSORS]:
+    tensors = list(_TENSOR.finditer(expression, begin))
+    for match in tensors if len(tensors) == 1 else ():
         dims = match[2].split(", ")
         for other in ([dims[0], "5", *dims[1:]], [dims[0], *dims[2:]]):
             if other != dims and dims != ["()"]:
