@@ -125,6 +125,9 @@ class _SearchStage:
             first_layer = run.first_layer if any(each is same for same in failed) else 0
             each.guessed = mistake_of(each, run.calls.spans, first_layer) not in certain
         example.doubtful = all(each.guessed for each in own)
+        places = [each.span for each in own if not each.guessed and each.span is not None]
+        follow = [each for each in own if each.guessed and any(suspect.span in places for suspect in each.suspects)]
+        self._runner.trace.mismatches = [each for each in self._runner.trace.mismatches if not any(each is other for other in follow)]
 
     def _record(self, run: _ExampleOutcome, found: FoundExample) -> None:
         runner = self._runner

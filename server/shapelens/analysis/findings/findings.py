@@ -212,8 +212,10 @@ def _ranked(known: Iterable[Fix | None], guessed: Iterable[Fix]) -> list[Fix]:
 
 
 def _operations(places: Places) -> list[Finding]:
-    """One finding for each place and message; a loop that fails in the same way each time has one cause."""
+    """One finding for each place and message; a loop that fails in the same way each time has one cause, and so has what fails in the same
+    way at several places as the same operation gave it the shape that it has."""
     found: dict[object, Finding] = {}
+    causes = set[object]()
     for mismatch in places.trace.mismatches:
         if _is_in_size(mismatch):
             continue
@@ -223,6 +225,9 @@ def _operations(places: Places) -> list[Finding]:
         place = here or places.of_example(mismatch.example)
         if (place.span, mismatch.code) in found:
             continue
+        if (cause := _cause(mismatch)) in causes:
+            continue
+        causes |= {cause} if cause is not None else set()
         failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
         message, span = operation_message(places, failed), blamed(places, failed, place)
         around = [
@@ -241,6 +246,14 @@ def _operations(places: Places) -> list[Finding]:
         )
         found[place.span, mismatch.code] = _as_certain(places.trace, finding, [mismatch])
     return list(found.values())
+
+
+def _cause(mismatch: Mismatch) -> object:
+    """What tells the causes of mismatches at several places apart; None where that is the place itself."""
+    nearest = mismatch.suspects[0] if mismatch.suspects else None
+    if nearest is None or nearest.span is None or nearest.layer is not None or nearest.shape == nearest.result:
+        return None
+    return mismatch.code, mismatch.operation, mismatch.example, nearest.operation, str(nearest.span), str(nearest.result)
 
 
 def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:

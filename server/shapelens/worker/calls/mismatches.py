@@ -14,6 +14,7 @@ from ..meta.mode import FailedTorchCall, MetaMode, needs_data
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..trace import gradient_paths, provenance
 from ..trace.frames import Frames
+from ..trace.recorder import Recorder
 from ..trace.suspects import modules_running, suspects_of, tensors_of
 from ..trace.tape import tape
 from ..trace.value_summary import LAYER, key_of, value_of
@@ -153,12 +154,17 @@ def mismatch_of(
                     found.origins.append(Origin("backward", found.span, [], []))
                     found.span, found.trail = changed, [*trail, changed]
             else:
-                for tensor, dim in _dims_to_blame(code, failure.arguments[:4]):
+                blamed = _split_dim(message, failure.arguments[:1]) or _dims_to_blame(code, failure.arguments[:4])
+                for tensor, dim in blamed:
                     found.origins += provenance.trace_back(tensor, dim, calls.recorder)
+                found.lacks_transpose = code == "matmul" and _lacks_transpose(failure.arguments[:2], calls.recorder)
     arguments = failure.arguments if failure is not None else tensors_of(traceback_of(error), frames.is_user_frame)
     found.suspects = suspects_of(arguments, calls.recorder, found.layer)
     found.inside = modules_running(traceback_of(error), frames.is_user_frame)
     return found
+
+
+_SPLIT_DIM = re.compile(r"split_with_sizes expects .*dimension (-?\d+)")
 
 
 def _dims_to_blame(code: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.Tensor, int]]:
@@ -173,6 +179,21 @@ def _dims_to_blame(code: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.T
             if first.shape[-back] != second.shape[-back] and (code == "cat" or 1 not in (first.shape[-back], second.shape[-back])):
                 return [(tensor, tensor.dim() - back) for tensor in (first, second)]
     return [(tensor, tensor.dim() - 1) for tensor in tensors]
+
+
+def _lacks_transpose(tensors: List[torch.Tensor], recorder: Recorder) -> bool:
+    """Whether two factors fit if one is transposed, as the size of their last dims comes from layers: `q @ k`."""
+    if len(tensors) < 2 or tensors[0].dim() < 2 or tensors[0].dim() != tensors[1].dim() or tensors[0].shape[-1] != tensors[1].shape[-1]:
+        return False
+    steps = [provenance.trace_back(tensor, tensor.dim() - 1, recorder) for tensor in tensors]
+    return all(any(step.argument for step in each) for each in steps)
+
+
+def _split_dim(message: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.Tensor, int]]:
+    """The dim that could not be split as it was asked for, of the tensor; [] where the message does not tell."""
+    found = _SPLIT_DIM.search(message)
+    dim = int(found[1]) if found is not None else -1
+    return [(tensor, dim % tensor.dim()) for tensor in tensors[:1] if found is not None and -tensor.dim() <= dim < tensor.dim()]
 
 
 def _layer_in(error: BaseException) -> Any:

@@ -14,7 +14,7 @@ from ..meta.mode import MetaMode, NotRecovered, made, spread
 from ..rewrite.instrument import Site
 from ..trace import module_tree, provenance
 from ..trace.frames import Frames
-from ..trace.layer_inputs import Expectation, is_torch_layer, unmet_expectations, wrong_dtype
+from ..trace.layer_inputs import Expectation, is_torch_layer, lone_picture, unmet_expectations, wrong_dtype
 from ..trace.module_memory import Holdings, own_tensors, parts_of
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder, SeenValues
@@ -50,6 +50,7 @@ class Calls:
         self.recording: Optional[CallRecording] = None  # where to write down what is called
         self.replay: Optional[CallReplay] = None  # what knows the results of some calls
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
+        self.wants_batch = False  # whether an attempt ends where a convolution takes the only input of its rank for a picture without batch
         self.of_unknown: Optional[Callable[[Any, Tuple[Any, ...], Dict[str, Any]], Optional[Tuple[Any]]]] = None
         """What gives the result of a call by no other module whose arguments are not known; it says None where they are."""
         self.passes: Optional[Passes] = None  # whether an attempt goes past a mismatch, as no example avoids it
@@ -75,6 +76,7 @@ class Calls:
         self.has_no_choice = False  # whether the attempt is given nothing that could be another, so that what fails is wrong in the code
         self.has_defaults_only = False  # whether the attempt builds a class with its defaults
         self.depth = 0
+        self.most_dims = 0  # of the tensors that the model is called with that runs
         self.aside = False  # whether a module is called with sizes that are only tried: nothing of that is kept
         self.ended = False  # whether the example has run to its end, so that its modules stay as they are
         self._known_facts: Dict[int, Tuple[List[ParameterSeen], int, int, str]] = {}
@@ -140,6 +142,7 @@ class Calls:
                 return given_instead[0]
             if len(self.models) < MOST_MODELS:
                 self.models.append(module)
+            self.most_dims = max([tensor.dim() for tensor in provenance.tensors_in((args, kwargs))], default=0)
             if self.frames.called_by_example() and MODE not in module.__dict__:
                 _switch_to_evaluation(module)
         uninitialised_modules.initialise(module)
@@ -226,6 +229,10 @@ class Calls:
         arrived: Optional[List[int]] = None
         with _plainly():  # Nothing is computed.
             failed = unmet_expectations(module, args, kwargs)
+            lone = lone_picture(module, args, kwargs) if self.wants_batch and self.refuse is not None else None
+        if lone is not None and self.refuse is not None and self.most_dims <= lone.dim():
+            message = "Expected %dD (unbatched) or %dD (batched) input, but got input of size: %s"
+            raise self.refuse(self._finding(module, "shape", message % (lone.dim(), lone.dim() + 1, list(lone.shape)), lone))
         if failed:
             known = not (self.meta.vague and is_vague(failed[0].tensor))
             if known and not any(map(unknown_sizes.is_unknown, (failed[0].need, failed[0].tensor.shape[failed[0].dim]))):
@@ -290,6 +297,8 @@ class Calls:
             raise self.refuse(found)
         if len(self.mismatches) < MOST_MISMATCHES and found not in self.mismatches:
             self.mismatches.append(found)
+            if found.span is not None:
+                self.recorder.failed.add(found.span)
             on_mismatch, self.on_mismatch = self.on_mismatch, None
             if on_mismatch is not None:
                 on_mismatch()

@@ -251,7 +251,7 @@ class Recovery:
     def _made(self, shapes: Optional[List[expected_shapes.Shape]], dtype: torch.dtype, args: Args, kwargs: Kwargs) -> Any:
         """Stand-ins of these shapes, one alone not in a tuple; a vague one for None."""
         grad = torch.is_grad_enabled() and (dtype.is_floating_point or dtype.is_complex)
-        if shapes is None or any(list(shape).count(None) > expected_shapes.MOST_UNKNOWN for shape in shapes):
+        if shapes is None or any(_unknown_among(shape) > expected_shapes.MOST_UNKNOWN for shape in shapes):
             tensors = list(tensors_in((args, kwargs), 64))
             self.meta.vague = True
             vague = made(list(tensors[0].shape) if tensors else [], dtype, grad)
@@ -278,6 +278,11 @@ def is_unable(error: Exception) -> bool:
 def is_vague(tensor: Tensor) -> bool:
     """Whether not even the number of dims of a stand-in is known."""
     return tensor.__dict__.get(STAND_IN) == VAGUE
+
+
+def _unknown_among(shape: expected_shapes.Shape) -> int:
+    """How many sizes of a stand-in nobody knows: torch cannot count the elements of a tensor of many such sizes."""
+    return sum(size is None or unknown_sizes.is_unknown(size) for size in shape)
 
 
 def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tuple[Any]]:

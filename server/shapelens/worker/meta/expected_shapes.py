@@ -14,6 +14,7 @@ from torch import nn
 
 from ..torch_calls import argument, factors
 from ..trace.provenance import tensors_in
+from ..unknown import unknown_sizes
 
 Tensor = torch.Tensor
 Shape = Sequence[Optional[int]]
@@ -171,6 +172,7 @@ def _rank_and_dim(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional
 
 
 def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
+    """Along the dim that is asked for; along the only one in which the tensors differ, where they agree in that."""
     found = _rank_and_dim(tensors, args, kwargs)
     if found is None:
         return None
@@ -178,6 +180,8 @@ def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[
     if not -rank <= dim < rank:
         return [[None] * rank]
     columns = [[tensor.shape[index] for tensor in tensors] for index in range(rank)]
+    differing = [index for index, sizes in enumerate(columns) if len(set(sizes)) > 1]
+    dim = differing[0] if len(differing) == 1 and not unknown_sizes.any_unknown(columns[differing[0]]) else dim
     return [[sum(sizes) if index == dim % rank else sizes[0] if len(set(sizes)) == 1 else None for index, sizes in enumerate(columns)]]
 
 

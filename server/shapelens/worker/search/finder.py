@@ -27,7 +27,7 @@ from .evidence import BuildPlan, Candidate, InputShape, with_sizes
 from .inputs.choices import ChoiceNode, node_of
 from .inputs.input_search import InputSearch
 from .text.annotations import input_shapes
-from .trials.certainty import certain_mistakes, is_among
+from .trials.certainty import Said, certain_mistakes, is_among, suspected_mistake
 from .trials.doubtful_examples import (
     asks_for_another_form,
     attempt,
@@ -276,9 +276,24 @@ class Finder:
                     break
                 passed.update(found.mistakes)
                 self.runner.passes = partial(is_among, passed)
+            if found.doubtful and not self.runner.is_over:
+                found = (yield from self._past_suspect(name, cls, found, passed, is_deep=is_deep)) or found
             return found
         finally:
             self.runner.passes = None
+
+    def _past_suspect(
+        self, name: str, cls: type, found: FoundExample, passed: Dict[Mistake, Mismatch], *, is_deep: bool
+    ) -> Generator[Event, None, Optional[FoundExample]]:
+        """The example that runs to its end past the first mismatch of one in which more fails; None where there is none, so that it is as
+        likely that what fails first is right and the example wrong."""
+        suspect = suspected_mistake(self.runner, found.expression, _said_of(found))
+        if not suspect or suspect.keys() <= passed.keys():
+            return None
+        self.runner.passes = partial(is_among, {**passed, **suspect})
+        other = yield from self._by_evidence(name, cls, self._ways(name, cls), is_deep=is_deep)
+        is_over = self.runner.is_over
+        return other if not other.doubtful and not is_over and suspect.keys() <= self.mistakes(other).keys() else None
 
     def _by_evidence(self, name: str, cls: type, ways: Iterable[WayToBuild], most: int = MOST_TRIES, *, is_deep: bool = False) -> Searching:
         """is_deep: with all its layers from the start."""
@@ -286,14 +301,19 @@ class Finder:
         best: Optional[Tuple[int, ChoiceNode]] = None
         given: Optional[FoundExample] = None
         first = ""
+        failed = 0  # how many arguments a call of the project gives whose tensors do not fit
         for way in ways:
             if way.arguments is not None and not self.runner.is_over:
                 expression = "%s(%s)" % (way.plan.text(), way.arguments)
                 trial = self.runner.whole(expression)
                 found = FoundExample(name, expression, way.plan.evidence, way.plan.where, way.call)
+                given_now = _count_of(way.arguments)
                 if trial.error is None and (cls in trial.classes or not trial.classes):
+                    if failed > given_now:
+                        continue  # What it does without, as a loss without targets, may be what the other call fails at.
                     yield Attempted(found)
                     return found
+                failed = max(failed, given_now if found.call is not None and is_mismatch(trial) else 0)
                 counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self._file)
                 if given is None and found.call is not None and counts:
                     given = found
@@ -326,7 +346,7 @@ class Finder:
         if best is not None:
             found = self._found(name, best[1], inputs)
             is_ours = _is_built_by_project(found)
-            other = runs_with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours)
+            other = runs_with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours, channels=found.channels)
             if other is None and not is_ours and best[1].trial is not None:
                 other = self._with_other_options(name, found.expression, best[1].trial)
             if other is not None:
@@ -376,8 +396,7 @@ class Finder:
         """What fails in a doubtful example and would in any other."""
         if found.mistakes is not None:
             return found.mistakes
-        is_said = _is_built_by_project(found) and not found.has_guessed_settings
-        return certain_mistakes(self.runner, found.expression, found.variants, keeps_constructor=is_said)
+        return certain_mistakes(self.runner, found.expression, found.variants, _said_of(found))
 
     def _found(self, name: str, node: ChoiceNode, inputs: InputSearch) -> FoundExample:
         evidence, where = node.plan.evidence, node.plan.where
@@ -385,7 +404,7 @@ class Finder:
             said = inputs.said(node)
             if said is not None:
                 evidence, where = "annotation", said.where
-        return FoundExample(name, node.expression, evidence, where, has_guessed_settings=bool(node.plan.sizes))
+        return FoundExample(name, node.expression, evidence, where, has_guessed_settings=bool(node.plan.sizes), channels=inputs.channels)
 
     def _ways(self, name: str, cls: type) -> Iterator[WayToBuild]:
         """Ways to build a class, with what it is called with where that is known, the most credible first."""
@@ -499,6 +518,19 @@ def _of_known(known: Known) -> FoundExample:
 def _is_built_by_project(found: FoundExample) -> bool:
     """Whether the project says itself how the model of an example is built."""
     return found.evidence in ("usage", "factory")
+
+
+def _count_of(arguments: str) -> int:
+    """How many arguments a call is given."""
+    try:
+        call = ast.parse("f(%s)" % arguments, mode="eval").body
+    except SyntaxError:
+        return 0
+    return len(call.args) + len(call.keywords) if isinstance(call, ast.Call) else 0
+
+
+def _said_of(found: FoundExample) -> Said:
+    return Said(_is_built_by_project(found) and not found.has_guessed_settings, found.channels)
 
 
 def _is_settled(known: Known) -> bool:

@@ -42,6 +42,14 @@ def _given(args: Tuple[Any, ...], kwargs: Dict[str, Any], index: int, name: str)
     return name, value if isinstance(value, Tensor) else None
 
 
+def lone_picture(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tensor]:
+    """What a convolution is given where that has no dim for a batch; None otherwise."""
+    if not isinstance(module, nn.modules.conv._ConvNd):
+        return None
+    _, tensor = _given(args, kwargs, 0, "input")
+    return tensor if tensor is not None and tensor.dim() == len(module.kernel_size) + 1 else None
+
+
 def _last(code: str, argument: str, attribute: str, index: int = 0, name: str = "input") -> Rule:
     """The last dim of an argument has the size that an attribute says."""
 

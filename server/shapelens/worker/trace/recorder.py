@@ -54,6 +54,7 @@ class Recorder:
         self.seen: Dict[int, SeenValues] = {}
         self.defined: Dict[int, SeenValues] = {}  # of the sites that run once, with the definitions
         self.unknown: Set[int] = set()  # sites of tensors that have held something of which nothing is known
+        self.failed: Set[FileSpan] = set()  # where something did not fit in this example
         self.last = -1  # the site that reported last: before Python 3.11, what tells where a statement failed
         self.reached: Set[int] = set()  # sites of functions that ran since this was emptied
         self.called: Set[int] = set()  # those that definitions called: what they gave belongs to all examples
@@ -94,6 +95,7 @@ class Recorder:
     def start_example(self) -> None:
         """Forget what the sites held; the sites themselves stay."""
         self.seen = {}
+        self.failed = set()
         self.last = -1
         self._calls.clear()
 

@@ -35,7 +35,10 @@ REARRANGING = frozenset(_NAMES.split())
 
 
 def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Optional[int] = None) -> List[Suspect]:
-    """The operations of user code on the way to these tensors, breadth first. `ignore`: the index of a layer that is none."""
+    """The operations of user code on the way to these tensors, breadth first; in the end those at places where something did not fit.
+
+    `ignore`: the index of a layer that is none.
+    """
     with torch._C.DisableTorchFunction():
         nodes: List[Optional[Derivation]] = [tensor.__dict__.get(ORIGIN) for tensor in tensors]
     waiting: Deque[Tuple[Derivation, bool]] = deque((node, False) for node in nodes if node is not None)
@@ -43,16 +46,18 @@ def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Opt
     places: Set[Tuple[int, Optional[int]]] = set()
     found: List[Suspect] = []
     for _ in range(MOST_NODES):
-        if not waiting or len(found) >= MOST_SUSPECTS:
+        is_full = len(found) >= MOST_SUSPECTS
+        if not waiting or (is_full and not recorder.failed):
             break
         node, behind = waiting.popleft()
         place = node.site, node.layer
-        if place not in places and _decides(node) and (node.layer is None or node.layer != ignore):
+        is_left_out = is_full and (node.site < 0 or recorder.span_of(node.site) not in recorder.failed)
+        if not is_left_out and place not in places and _decides(node) and (node.layer is None or node.layer != ignore):
             places.add(place)
             shape = known_sizes(node.parents[0][1]) if node.parents else []
             span = recorder.span_of(node.site) if node.site >= 0 else None
             found.append(Suspect(node.operation, span, shape, known_sizes(node.result), node.layer, behind=behind))
-        if node.owner is not None and (OWNED, node.owner) not in places:
+        if not is_full and node.owner is not None and (OWNED, node.owner) not in places:
             places.add((OWNED, node.owner))
             found.append(Suspect("", None, [], list(node.result), node.owner, behind=behind))
         behind = behind or (node.module is not None and _decides(node))

@@ -81,6 +81,13 @@ def distinct_forms(found: Iterable[Form], path: str) -> List[Form]:
     return list(out.values())
 
 
+def is_of_channels(name: str, form: Form) -> bool:
+    """Whether a size is that of the channels of pictures: what is called so, or the second of four."""
+    if form.rank != 4 or form.dtype != "f32":
+        return False
+    return name.rpartition(".")[2] == "C" or "⟨%s⟩" % name in form.template.split(", ")[1]
+
+
 # --- by the layer that most likely comes first ---
 
 

@@ -29,7 +29,7 @@ from . import forms
 from .batch_mixing import with_steps
 from .choices import ArgumentChoice, ChoiceNode, Sizes, node_of
 from .forms import Form
-from .name_priors import PICTURE, is_graph, is_measured, is_state, number_for, words_of
+from .name_priors import CHANNELS, PICTURE, is_graph, is_measured, is_state, number_for, words_of
 from .neighbours import MOST_FORMS, Adjusted, Neighbours
 from .optional_inputs import LeftOut
 
@@ -79,6 +79,8 @@ class InputSearch:
         self._count = itertools.count()
         self._tried: Set[Tuple[str, str]] = set()
         self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
+        self._steps = forms.STEPS  # of sequences
+        self.channels: Optional[int] = None  # of pictures, as the model was built for them
         self._containers: Dict[str, Container] = {}
         self._is_graph = False  # its rows are nodes rather than a batch
 
@@ -90,14 +92,17 @@ class InputSearch:
         self._model, self._is_module = model, isinstance(model, torch.nn.Module)  # or else a function
         self._layer = forms.first_layer(model) if self._is_module else None
         self._attends = self._is_module and any(_ATTENDS.search(type(each).__name__) for each in module_tree.modules(model))
-        self._built_for = sizes_kept_by_model(model, plan.sizes)
+        said = said_by_constructor(model, plan.text())
+        self._built_for = sizes_kept_by_model(model, {**said, **plan.sizes})
+        self.channels = channels_said(said, self._layer)
+        self._steps = _apart_from_sizes_of(model)
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
         self._containers = {name: container for name, container in found.items() if container is not None}
         self._containers.update({name: Container(given.opening, list(given.forms), []) for name, given in self._given_parts.items()})
         keys = [key for container in self._containers.values() for key in container.keys]
         self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
-        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted)
+        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted, self.channels)
         heap: List[Tuple[float, int, ChoiceNode]] = []
         for start in self._starts(plan):
             if start.key in self._tried:
@@ -180,7 +185,11 @@ class InputSearch:
             node.trial = built
             node.trial.reached = 0
             return False
-        trial = node.trial = self.runner.call(model, node.given)
+        self.runner.wants_batch = True
+        try:
+            trial = node.trial = self.runner.call(model, node.given)
+        finally:
+            self.runner.wants_batch = False
         if trial.error is None:
             self._ran.append(node)
             return True
@@ -327,6 +336,10 @@ class InputSearch:
                 found[name] = picture[1 if role in _WIDTH or role == "U3" else 0]
             elif role == "#T" and steps:
                 found[name] = steps
+            elif role in ("#T", *STEPS_SAID) and form.sizes[name] == forms.STEPS:
+                found[name] = self._steps
+            elif self.channels is not None and forms.is_of_channels(name, form):
+                found[name] = self.channels
         return found
 
     def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[ArgumentChoice, ...]:
@@ -375,6 +388,9 @@ class InputSearch:
 
 _HEIGHT, _WIDTH = {"P", "H", "@h", "@H", "@height"}, {"W", "@w", "@W", "@width"}  # what a picture's dims are called
 _STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window_len|input_len(gth)?|n_?frames|num_frames|chunk_size)")
+OTHER_STEPS = (24, 40, 48, 56, 20, 28)  # that a sequence may have
+STEPS_SAID = ("@T", "@t", "@n", "@L", "@l", "@S", "@s", "@N", "@seq_len", "@seq_length")
+MOST_COMPARED, LARGEST_COMPARED, MOST_SIZES = 64, 4096, 48  # modules that are looked at for their sizes, which these are, and how many
 MOST_MODULES = 16  # that are looked at, the outermost ones
 
 
@@ -395,6 +411,53 @@ def sizes_kept_by_model(model: Any, given: Mapping[str, int]) -> Tuple[Optional[
             elif not steps and _STEPS.fullmatch(name) and type(value) is int and 1 < value <= 1 << 16:
                 steps = value
     return picture, steps
+
+
+def said_by_constructor(model: Any, constructor: str) -> Dict[str, Any]:
+    """What the constructor of a model is given, and has for a default, by the names of its parameters, as far as that are constants."""
+    try:
+        call = ast.parse(constructor, mode="eval").body
+    except SyntaxError:
+        return {}
+    if not isinstance(call, ast.Call) or not isinstance(model, torch.nn.Module):
+        return {}
+    parameters = parameters_of(type(model))
+    given = {each.arg: each.value for each in call.keywords}
+    given.update(zip((each.name for each in parameters), call.args))
+    said = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+    for name, value in given.items():
+        if name is not None:
+            said[name] = _constant(value)
+    return said
+
+
+def _constant(node: ast.expr) -> Any:
+    """A number, text or tuple of them, as it is written; None for anything else."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError):
+        return None
+
+
+def channels_said(said: Mapping[str, Any], layer: Any) -> Optional[int]:
+    """How many channels pictures have by what a constructor was given; None where it does not say so, or where the first layer does not
+    take them, nor what they are put together to."""
+    named = [value for name, value in said.items() if CHANNELS.fullmatch(name)]
+    if len(named) != 1 or type(named[0]) is not int or named[0] < 1:
+        return None
+    taken = getattr(layer, "in_channels", getattr(layer, "in_features", named[0]))
+    return named[0] if taken == named[0] or (named[0] > 1 and taken % named[0] == 0) else None
+
+
+def _apart_from_sizes_of(model: Any) -> int:
+    """How many steps a sequence has, so that nothing fits only as a size of the model is that too: of a layer, or of each of its heads."""
+    found: Set[int] = set()
+    for module in itertools.islice(module_tree.modules(model), MOST_COMPARED) if isinstance(model, torch.nn.Module) else ():
+        found.update(value for value in vars(module).values() if type(value) is int)
+        found.update(size for parameter in module._parameters.values() if parameter is not None for size in parameter.shape)
+    known = sorted(size for size in found if 1 < size <= LARGEST_COMPARED)[:MOST_SIZES]
+    shares = {size // parts for size in known for parts in known if size % parts == 0}
+    return next((steps for steps in (forms.STEPS, *OTHER_STEPS) if steps not in shares and steps not in known), forms.STEPS)
 
 
 def _kept_in(module: torch.nn.Module) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from typing import List, Optional, Tuple
 
 # What the size of a picture is called that a network is built for.
 PICTURE = re.compile(r"_?(in_|input_|image_?|img_?|pic_?|full_)?(size|res|resolution|hw)|_?image_shape|_?img_dim")
+CHANNELS = re.compile(r"(image_?|img_?|num_|n_)?(channels|chans)|in_chans|(image|img)_in_channels")  # of pictures, in a constructor
 
 Words = Tuple[str, str]  # a dtype, and one word a dim (forms.py)
 

@@ -15,7 +15,7 @@ from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
 from ..trials.trial import RefusedInput, Trial
 from .choices import ArgumentChoice, ChoiceNode, Sizes, node_of
-from .forms import Form, tensor_form
+from .forms import Form, is_of_channels, tensor_form
 from .name_priors import number_for
 
 SOME_KEY = "x"  # of a dict of which no key is known yet
@@ -42,7 +42,10 @@ class Neighbours:
         options: Callable[[ArgumentChoice], List[Form]],
         reach: Callable[[ChoiceNode], Optional[Trial]],
         adjusted: Adjusted,
+        channels: Optional[int] = None,
     ) -> None:
+        """channels: of pictures, where the constructor says how many they have."""
+        self._channels = channels
         self._adjusted = adjusted
         self._parameters = parameters
         self._options = options
@@ -213,9 +216,14 @@ class Neighbours:
             other = node_of(node.plan, node.arguments, sizes)
             return self._reach(other)
 
-        free = _free(node)
+        free = [name for name in _free(node) if not self._is_said(node, name)]
         for sizes in sizes_for(node.trial, wanted, {name: node.sizes[name] for name in free}, set(node.plan.sizes), reaches):
             yield node_of(node.plan, node.arguments, {**node.sizes, **sizes})
+
+    def _is_said(self, node: ChoiceNode, name: str) -> bool:
+        """Whether a size is that of channels, as the constructor says it."""
+        given = [argument.form for argument in node.arguments if argument.form is not None and name in argument.form.sizes]
+        return node.sizes[name] == self._channels and any(is_of_channels(name, form) for form in given)
 
     def _by_forms(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """Another form for one of the arguments: those named in the line that failed first."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ....protocol import FileSpan, Mismatch
 from ....traces import Origin
@@ -21,14 +21,16 @@ from ...evaluation.expression import compile_expression, evaluate
 from ...sandbox.limits import TooLong, within
 from ..evidence import with_sizes
 from .demands import demands
-from .doubtful_examples import NOT_OF_TENSORS, template_of
-from .solving import step_of
+from .doubtful_examples import NOT_OF_TENSORS, constructor_of, template_of
+from .solving import are_even, step_of
 from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on a fast machine only
 MOST_VARIANTS = 12
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DUPLICATE = "duplicate dims"
+_OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
+_TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
 OF_CONSTRUCTORS = ("attention-heads", "layer-arguments")  # findings of what constructors of layers refuse
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 # Of what may lie between a layer and a mismatch: these leave each dim where it is.
@@ -66,42 +68,77 @@ SAME_DIMS = frozenset(
 )
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
+OF_DIMS = ("broadcast", "cat")  # findings of operations that compare the dims of two tensors one by one, counted from the last
+OF_SIZES = (*OF_DIMS, "view", "split", "matmul", "einsum", "attention")  # findings of operations whose message says which sizes clash
 Mismatches = Dict[Mistake, Mismatch]
+Clashes = Dict[int, Tuple[int, ...]]  # sizes that do not fit each other; by the dim, counted from the last, where several are compared
 Changed = Tuple[int, int]  # a number, and the one in its place
 UNCHANGED = (1, 1)
 
 
-def certain_mistakes(runner: TrialRunner, expression: str, variants: Sequence[str] = (), *, keeps_constructor: bool = False) -> Mismatches:
+class Said(NamedTuple):
+    """What the code says of an example, so that it was not guessed."""
+
+    constructor: bool = False  # all of how the model is built
+    channels: Optional[int] = None  # of pictures
+
+
+def certain_mistakes(runner: TrialRunner, expression: str, variants: Sequence[str], said: Said) -> Mismatches:
     """The mistakes among the mismatches of an example: those that no other guess avoids.
 
-    variants: the example with other options or further arguments; keeps_constructor: nothing of the constructor was guessed.
+    variants: the example with other options or further arguments; said: what of it was not guessed.
     """
     runner.until = max(runner.until, runner.clock() + PROOF_SECONDS)
     try:
-        found = _certain(runner, expression, variants, keeps_constructor=keeps_constructor)
+        found = _certain(runner, expression, variants, said)
     except TooLong:
         return {}
     return {} if runner.is_over else found
 
 
+def suspected_mistake(runner: TrialRunner, expression: str, said: Said) -> Mismatches:
+    """The first mismatch of an example in which others fail as well, where other sizes do not avoid it: if an example that has the same
+    one fits otherwise, it is a mistake. {} for none."""
+    runner.until = max(runner.until, runner.clock() + PROOF_SECONDS)
+    try:
+        base = _all_that_fails(runner, expression)
+        first = {mistake: found for mistake, found in list((base or {}).items())[:1] if _may_be_certain(found, is_alone=True)}
+        left = _apart_from_sizes(runner, base or {}, first, expression, said)
+    except TooLong:
+        return {}
+    return {} if runner.is_over else left
+
+
 def is_among(mistakes: Mismatches, found: Mismatch, spans: Sequence[Optional[FileSpan]]) -> bool:
     """True if a mismatch is one of these mistakes, with sizes that fit as little. spans: where the layers were constructed."""
     known = mistakes.get(mistake_of(found, spans))
-    return known is not None and _never_fit(_clash(known), _clash(found))
+    return known is not None and _still_clash(known, found)
 
 
-def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], *, keeps_constructor: bool) -> Mismatches:
+def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said: Said) -> Mismatches:
     base = _all_that_fails(runner, expression)
     if not base:
         return {}
-    left = {mistake: found for mistake, found in base.items() if _may_be_certain(found, is_alone=len(base) == 1)}
+    is_alone = _all_follow_first(base)
+    left = {mistake: found for mistake, found in base.items() if _may_be_certain(found, is_alone=is_alone)}
     left = _without_consequences(base, left)
-    if not left:
-        return {}
-    for size, texts in _other_sizes(expression, keeps_constructor=keeps_constructor):
-        left = _apart_from(runner, base, left, size, texts)
+    left = _apart_from_sizes(runner, base, left, expression, said)
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
+    if any(map(_is_of_rank, left.values())):
+        others = [_all_that_fails(runner, text) for text in _other_ranks(expression)]
+        left = {
+            mistake: found
+            for mistake, found in left.items()
+            if not _is_of_rank(found) or (others and all(_stands_at_rank(base, mistake, other) for other in others))
+        }
+    return left
+
+
+def _apart_from_sizes(runner: TrialRunner, base: Mismatches, left: Mismatches, expression: str, said: Said) -> Mismatches:
+    """The mismatches that depend on none of the numbers that were guessed."""
+    for size, texts in _other_sizes(expression, said) if left else ():
+        left = _apart_from(runner, base, left, size, texts)
     return left
 
 
@@ -136,13 +173,41 @@ def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
     return {mistake: found for mistake, found in left.items() if mistake == first or (found.origins and found.origins[0].argument)}
 
 
+def _all_follow_first(base: Mismatches) -> bool:
+    """Whether all that fails in a run has to do with what fails first: its place gave what led to the others."""
+    first, *others = base.values()
+    others = [other for other in others if not _OF_STAND_IN.search(other.message)]
+    return all(first.span is not None and first.span in [suspect.span for suspect in other.suspects] for other in others)
+
+
 # --- what stays the same of a mismatch ---
+
+
+def _clashes(found: Mismatch) -> Clashes:
+    """The sizes that do not fit each other, of each dim in which two tensors differ."""
+    shapes = [each.shape for each in found.inputs[:2] if each.shape] if found.code in OF_DIMS and not found.argument else []
+    if len(shapes) < 2 or len(shapes[0]) != len(shapes[1]):
+        return {0: _clash(found)}
+    told: Clashes = {}
+    for back in range(1, len(shapes[0]) + 1):
+        one, other = shapes[0][-back], shapes[1][-back]
+        if one and other and one != other and (found.code == "cat" or min(one, other) > 1):
+            told[back] = (one, other)
+    return told or {0: _clash(found)}
 
 
 def _clash(found: Mismatch) -> Tuple[int, ...]:
     """The sizes that do not fit each other: what arrived and what is needed, or else all numbers that are told."""
     wanted = [each for each in demands(Trial(0, RefusedInput(found), found)) if each.kind in ("equal", "multiple") and each.got > 0]
     return (wanted[0].got, wanted[0].need) if wanted else tuple(map(int, _INT.findall(found.message)))
+
+
+def _still_clash(one: Mismatch, other: Mismatch) -> bool:
+    """Whether two sizes clash in a mismatch after a change as before, or in one dim at least of those that are compared."""
+    if one.lacks_transpose and other.lacks_transpose:
+        return True
+    before, after = _clashes(one), _clashes(other)
+    return any(_never_fit(before[back], after[back]) for back in before.keys() & after.keys())
 
 
 def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
@@ -158,22 +223,33 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     """Whether a mismatch may rest on the code alone. is_alone: all the rest of the example fits.
 
     Of a layer it may where another layer's constructor says the size that arrived, or where nothing else fails and no dims were joined on
-    the way; of an operation where layers say the sizes of both sides. An input of another rank might come through dims that were joined or
-    moved. What the constructor of a layer refuses, or an operation whatever it is given, needs no input at all.
+    the way; of an operation where layers say the sizes of both sides, or where nothing else fails. An input of another rank might come
+    through dims that were joined or moved. What the constructor of a layer refuses, or an operation whatever it is given, needs no input.
     """
-    if found.code in NOT_OF_TENSORS or not found.trail:
+    if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
     if _DUPLICATE in found.message or (not found.inputs and found.code in OF_CONSTRUCTORS):
         return True
     of_layers = [each for each in found.origins if each.argument]
     is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
-    if not found.argument:
-        return is_direct and len(of_layers) > 1
-    if is_direct and found.origins[0] is of_layers[0]:
+    if is_direct and (len(of_layers) > 1 if not found.argument else found.origins[0] is of_layers[0]):
         return True
-    asks_for_form = any(each.kind in _OF_FORMS for each in demands(Trial(0, RefusedInput(found), found)))
+    if not is_alone or _forms_asked_for(found) - {"rank"}:
+        return False
+    if not found.argument:
+        return _is_of_rank(found) or found.lacks_transpose or found.code in OF_SIZES or found.exception == "EinopsError"
     is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
-    return is_alone and not asks_for_form and not is_joined
+    return not _is_of_rank(found) and not is_joined
+
+
+def _forms_asked_for(found: Mismatch) -> Set[str]:
+    """What a mismatch asks for that other sizes do not give."""
+    return {each.kind for each in demands(Trial(0, RefusedInput(found), found)) if each.kind in _OF_FORMS}
+
+
+def _is_of_rank(found: Mismatch) -> bool:
+    """Whether tensors of another number of dims may be what a mismatch asks for."""
+    return "rank" in _forms_asked_for(found)
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
@@ -193,9 +269,16 @@ def _stands(base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional
     same, new = other.get(mistake), [each for key, each in other.items() if key not in base]
     if same is None:
         return None if new else False
-    if _never_fit(_clash(found), _clash(same)):
+    if _still_clash(found, same):
         return True
     return None if any(_refuses(each, *changed) for each in new) else False
+
+
+def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
+    """Whether a mismatch stands where an input has another number of dims, or the code wants the one that it had."""
+    if other is None or mistake in other:
+        return True
+    return any(_is_of_rank(each) for key, each in other.items() if key not in base)
 
 
 def _refuses(found: Mismatch, size: int, other: int) -> bool:
@@ -214,28 +297,64 @@ def _without(base: Mismatches, left: Mismatches, other: Optional[Mismatches], ch
     return {mistake: found for mistake, found in left.items() if _stands(base, mistake, found, other, changed) is not False}
 
 
-def _apart_from(runner: TrialRunner, base: Mismatches, left: Mismatches, size: int, texts: Iterable[Tuple[str, int]]) -> Mismatches:
-    """The mismatches that do not depend on a number: of the examples with others in its place, the first that tells of one counts."""
+def _apart_from(runner: TrialRunner, base: Mismatches, left: Mismatches, size: int, texts: Sequence[Tuple[str, int]]) -> Mismatches:
+    """The mismatches that no other number avoids: of the examples with others in its place, the first that tells of one counts. Where its
+    sizes follow that number, none of which makes them fit, all of these examples do."""
     waiting, kept = dict(left), set(left)
+    seen: List[Tuple[int, Mismatches]] = [(size, base)]
     for text, other_size in texts:
         if not waiting or runner.is_over:
             break
         other = _all_that_fails(runner, text)
+        seen += [(other_size, other)] if other is not None else []
         for mistake, found in list(waiting.items()):
             stands = _stands(base, mistake, found, other, (size, other_size))
+            if stands is False and other is not None and mistake in other and len(seen) <= len(texts):
+                stands = True if _fits_with_none([(each, known[mistake]) for each, known in seen if mistake in known]) else None
+                kept -= set() if stands else {mistake}  # Until three of them tell.
+            elif stands is not None:
+                kept -= {mistake}
             if stands is not None:
                 del waiting[mistake]
-                kept -= set() if stands else {mistake}
+                kept |= {mistake} if stands else set()
     return {mistake: found for mistake, found in left.items() if mistake in kept}
+
+
+def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]]) -> bool:
+    """Whether the difference of the sizes of a mismatch follows a number evenly in these three runs, and is zero for no whole one."""
+    clashes = [(size, _clash(found)) for size, found in runs[:3]]
+    if len(clashes) < 3 or any(len(clash) != 2 for _, clash in clashes):
+        return False
+    points = [(size, got - need) for size, (got, need) in clashes]
+    (x0, y0), (x1, y1) = points[:2]
+    if y0 == y1 or not are_even(points):
+        return False
+    zero, rest = divmod(y0 * (x1 - x0), y0 - y1)
+    return rest != 0 or x0 + zero <= 0
 
 
 # --- other guesses ---
 
 
-def _other_sizes(expression: str, *, keeps_constructor: bool) -> Iterator[Tuple[int, List[Tuple[str, int]]]]:
+def _other_ranks(expression: str) -> Iterator[str]:
+    """The example with a tensor that has a dim more, or less, behind the first one; none of more than one input, of which each may have."""
+    begin = len(constructor_of(expression))
+    tensors = list(_TENSOR.finditer(expression, begin))
+    for match in tensors if len(tensors) == 1 else ():
+        dims = match[2].split(", ")
+        for other in ([dims[0], "5", *dims[1:]], [dims[0], *dims[2:]]):
+            if other != dims and dims != ["()"]:
+                yield expression[: match.start()] + "%s[%s]" % (match[1], ", ".join(other)) + expression[match.end() :]
+
+
+def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[str, int]]]]:
     """For each number that was guessed, the examples with another one in its place, and in that of the numbers that are equal to it."""
     template, sizes, of_constructor = template_of(expression)
-    free = {name: size for name, size in sizes.items() if size and not (keeps_constructor and name in of_constructor)}
+
+    def is_said(name: str, size: int) -> bool:
+        return said.constructor if name in of_constructor else size == said.channels
+
+    free = {name: size for name, size in sizes.items() if size and not is_said(name, size)}
     for size in dict.fromkeys(free.values()):
         names, step = [name for name, other in free.items() if other == size], step_of(size)
         texts = [

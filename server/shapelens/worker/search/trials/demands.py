@@ -30,6 +30,7 @@ class Demand:
     "dtype"     a tensor should be of the dtype named `text` ("i64", "f32", "bool")
     "missing"   an argument, attribute or key `text` is missing; `need` tells which: 0 argument, 1 attribute, 2 key, 3 is None, 4 a mapping
     "number"    a tensor should be a number
+    "transpose" one of two factors should be transposed: that a sequence is as long as they are wide would only hide it
     "parts"     a value should be a sequence of `need` parts (-1: unknown)
     """
 
@@ -52,6 +53,9 @@ def _demands(trial: Trial) -> Iterator[Demand]:
         return
     if found.got is not None and found.need is not None:
         yield Demand("equal", found.got, found.need)
+        return
+    if found.lacks_transpose:
+        yield Demand("transpose")
         return
     message = found.message
     if "tuple index out of range" in message and found.span is not None:

@@ -103,23 +103,38 @@ def attempt(runner: TrialRunner, expression: str) -> Trial:
 
 
 def runs_with_other_sizes(
-    runner: TrialRunner, expression: str, trial: Optional[Trial], *, ran_before: bool = False, keeps_constructor: bool = False
+    runner: TrialRunner,
+    expression: str,
+    trial: Optional[Trial],
+    *,
+    ran_before: bool = False,
+    keeps_constructor: bool = False,
+    channels: Optional[int] = None,
 ) -> Optional[str]:
     """The example with other numbers in it, with which it runs to its end; None where none was found. Squares stay squares if they can.
 
     ran_before: an earlier version of the text ran with it. Then only those numbers are changed on which the mismatch depends.
-    keeps_constructor: only numbers of the input are changed.
+    keeps_constructor: only numbers of the input are changed; channels: a number of the input that is not.
     """
     if trial is None:
         return None
-    found = _with_other_sizes(runner, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, square=True)
-    if found is None and _SQUARE.search(expression):
-        found = _with_other_sizes(runner, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, square=False)
+    found: Optional[str] = None
+    for square in (True, False) if _SQUARE.search(expression) else (True,):
+        found = found or _with_other_sizes(
+            runner, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, channels=channels, square=square
+        )
     return found
 
 
 def _with_other_sizes(
-    runner: TrialRunner, expression: str, trial: Trial, *, ran_before: bool, keeps_constructor: bool, square: bool
+    runner: TrialRunner,
+    expression: str,
+    trial: Trial,
+    *,
+    ran_before: bool,
+    keeps_constructor: bool,
+    channels: Optional[int],
+    square: bool,
 ) -> Optional[str]:
     template, sizes, guessed = template_of(expression, square=square)
     worked: Dict[str, str] = {}
@@ -140,6 +155,7 @@ def _with_other_sizes(
     free = dict(sizes)
     if keeps_constructor or not square:  # What else there is was tried with the square.
         free = {name: size for name, size in free.items() if name not in guessed}
+    free = {name: size for name, size in free.items() if name in guessed or size != channels}
     batch = _BATCH.search(template)
     if ran_before and batch is not None and sizes[batch[1]] == 2:
         # Where two samples went through before, a batch of another size mends nothing that is not wrong.

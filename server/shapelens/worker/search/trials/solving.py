@@ -44,6 +44,8 @@ def _may_be_tried(size: int) -> bool:
 
 def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
     inputs = [name for name in free if name not in guessed and name != "#B"]
+    if any(demand.kind == "transpose" for demand in wanted):
+        return
     equal = [demand for demand in wanted if demand.kind == "equal"]
     squares = _squares(free, inputs) + _alike(free, inputs)
     yield from _all_equal(equal, free, inputs)

@@ -70,6 +70,7 @@ class TrialRunner:
         self.target = ""  # the class that an example is looked for
         self.seen: Optional[Dict[int, SeenValues]] = None  # what the last attempt saw, where it was a call that ran to its end
         self.passes: Optional[Passes] = None  # whether attempts go past a mismatch, as no example avoids it
+        self.wants_batch = False  # whether attempts end where a convolution takes an input for a picture without batch
         self.has_defaults_only = False  # whether a class is built with its defaults
         self._models: Dict[str, Any] = {}
         self._built: Dict[int, SeenValues] = {}  # what was seen while the last model was built
@@ -194,6 +195,7 @@ class TrialRunner:
             evaluation.start(0, turned, keeps_modules=keeps_modules)
             unknown_sizes.state.met |= keeps_modules and self._built_of_unknown
             evaluation.meta.recover, evaluation.calls.has_no_choice = evaluation.calls.recovery.unable, has_no_choice
+            evaluation.calls.wants_batch = self.wants_batch
             evaluation.calls.passes, evaluation.calls.has_defaults_only = self.passes, self.has_defaults_only
 
         def run_it() -> None:
