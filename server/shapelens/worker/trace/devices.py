@@ -34,6 +34,7 @@ UNKNOWN = ""
 PLACED = "_shapelens_placed"  # an attribute of tensors: their Placement; without one nothing is known of their device
 MOST_TENSORS = 64  # of a list or batch that are looked at
 MOST_PARTS = 256  # tensors of a layer
+MOST_FUNCTIONS = 4000  # of which it is kept what they do
 _KINDS = (Tensor, torch.nn.Parameter)
 
 # Operations that refuse tensors of different devices; of others the device of the result is taken from what they are given.
@@ -136,7 +137,6 @@ class Devices:
         self._forget()
 
     def _forget(self) -> None:
-        self.meets_accelerator = False  # whether anything was placed on one
         self.is_lost = False  # whether something else moves tensors, as a wrapper of several devices
         self.default = CPU
         self.root = 0, None  # type: Tuple[int, Optional[FileSpan]]
@@ -171,7 +171,6 @@ class Devices:
 
     def _placement(self, device: str, operation: str, span: Optional[FileSpan] = None) -> Placement:
         self._number += 1
-        self.meets_accelerator = self.meets_accelerator or device not in (CPU, UNKNOWN)
         return Placement(device, operation, self._number, span)
 
     def _moved(self, device: str, operation: str) -> Placement:
@@ -211,7 +210,6 @@ class Devices:
         if self.active:
             label = self._label(value)
             self.default = CPU if value is None else label if label is not None else UNKNOWN
-            self.meets_accelerator = self.meets_accelerator or self.default not in (CPU, UNKNOWN)
 
     def move_module(self, module: Any, operation: str, args: Args, kwargs: Kwargs) -> None:
         """`module.to(…)`, `module.cuda()`: its parameters and buffers are moved, and nothing else that it holds."""
@@ -299,21 +297,33 @@ class Devices:
     def meet(self, func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Placement]:
         """An operation is about to run: where its result will lie; None where its arguments do not tell. Tells of those that do not go
         together."""
-        name = getattr(func, "__name__", "")
-        if name in _SKIPPED:
+        kind = _KIND_OF.get(func)
+        if kind is None:
+            kind = _kind_of(func)
+        if kind in (_PLAIN, _REFUSES):
+            found: Optional[Placement] = None
+            for part in args:
+                if isinstance(part, Tensor):
+                    placement = part.__dict__.get(PLACED)
+                    if placement is None or (found is not None and placement is not found) or placement.device == CPU:
+                        break
+                    if not placement.device or placement.is_told:
+                        return _NOWHERE
+                    found = placement
+                elif type(part) in (list, tuple):
+                    break
+            else:
+                if not kwargs:
+                    return found  # Nothing but what was moved together.
+            return self._joined(_tensors_given(args, kwargs), func.__name__ if kind == _REFUSES else "")
+        if kind == _SKIPS:
             first: Optional[Placement] = args[0].__dict__.get(PLACED) if args and isinstance(args[0], Tensor) else None
             return first
-        if name == "__getitem__":
+        if kind == _INDEXES:
             return self._indexed(args)
-        if name in _NUMPY:
-            return self._as_array(name, args)
-        tensors = [part for part in args if isinstance(part, Tensor)]
-        for part in args if len(tensors) < len(args) else ():
-            if type(part) in (list, tuple):
-                tensors += [each for each in part[:MOST_TENSORS] if isinstance(each, Tensor)]
-        if kwargs:
-            tensors += [part for part in kwargs.values() if isinstance(part, Tensor)]
-        return self._joined(tensors, name if name in REFUSING else "")
+        if kind == _TO_ARRAY:
+            return self._as_array(args)
+        return self._joined(_tensors_given(args, kwargs), "")
 
     def _joined(self, tensors: List[Tensor], operation: str, module: Any = None) -> Optional[Placement]:
         """Where a result lies. operation: of one that refuses what does not go together."""
@@ -361,7 +371,7 @@ class Devices:
                     return _NOWHERE
         return placement
 
-    def _as_array(self, name: str, args: Args) -> Placement:
+    def _as_array(self, args: Args) -> Placement:
         """`x.numpy()`, `np.array(x)`: of what lies on the CPU only."""
         placement = self.of(args[0]) if args and isinstance(args[0], Tensor) else None
         if placement is not None and placement.device != CPU and not placement.is_told:
@@ -370,22 +380,25 @@ class Devices:
 
     def gave(self, func: Callable[..., Any], args: Args, kwargs: Kwargs, result: Any, placement: Optional[Placement]) -> Any:
         """What an operation gives to the code that called it: its result with its label."""
+        kind = _KIND_OF.get(func, _PLAIN)
         if isinstance(result, Tensor):
-            name = getattr(func, "__name__", "")
-            if name in MOVES:
-                return self._move(name, args, kwargs, result)
-            if func in FACTORIES:
-                placement = self._made(name, args, kwargs, result, placement)
-            elif any(result is each for each in args):
+            if kind == _MOVES:
+                return self._move(func.__name__, args, kwargs, result)
+            if kind == _MAKES:
+                placement = self._made(func.__name__, args, kwargs, result, placement)
+            elif args and result is args[0]:
                 return result
-            _place(result, placement)
+            if placement is not None:
+                result.__dict__[PLACED] = placement
+            elif PLACED in result.__dict__:
+                del result.__dict__[PLACED]
         elif isinstance(result, (tuple, list)):
             for number, tensor in enumerate(tensors_in(result, MOST_TENSORS)):
                 is_length = number and getattr(func, "__name__", "") in _FIRST_ONLY
                 _place(tensor, _NOWHERE if is_length else placement)
-        elif func in _ASKS_DEVICE:
+        elif kind == _ASKS:
             return names.device_for(placement.device) if placement is not None and placement.device else result
-        elif func in _SETS_DATA and isinstance(args[1], Tensor):
+        elif kind == _SETS and isinstance(args[1], Tensor):
             _place(args[0], args[1].__dict__.get(PLACED))
         return result
 
@@ -488,4 +501,38 @@ def _factories() -> Any:
 
 
 FACTORIES = _factories()
+_KIND_OF: Dict[Any, int] = {}  # by the function; see below
+_PLAIN, _REFUSES, _SKIPS, _INDEXES, _TO_ARRAY, _MOVES, _MAKES, _ASKS, _SETS = range(9)
+
+
+def _kind_of(func: Callable[..., Any]) -> int:
+    """What a function does with devices, kept for the next time."""
+    name = getattr(func, "__name__", "")
+    kind = _REFUSES if name in REFUSING else _SKIPS if name in _SKIPPED else _MOVES if name in MOVES else _PLAIN
+    if name == "__getitem__":
+        kind = _INDEXES
+    elif name in _NUMPY:
+        kind = _TO_ARRAY
+    elif func in FACTORIES:
+        kind = _MAKES
+    elif func in _ASKS_DEVICE or func in _SETS_DATA:
+        kind = _ASKS if func in _ASKS_DEVICE else _SETS
+    if len(_KIND_OF) < MOST_FUNCTIONS:
+        _KIND_OF[func] = kind
+    return kind
+
+
+def _tensors_given(args: Args, kwargs: Kwargs) -> List[Tensor]:
+    """The tensors among arguments, and in lists among them."""
+    tensors = []
+    for part in args:
+        if isinstance(part, Tensor):
+            tensors.append(part)
+        elif type(part) in (list, tuple):
+            tensors += [each for each in part[:MOST_TENSORS] if isinstance(each, Tensor)]
+    if kwargs:
+        tensors += [part for part in kwargs.values() if isinstance(part, Tensor)]
+    return tensors
+
+
 devices = Devices()
