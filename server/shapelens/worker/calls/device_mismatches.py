@@ -70,6 +70,8 @@ def _tell(evaluation: Any, meeting: Meeting) -> None:
         root = calls.models[-1] if calls.models else None
         if _came_from_outside(meeting, root):
             span, layer = devices.root[1] or span, None
+            for parameter in root.parameters() if root is not None and isinstance(on_cpu[0], torch.nn.Parameter) else ():
+                devices.tell_no_more(parameter)  # One cause is said once.
     if _was_made_in_library(meeting, span):
         return
     found = Mismatch(CODE, message, "RuntimeError", span, trail, calls.example, operation=meeting.operation)

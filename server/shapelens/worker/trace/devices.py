@@ -43,8 +43,8 @@ add sub mul div true_divide floor_divide remainder pow maximum minimum atan2 ler
 bitwise_and bitwise_or __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ __rtruediv__ __itruediv__
 __pow__ __rpow__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __matmul__ __rmatmul__ add_ sub_ mul_ div_ pow_ matmul mm bmm mv
 dot addmm baddbmm outer einsum linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm
-batch_norm group_norm embedding cat concat concatenate hstack vstack where masked_fill masked_fill_ gather index_select scatter scatter_
-scatter_add scatter_add_ scaled_dot_product_attention cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss
+batch_norm group_norm embedding cat stack concat concatenate hstack vstack where masked_fill masked_fill_ gather index_select scatter
+scatter_ scatter_add scatter_add_ scaled_dot_product_attention cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss
 binary_cross_entropy binary_cross_entropy_with_logits kl_div cosine_similarity cosine_embedding_loss triplet_margin_loss pairwise_distance
 cdist cross equal allclose isclose
 """
@@ -291,6 +291,12 @@ class Devices:
             return placement.span, "", ""
         site = recorder.sites[node.site]
         return recorder.span_of(node.site), site.name if site.kind == "assign" else "", site.function
+
+    def tell_no_more(self, tensor: Tensor) -> None:
+        """What meets a tensor from now on is not told."""
+        placement = self.of(tensor)
+        if placement is not None:
+            placement.is_told = True
 
     # --- what operations do with it ---
 
