@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from shapelens import protocol
 from shapelens.analysis.evidence import where_text
+from shapelens.analysis.explanations.device_messages import DEVICE, sides
 from shapelens.analysis.explanations.messages import product
 from shapelens.analysis.explanations.tape_messages import OF_THE_TAPE, roles
 from shapelens.analysis.layer_arguments import noun
@@ -61,8 +62,8 @@ def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
     """Where the size that arrived came from; a layer's argument rather than its call, as that is what one would change."""
     if mismatch.code == "dtype":
         return
-    if mismatch.code in OF_THE_TAPE:
-        for origin, words in roles(mismatch):
+    if mismatch.code in OF_THE_TAPE or mismatch.code == DEVICE:
+        for origin, words in roles(mismatch) if mismatch.code != DEVICE else sides(mismatch):
             there = places.locate(origin.span)
             if there is not None:
                 yield related_place(places, there, words)

@@ -155,6 +155,11 @@ _ALL = (
         "`model(x).numpy()`",
     ),
     FindingCode(
+        "device",
+        "Tensors of a program meet that lie on the CPU and on an accelerator, or one of an accelerator becomes an array.",
+        "`model(x)` with `model.to(device)` and an `x` that stays where the loader made it",
+    ),
+    FindingCode(
         "call-arguments",
         "A module or function is called with too many arguments, too few, or by names that it does not have.",
         "`model(x, mask)` of `def forward(self, x):`",

@@ -10,6 +10,7 @@ from functools import partial
 
 from shapelens.analysis.evidence import fits_nothing, judged, nothing_fits, rests_on_guess
 from shapelens.analysis.explanations.blame import blamed
+from shapelens.analysis.explanations.device_messages import DEVICE
 from shapelens.analysis.explanations.expression_parts import parts_of
 from shapelens.analysis.explanations.messages import in_size_message, operation_message
 from shapelens.analysis.explanations.operation_messages import failed_at
@@ -29,6 +30,7 @@ from shapelens.analysis.explanations.related_places import (
 from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.places import OtherModules, Place, Places
+from shapelens.analysis.repairs.device_fixes import device_fixes
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
 from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.initialisation import initialisation_fixes
@@ -257,9 +259,9 @@ def _cause(mismatch: Mismatch) -> object:
 
 
 def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
-    of_tape = tape_fixes(places, mismatch)
-    if of_tape:
-        return _ranked(of_tape, [])
+    of_its_own = tape_fixes(places, mismatch) or device_fixes(places, mismatch)
+    if of_its_own or mismatch.code == DEVICE:
+        return _ranked(of_its_own, [])
     known = [*target_fixes(places, mismatch), *mask_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
     return _ranked([*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
 

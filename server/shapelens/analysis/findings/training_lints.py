@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.statements import indentation_at, inserted, node_span, statement_at, tree_of
+from shapelens.analysis.repairs.statements import indentation_at, inserted, node_span, statement_at, wrapped_list
 from shapelens.protocol import Remark
-from shapelens.source.position_map import TextEdit
 
 
 def _optimizer_parameters(places: Places, remark: Remark, place: Place) -> Lint | None:
@@ -65,31 +64,7 @@ def _no_zero_grad(places: Places, remark: Remark, place: Place) -> Lint | None:
 
 def _unregistered_layers(places: Places, remark: Remark, place: Place) -> Lint | None:
     message = f"{remark.given} is no ModuleList: the module does not know these layers, and the optimizer does not train them"
-    return Lint("unregistered-layers", "warning", message, place.span, fix=_list_fix(place, remark.given))
-
-
-def _list_fix(place: Place, name: str) -> Fix | None:
-    """Wraps the list or dict that is assigned to an attribute."""
-    tree, line = tree_of(place), place.span.line
-    around = [
-        each
-        for each in (ast.walk(tree) if tree is not None else ())
-        if isinstance(each, ast.ClassDef) and each.lineno <= line <= (each.end_lineno or 0)
-    ]
-    made = [
-        node.value
-        for owner in around[-1:]
-        for node in ast.walk(owner)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute) and node.targets[0].attr == name
-    ]
-    if len(made) != 1 or not isinstance(made[0], ast.List | ast.ListComp | ast.Dict | ast.DictComp):
-        return None
-    kind = "ModuleDict" if isinstance(made[0], ast.Dict | ast.DictComp) else "ModuleList"
-    span = node_span(place, made[0])
-    owner_name = "nn" if "nn.Module" in place.module.text and "torch.nn as nn" in place.module.text else "torch.nn"
-    text = place.module.lines.text_of(span)
-    wrapped = f"{owner_name}.{kind}({'' if text in ('[]', '{}') else text})"
-    return Fix(f"Make it a {kind}", [TextEdit(span, wrapped)], place.file)
+    return Lint("unregistered-layers", "warning", message, place.span, fix=wrapped_list(place, remark.given))
 
 
 TRAINING: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {

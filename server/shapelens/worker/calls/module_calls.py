@@ -13,6 +13,7 @@ from ..meta.backward_hooks import hooks
 from ..meta.mode import MetaMode, NotRecovered, made, spread
 from ..rewrite.instrument import Site
 from ..trace import module_tree, provenance
+from ..trace.devices import devices
 from ..trace.frames import Frames
 from ..trace.layer_inputs import Expectation, is_torch_layer, lone_picture, unmet_expectations, wrong_dtype
 from ..trace.module_memory import Holdings, own_tensors, parts_of
@@ -143,6 +144,8 @@ class Calls:
             if len(self.models) < MOST_MODELS:
                 self.models.append(module)
             self.most_dims = max([tensor.dim() for tensor in provenance.tensors_in((args, kwargs))], default=0)
+            if devices.active:
+                devices.calls_root()
             if self.frames.called_by_example() and MODE not in module.__dict__:
                 _switch_to_evaluation(module)
         uninitialised_modules.initialise(module)
@@ -160,6 +163,8 @@ class Calls:
         mark = None if self.recording is None else self.recording.begin(module, args, kwargs)
         args, kwargs, arrived = self._fitting(module, args, kwargs)
         inner = is_torch_layer(module)
+        is_placed = devices.active and inner and not self.meta.inside_layer
+        placement = devices.call_layer(module, *given) if is_placed else None
         unsure = not inner and unsure_calls.is_unsure(module, args, kwargs, self.frames.is_user_file)
         self.depth += 1
         self.meta.inside_layer += inner
@@ -182,6 +187,8 @@ class Calls:
             result = _with_shape(result, arrived)
         if self.meta.vague:
             spread(given, result)
+        if is_placed:
+            devices.called_layer(result, placement)
         self.record(module, given[0], given[1], result)
         hooks.called(module, given[0], result)
         return result

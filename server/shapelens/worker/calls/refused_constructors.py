@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterator, List, Tuple
 import torch
 
 from ..meta.mode import MetaMode, NotRecovered
+from ..trace.devices import devices
 from ..unknown.stand_ins import absent, is_absent
 from . import misused_layers
 
@@ -56,6 +57,8 @@ def _guarded(cls: Any, initialise: Any, meta: MetaMode, refused: Callable[[Any, 
             kwargs = {name: value for name, value in kwargs.items() if not (name in WITHOUT_SHAPE and is_absent(value))}
         try:
             initialise(self, *args, **kwargs)
+            if devices.active and meta.inside_layer == 1:
+                devices.constructed(self, args, kwargs)
             if is_applied:
                 applied(self)
             return

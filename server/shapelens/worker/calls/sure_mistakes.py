@@ -109,7 +109,7 @@ def _is_lacked_by_neighbour(module: ModuleType, name: str, error: BaseException)
     if not asking or file is None or KEPT not in vars(module) or hasattr(module, "__path__"):
         return False
     texts = ["".join(linecache.getlines(each)) for each in (file, *asking)]
-    tree = _parsed(texts[0])
+    tree = parsed(texts[0])
     if (
         tree is None
         or os.path.dirname(file) != os.path.dirname(asking[0])
@@ -211,11 +211,11 @@ def _codes_of(cls: type) -> Iterator[CodeType]:
 
 def tree_of(frame: FrameType) -> Optional[ast.Module]:
     """The syntax tree of the file that a frame runs; None where it has none."""
-    return _parsed("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+    return parsed("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
 
 
 @lru_cache(maxsize=4)  # A search comes to the same mistake with each attempt.
-def _parsed(text: str) -> Optional[ast.Module]:
+def parsed(text: str) -> Optional[ast.Module]:
     try:
         return parse(text, "<text>")
     except SyntaxError:

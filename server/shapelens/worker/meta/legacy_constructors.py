@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Tuple
 
 import torch
 
+from ..trace.devices import devices
 from ..unknown import unknown_sizes
 from ..unknown.data_arrays import holds_data, is_data
 from ..unknown.unknown_sizes import STAND_INS
@@ -58,7 +59,9 @@ def _from_numpy(array: Any) -> Any:
     if is_data(array) or type(array) in STAND_INS:
         return torch.as_tensor(array)
     made = _plain_from_numpy(array)
-    return made if made.numel() <= LARGEST_REAL else made.to(META)
+    made = made if made.numel() <= LARGEST_REAL else made.to(META)
+    devices.on_cpu(made, "from_numpy")
+    return made
 
 
 _plain_from_numpy = torch.from_numpy
@@ -68,7 +71,10 @@ def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """What `torch.Tensor(array)` makes, which no mode sees: data stays data."""
     if cls is Tensor and len(args) == 1 and not kwargs and (holds_data(args[0]) or type(args[0]) in STAND_INS):
         return torch.as_tensor(args[0], dtype=torch.get_default_dtype())
-    return _plain_new(cls, *args, **kwargs)
+    made = _plain_new(cls, *args, **kwargs)
+    if cls is Tensor:
+        devices.on_cpu(made, "Tensor")
+    return made
 
 
 _plain_new = Tensor.__new__

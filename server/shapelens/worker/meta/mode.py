@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from ..sandbox.exceptions import message_of
 from ..torch_calls import changed_tensor
 from ..trace import provenance
+from ..trace.devices import devices
 from ..trace.remarks import WATCHED, Remarks
 from ..trace.tape import tape
 from ..trace.value_summary import STAND_IN, VAGUE
@@ -130,6 +131,7 @@ class MetaMode(TorchFunctionMode):
         if func in ASKS and func not in SPECIAL:
             return func(*args, **kwargs) if kwargs else func(*args)
         kwargs = kwargs or {}
+        placement = devices.meet(func, args, kwargs) if devices.active and not self.inside_layer else None
         as_given = args
         if unknown_sizes.state.met and func not in TAKES_UNKNOWN:  # Comparing one of them would be a condition of the user's.
             args = unknown_sizes.as_plain(args)
@@ -163,8 +165,11 @@ class MetaMode(TorchFunctionMode):
                 self.remarks.add(func, odd)
         if self.vague and not self.inside_layer and not expected_shapes.gives_number(func, *given):
             spread(given, result)
-        if not self.inside_layer and isinstance(result, (Tensor, tuple, list)):
-            provenance.observed(func, (args, kwargs), result)
+        if not self.inside_layer:
+            if isinstance(result, (Tensor, tuple, list)):
+                provenance.observed(func, (args, kwargs), result)
+            if devices.active:
+                return devices.gave(func, *given, result, placement)
         return result
 
     def _instead(self, func: Callable[..., Any], types: Any, tried: Call, given: Call, as_given: Args, raised: Exception) -> Any:

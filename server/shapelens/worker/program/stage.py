@@ -13,6 +13,7 @@ from typing import Callable, Iterator
 
 from ...protocol import ExampleRun, FileSpan, Mismatch
 from ...traces import PROGRAM
+from ..calls import device_mismatches
 from ..calls.mismatches import one_line
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
@@ -21,6 +22,7 @@ from ..meta.gradients import training
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import DeadlineReached, Limit
 from ..shims import file_access
+from ..trace.devices import devices
 from ..trace.recorder import SeenValues
 from ..trace.tape import tape
 from ..unknown import unknown_sizes
@@ -57,9 +59,14 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     runner.recorder.unknown.clear()
     evaluation.start(len(trace.examples) - 1)
     optimizers = Optimizers(evaluation.frames)
-    with optimizers.watched(), tape.watching(evaluation.frames, runner.recorder):
+    with contextlib.ExitStack() as watched:
+        watched.enter_context(optimizers.watched())
+        watched.enter_context(tape.watching(evaluation.frames, runner.recorder))
+        if device_mismatches.NAMES_DEVICES.search(run.text):
+            watched.enter_context(device_mismatches.watching(evaluation))
         finished = program.follow(run.program, lambda: _turn_aside(runner), lambda said: _last_turn(runner, said))
         of_tape = remarks_of_tape(len(trace.examples) - 1)
+        device_mismatches.without_unsure(evaluation, [line for line, _ in program.failures])
     evaluation.calls.ended = True
     example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
     example.doubtful = bool(file_access.made_up)
@@ -118,7 +125,7 @@ def _turn_aside(runner: ExampleRunner) -> Iterator[None]:
     mismatches, remarks, state = evaluation.calls.mismatches, evaluation.remarks.found, dict(vars(unknown_sizes.state))
     before = len(mismatches), len(remarks)
     try:
-        with tape.aside():
+        with tape.aside(), devices.aside():
             yield
     finally:
         others, recorder.seen = recorder.seen, seen

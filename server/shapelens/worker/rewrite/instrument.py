@@ -18,6 +18,7 @@ import ast
 import copy
 from typing import Any, List, Optional, Set
 
+from .device_choices import assume_accelerators
 from .expressions import ExpressionRewriter
 from .package_checks import assume_package
 from .scopes import FUNCTIONS, ScopeSurvey, arguments_of, is_pure, is_size, pattern_captures, targets_in
@@ -338,6 +339,7 @@ def _side_by_side(target: Any, value: Any) -> bool:
 
 def rewrite(tree: ast.Module, sites: List[Site]) -> ast.Module:
     """The tree, rewritten in place, its sites appended to `sites`. Raises RecursionError for code that is nested too deeply."""
+    assume_accelerators(tree)
     rewriter = Rewriter(sites, computed_names(tree.body))
     tree.body = [rewriter.visit(node) for node in tree.body]
     return tree

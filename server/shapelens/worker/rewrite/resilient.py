@@ -29,6 +29,7 @@ import copy
 import re
 from typing import Any, List, Optional, Set, Tuple, Union
 
+from .device_choices import assume_accelerators
 from .instrument import Rewriter, may_be_plain
 from .scopes import ScopeSurvey, is_size, targets_in
 from .sites import FURTHER_TURNS, UNKNOWN_AT, NodePlace, Site, place_of
@@ -103,7 +104,7 @@ class ResilientRewriter(Rewriter):
     def _statement(self, node: ast.stmt, out: List[ast.stmt]) -> None:
         unrewritten, gathered = _targets(node), _gathered(node)
         pattern = _pattern(node.target) if isinstance(node, ast.For) else 1
-        branches = _branches(node) if isinstance(node, ast.If) and _is_setting(node.test, self.sizes) else None
+        branches = _branches(node) if isinstance(node, ast.If) and is_setting(node.test, self.sizes) else None
         moves = isinstance(node, ast.If) and _only_moves(node, branches is not None)
         while_further = self._while_further(node) if isinstance(node, ast.While) and not self.of_model else None
         group: List[ast.stmt] = []
@@ -227,6 +228,7 @@ def resilient(tree: ast.Module, sites: List[Site]) -> ast.Module:
 
     Raises RecursionError for code that is nested too deeply.
     """
+    assume_accelerators(tree)
     rewriter = ResilientRewriter(sites, tree.body)
     tree.body = rewriter._body(tree.body)
     return ast.fix_missing_locations(tree)
@@ -316,7 +318,7 @@ def _pattern(target: Optional[ast.expr]) -> Pattern:
     return 1
 
 
-def _is_setting(test: ast.expr, sizes: Set[str]) -> bool:
+def is_setting(test: ast.expr, sizes: Set[str]) -> bool:
     """Whether a condition is one on settings, counts and chance alone (`step % 100 == 0`, `random.random() < eps`), so that it may go
     another way elsewhere.
 
@@ -336,11 +338,22 @@ def _is_setting(test: ast.expr, sizes: Set[str]) -> bool:
 
 def _only_moves(node: ast.If, is_setting: bool) -> bool:
     """Whether an `if` only moves values to an accelerator if there is one: `if train_on_gpu: x = x.cuda()`. Shapes stay as they are."""
-    asks = isinstance(node.test, ast.Call) and isinstance(node.test.func, ast.Attribute) and node.test.func.attr == "is_available"
-    return (is_setting or asks) and not node.orelse and all(_is_move(statement) for statement in node.body)
+    return (is_setting or asks_for_accelerator(node)) and only_moves(node)
+
+
+def asks_for_accelerator(node: ast.If) -> bool:
+    """`if torch.cuda.is_available():`"""
+    return isinstance(node.test, ast.Call) and isinstance(node.test.func, ast.Attribute) and node.test.func.attr == "is_available"
+
+
+def only_moves(node: ast.If) -> bool:
+    """Whether all that an `if` does is to move values to an accelerator."""
+    return not node.orelse and all(_is_move(statement) for statement in node.body)
 
 
 def _is_move(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        return node.value.func.attr == "cuda" and not node.value.args and isinstance(node.value.func.value, (ast.Name, ast.Attribute))
     if not (isinstance(node, ast.Assign) and len(node.targets) == 1):
         return False
     pairs = [(node.targets[0], node.value)]

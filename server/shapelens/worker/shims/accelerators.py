@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List
 
 import torch
 
+from ..trace.devices import devices, names
 from .compilers import Replacement, nothing, unchanged
 from .data_sets import absences
 
@@ -112,14 +113,15 @@ ZERO = (
 
 def _current_accelerator(original: Callable[..., Any]) -> Callable[..., Any]:
     """torch.accelerator.current_accelerator: user code asks for its type, and may not be prepared for None; torch's own code is."""
-    return lambda *args, **kwargs: torch.device("cpu") if absences.is_asked_by_user() else original(*args, **kwargs)
+    return lambda *args, **kwargs: names.device_for("accelerator") if absences.is_asked_by_user() else original(*args, **kwargs)
 
 
 def replacements() -> List[Replacement]:
     """What takes the place of torch's functions for the time of a run."""
     out: List[Replacement] = [(torch, "Generator", Generator), (torch, "manual_seed", nothing)]
-    names = ("set_default_device", "set_num_threads", "set_num_interop_threads", "set_rng_state")
-    out += [(torch, name, nothing) for name in names if hasattr(torch, name)]
+    without_effect = ("set_num_threads", "set_num_interop_threads", "set_rng_state")
+    out += [(torch, name, nothing) for name in without_effect if hasattr(torch, name)]
+    out += [(torch, "set_default_device", devices.set_default)] if hasattr(torch, "set_default_device") else []
     answers = dict(ANSWERS)
     answers.update(dict.fromkeys(NOTHING.split(), nothing))
     answers.update(dict.fromkeys(ZERO.split(), _says(0)))

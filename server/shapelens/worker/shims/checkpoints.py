@@ -14,6 +14,7 @@ import torch
 import torch.hub
 from torch.nn.modules.module import _IncompatibleKeys
 
+from ..trace.devices import devices
 from ..unknown import stand_ins
 from .compilers import Replacement
 from .pretrained import torch_hub
@@ -35,6 +36,8 @@ def _loaded(file: Any = None, *args: Any, **kwargs: Any) -> Any:
     """torch.load"""
     place = _place(file)
     if place in _saved:
+        if isinstance(_saved[place], torch.nn.Module):
+            devices.is_lost = True  # It may come back on another device than the one that it was saved on.
         return _saved[place]
     if isinstance(place, str) and os.path.isfile(place):
         try:

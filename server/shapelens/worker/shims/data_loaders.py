@@ -9,6 +9,7 @@ import torch.utils.data
 from torch.utils.data import Subset, dataloader, dataset, sampler
 from torch.utils.data._utils import collate
 
+from ..trace.devices import devices
 from ..unknown import stand_ins, unknown_sizes  # noqa: F401  Stand-ins tell what they are.
 from .compilers import Replacement
 from .data_sets.vision import SAMPLE
@@ -89,7 +90,7 @@ def _batches(loader: Any) -> Iterator[Any]:
             batch = _large_batch(loader, index, most) if is_large else fetcher.fetch(index)
         except StopIteration:  # The end of an iterable dataset.
             return
-        yield batch
+        yield devices.loaded(batch)
 
 
 def _is_stood_in_for(data: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Iterator, List
 import torch
 import torch.nn.parallel
 
+from ..trace.devices import devices
 from .compilers import Replacement, nothing, unchanged
 
 # What `torchrun` sets, for code that reads it without a default.
@@ -26,6 +27,7 @@ class Parallel(torch.nn.Module):
     def __init__(self, module: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__()
         self.module = module
+        devices.is_lost = True
         self.device_ids: List[int] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:

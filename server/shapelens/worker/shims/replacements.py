@@ -11,6 +11,7 @@ import torch.utils.checkpoint
 from ..meta import legacy_constructors
 from ..meta.mode import META
 from ..trace import autocast
+from ..trace.devices import devices
 from . import (
     accelerators,
     checkpointing,
@@ -25,13 +26,15 @@ from . import (
     process_control,
     processes,
 )
-from .compilers import Replacement, unchanged
+from .compilers import Replacement
 from .data_sets import absences, files
 from .patch_on_import import replaced
 
 
 def _module_to(module: Any, *args: Any, **kwargs: Any) -> Any:
     """Module.to less the device: only a floating dtype is of interest."""
+    if devices.active:
+        devices.move_module(module, "to", args, kwargs)
     dtype = kwargs.get("dtype")
     for argument in args:
         if isinstance(argument, (torch.Tensor, torch.dtype)):
@@ -41,6 +44,17 @@ def _module_to(module: Any, *args: Any, **kwargs: Any) -> Any:
     return module._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() or tensor.is_complex() else tensor)
 
 
+def _module_moves(operation: str) -> Any:
+    """Module.cuda and its kin: nothing but a label."""
+
+    def move(module: Any, *args: Any, **kwargs: Any) -> Any:
+        if devices.active:
+            devices.move_module(module, operation, args, kwargs)
+        return module
+
+    return move
+
+
 def _own() -> List[Replacement]:
     make = torch.nn.Parameter.__new__
 
@@ -48,15 +62,17 @@ def _own() -> List[Replacement]:
         """Parameters are data, even those that begin as zeros."""
         if data is not None:
             with torch._C.DisableTorchFunction():
-                data = data if data.is_meta else data.detach().to(META)
+                given, data = data, data if data.is_meta else data.detach().to(META)
+            if devices.active:
+                made = make(cls, data, requires_grad)
+                devices.made_parameter(made, given)
+                return made
         return make(cls, data, requires_grad)
 
     return [
         (torch.nn.Parameter, "__new__", staticmethod(parameter)),
         (torch.utils.checkpoint, "checkpoint", checkpointing.checkpoint),
-        (torch.nn.Module, "cuda", unchanged),
-        (torch.nn.Module, "cpu", unchanged),
-        (torch.nn.Module, "xpu", unchanged),
+        *((torch.nn.Module, name, _module_moves(name)) for name in ("cuda", "cpu", "xpu")),
         (torch.nn.Module, "to", _module_to),
         (torch.distributions.Distribution, "_validate_args", False),  # Whether parameters are in range depends on data.
     ]
