@@ -86,6 +86,7 @@ def test_a_name_means_one_class() -> None:
         SERVER / "dataclass_json.py",
         SERVER / "traces.py",
         SERVER / "notebooks.py",
+        SERVER / "python_sources.py",
         SERVER / "regular_files.py",
         SERVER / "timeouts.py",
         SERVER / "shape_words.py",

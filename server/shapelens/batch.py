@@ -38,6 +38,7 @@ from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
 from shapelens.protocol import PATIENT_SECONDS
+from shapelens.python_sources import about, as_python
 from shapelens.regular_files import LARGEST, read_regular
 from shapelens.repair import search
 from shapelens.runner import Worker
@@ -251,7 +252,7 @@ class Batch:
         file, module, settings = analysed.path, analysed.module, analysed.settings
         names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0]))
         importers = self._importers(file, settings, module) if names else []
-        modules = {path: parsed for path in importers if (parsed := _parsed(path)) is not None}
+        modules = {path: parsed for path in importers if (parsed := _parsed(path, module.definitions)) is not None}
         likely = likely_programs((path, parsed.text) for path, parsed in modules.items() if mentions(parsed.text, names))
         for path in [path for path in likely if is_program(modules[path]) and not modules[path].errors][:MOST_FOLLOWED]:
             importer = modules[path]
@@ -441,9 +442,10 @@ def _of_text(file: str, problems: Sequence[SyntaxProblem], choice: Choice) -> li
     return [Finding("syntax", "error", each.message, each.span, file) for each in problems] + example_problems(file, choice)
 
 
-def _parsed(file: str) -> Module | None:
-    """Another file of the project; None where it cannot be read."""
+def _parsed(file: str, names: Sequence[str] | None = None) -> Module | None:
+    """Another file of the project; None where it cannot be read. names: of documentation, only what is about these."""
     try:
-        return parse(script_as_python(read(Path(file))))
+        text = as_python(file, read(Path(file)))
+        return parse(about(file, text, names) if names is not None else text)
     except Unreadable:
         return None

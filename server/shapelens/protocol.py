@@ -1,8 +1,7 @@
 """The messages between the server and a worker: stdlib dataclasses, framed as length-prefixed JSON.
 
-Both sides import this file, what it needs (dataclass_json.py, traces.py, profiles.py), notebooks.py and regular_files.py; nothing else of
-ours.
-They must run on Python 3.9, as the worker does.
+Both sides import this file, what it needs (dataclass_json.py, traces.py, profiles.py), notebooks.py, python_sources.py and
+regular_files.py; nothing else of ours. They must run on Python 3.9, as the worker does.
 
 A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`. In a `Traced` or
 `Profiled`, each span and value is written once, in lists by class under "shared"; elsewhere stands its place there. These are

@@ -1,6 +1,6 @@
 """Files of the workspace that import a file: their examples show it when it has none of its own, and how they use it is evidence.
 
-Notebooks are among them; they are read, and not run.
+Notebooks, and documentation with blocks of code, are among them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapelens import notebooks
+from shapelens import notebooks, python_sources
 from shapelens.examples.settings import Settings
 from shapelens.regular_files import read_regular
 from shapelens.source.module import Module
@@ -92,7 +92,7 @@ class ImportingFiles:
             importing += sorted(importers, key=lambda file: scanned[file].words.isdisjoint(classes))
             reached.update(importers)
             imported = importers
-        scripts = [file for file in importing if not file.endswith(notebooks.SUFFIX)]
+        scripts = [file for file in importing if file.endswith(".py")]
         runs = {file for file in scripts if scanned[file].has_directive or settings.examples_for(file)}
         found = [ImportingFile(file, file in runs, scanned[file].state) for file in importing]
         run = [each for each in found if each.has_example][:MOST_RUN]
@@ -119,12 +119,9 @@ class ImportingFiles:
             known = self._scanned.get(file)
             if known is not None and known.state == state:
                 return known
-            is_notebook = file.endswith(notebooks.SUFFIX)
             if text is None:
-                text = read_regular(file, LARGEST_NOTEBOOK if is_notebook else LARGEST_FILE).decode("utf-8", "replace")
-            if is_notebook:
-                notebook = notebooks.read(text)
-                text = notebook.text if notebook is not None else ""
+                largest = LARGEST_NOTEBOOK if file.endswith(notebooks.SUFFIX) else LARGEST_FILE
+                text = python_sources.as_python(file, read_regular(file, largest).decode("utf-8", "replace"))
         except OSError:
             return None
         words, modules, paths, folders = set[str](), set[str](), set[str](), Path(file).parents
@@ -180,7 +177,7 @@ def _files_with_code(root: str) -> Iterator[str]:
             return
         folders[:] = sorted(name for name in folders if not is_skipped(Path(place, name)))
         for name in sorted(files):
-            if name.endswith((".py", notebooks.SUFFIX)):
+            if name.endswith(python_sources.SUFFIXES):
                 left -= 1
                 if left < 0:
                     return

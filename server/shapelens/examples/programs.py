@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from shapelens.python_sources import DOCUMENTATION
 from shapelens.source.module import Module
 
 # Libraries whose programs hold tensors; in a project, whatever imports a module of it may.
@@ -25,7 +26,7 @@ _CHOOSES = re.compile(
     re.MULTILINE,
 )
 _DOES = re.compile(r"^(?!(?:import|from|class|def|async)\b|[rRbBuU]{0,2}[\"']|[@#)\]}\s])", re.MULTILINE)
-_IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|conftest)\.py$")
+_IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test)\.py$")
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
@@ -50,7 +51,15 @@ def does_something(module: Module) -> bool:
 
 def likely_programs(texts: Iterable[tuple[str, str]]) -> list[str]:
     """The files, of paths and texts, that may be worth following for what they give a file that they import, as far as that is told without
-    parsing: those that do something by themselves come first, then those whose steps may be called. Tests call nothing before pytest does.
+    parsing: documentation comes first, whose examples are short, then those that do something by themselves, then tests, which are called,
+    and last those whose steps may be called.
     """
-    programs = [(path, text) for path, text in texts if _LIBRARIES.search(text) is not None and not _IS_TEST.search(path)]
-    return [path for path, text in sorted(programs, key=lambda each: _DOES.search(each[1]) is None)]
+    programs = [(path, text) for path, text in texts if _LIBRARIES.search(text) is not None]
+    return [path for path, _ in sorted(programs, key=_rank)]
+
+
+def _rank(program: tuple[str, str]) -> int:
+    path, text = program
+    if path.endswith(DOCUMENTATION):
+        return 0
+    return 2 if _IS_TEST.search(path) else 1 if _DOES.search(text) is not None else 3

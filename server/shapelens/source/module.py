@@ -102,6 +102,12 @@ class Module:
         """Classes with a base of which this file does not say what it is (`class Net(BaseModel)`, imported from elsewhere)."""
         return [cls for cls, kind in self._all_classes if kind == "maybe"]
 
+    @property
+    def definitions(self) -> list[str]:
+        """The names of its module classes, and of those that may be some, and of its functions."""
+        classes = [*self.classes, *self.maybe_modules]
+        return [cls.name for cls in classes] + [function.name for function in self.functions]
+
     @cached_property
     def functions(self) -> list[ModuleFunction]:
         """The functions at module level, in order."""

@@ -28,6 +28,7 @@ from shapelens.lsp.workspace.importers import Importers
 from shapelens.lsp.workspace.parsed_files import ParsedFiles
 from shapelens.lsp.workspace.workspace import Workspace
 from shapelens.protocol import PATIENT_SECONDS, PROGRAM_SECONDS, Search, Trace
+from shapelens.python_sources import about
 from shapelens.source.module import Module
 
 TYPING_SECONDS = 1.0  # edits that are closer to each other are keystrokes of somebody who types
@@ -406,7 +407,7 @@ class Pipeline:
         module = self._parsed_files(path)
         if module is None or module.errors:
             return None
-        importer = Document(uri_of(path), 0, module.text)
+        importer = Document(uri_of(path), 0, about(path, module.text, document.module.definitions))
         importer.found_importers([each for each in document.importers or [] if each.path != path])  # They are nearly the same.
         return importer
 

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from shapelens.examples.importing_files import LARGEST_NOTEBOOK
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.paths import same_path
-from shapelens.notebooks import script_as_python
+from shapelens.notebooks import SUFFIX
+from shapelens.python_sources import as_python
 from shapelens.regular_files import read_regular
 from shapelens.source.module import Module, parse
 
@@ -59,7 +61,8 @@ class ParsedFiles:
 
 
 def _read(path: str) -> str:
-    return script_as_python(read_regular(path, LARGEST_FILE).decode("utf-8"))
+    largest = LARGEST_NOTEBOOK if path.endswith(SUFFIX) else LARGEST_FILE
+    return as_python(path, read_regular(path, largest).decode("utf-8"))
 
 
 def depends_on(document: Document, path: str) -> bool:

@@ -13,6 +13,7 @@ import torch
 
 from ...notebooks import UNKNOWN, is_in_cells
 from ..calls.sure_mistakes import name_of_called_tensor
+from ..evaluation.evaluation import is_failure
 from ..loading.definitions import DEFINES, KEPT, Definitions, bound_names, future_flags, is_operator_declaration
 from ..loading.importer import parse
 from ..loading.unobserved import Unobserved
@@ -23,6 +24,7 @@ from ..rewrite.resilient import MISSING, resilient
 from ..rewrite.sites import NodePlace, place_of
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
+from ..search.usages.scripts.called_tests import CalledTests
 from ..search.usages.scripts.module_names import is_main_block
 from ..trace.mutable_defaults import mutable_defaults
 from ..trace.recorder import Recorder
@@ -130,14 +132,16 @@ class Program:
         try:
             with within(seconds):
                 exec(statement.code, names)
-        except (Exception, SystemExit) as error:  # Of what is not guarded by itself: the report of a value, say.
-            on_failure(error, None, statement.code.co_firstlineno)
         except TooLong as error:
             if statement is self._statements[-1]:
                 raise
             on_failure(error, None, statement.code.co_firstlineno)
             names.update((name, self._missing(name)) for name in statement.bound if names.get(name) is None)
             return False
+        except BaseException as error:  # Of what is not guarded by itself: the report of a value, say, or a test that skips itself.
+            if not is_failure(error) or isinstance(error, KeyboardInterrupt):
+                raise
+            on_failure(error, None, statement.code.co_firstlineno)
         finally:
             self._unobserved.restore()
         return True
@@ -229,13 +233,14 @@ def _compiled(file: str, text: str, recorder: Recorder) -> Tuple[List[ProgramSta
     flags = future_flags(tree)
     tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
     tree.body = [part for node in tree.body for part in _parts(node)]
+    tests = CalledTests(tree, file)
     first = len(recorder.sites)
     recorder.add_program(file)
     try:
         resilient(tree, recorder.sites)
         recorder.end_program(file, first)
         in_cells = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if is_in_cells(file, text) else 0
-        return [_statement(node, file, flags, in_cells) for node in tree.body], declared
+        return [_statement(node, file, flags, in_cells) for node in [*tree.body, *tests.calls]], declared
     except RecursionError:
         del recorder.sites[first:]
         return [], declared

@@ -100,7 +100,6 @@ class Finder:
         self._shallow: Optional[FoundExample] = None  # with few layers, of the class that was searched for last
         self._shows_at = time.perf_counter() + EARLY
         self._lines = text.splitlines()
-        self._evidence: Optional[List[Candidate]] = None
         self._known = {known.target: known for known in search.known}
 
     @cached_property
@@ -192,7 +191,9 @@ class Finder:
         return None
 
     def _order(self) -> List[str]:
-        """Classes of which nothing is shown first, of these such that no other one constructs, those further down in the file before."""
+        """Classes of which nothing is shown first, of these such that the project itself builds and calls, then such that no other one
+        constructs, those further down in the file before: what a guess would show of a class, the project's own use may show.
+        """
         names = [name for name in self._nodes if self._class(name) is not None]
         used: Set[str] = set()
         for node in self.tree.body:
@@ -203,7 +204,8 @@ class Finder:
                 )
         derived = {base.id for name in names for base in self._nodes[name].bases if isinstance(base, ast.Name)}
         names.reverse()
-        names.sort(key=lambda name: (name in self.search.later, name in used, name in derived))
+        called = {each.target for each in self._all_candidates if each.constructor and each.arguments is not None}
+        names.sort(key=lambda name: (name in self.search.later, name not in called, name in used, name in derived))
         return names
 
     # --- one class ---
@@ -432,18 +434,20 @@ class Finder:
     def _value_of(self, expression: str) -> Any:
         return self.runner.build(expression)[0]
 
+    @cached_property
+    def _all_candidates(self) -> List[Candidate]:
+        """What the project says of its classes, the strongest first."""
+        classes = [known for known in self._nodes if self._class(known) is not None]
+        found = usages(self.tree, classes)
+        for path in self.search.users:
+            found += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
+        found += documented_usages(self.tree, classes)
+        found += instantiated(self._file, Current.settings.folders, classes, ("torch", package_of(self.names)))
+        found += factories(self.tree, classes, _size_by_name)
+        return [_in_file(candidate, self._file) for candidate in found]
+
     def _candidates(self, name: str) -> List[Candidate]:
-        """What the project says of a class, the strongest first."""
-        if self._evidence is None:
-            classes = [known for known in self._nodes if self._class(known) is not None]
-            self._evidence = usages(self.tree, classes)
-            for path in self.search.users:
-                self._evidence += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
-            self._evidence += documented_usages(self.tree, classes)
-            self._evidence += instantiated(self._file, Current.settings.folders, classes, ("torch", package_of(self.names)))
-            self._evidence += factories(self.tree, classes, _size_by_name)
-            self._evidence = [_in_file(candidate, self._file) for candidate in self._evidence]
-        return [candidate for candidate in self._evidence if candidate.target == name]
+        return [candidate for candidate in self._all_candidates if candidate.target == name]
 
     def models(self, name: str, cls: type) -> Iterator[Tuple[BuildPlan, Any]]:
         """Ways to build a class, with the models that they give, whatever it can be called with."""

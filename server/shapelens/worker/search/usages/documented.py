@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from dataclasses import replace
-from typing import Dict, Iterator, List, Sequence, Tuple, Union
+from typing import Dict, Iterator, List, Sequence, Union
 
+from ....python_sources import blocks_of_code, doctest
 from ..evidence import Candidate
 from .project_usages import UsageWriter, usages
 from .scripts.module_names import FUNCTIONS, ModuleNames
 from .scripts.script import Script
 
 MOST_LINES = 200  # of one docstring
-_DOCTEST = re.compile(r"\s*(?:>>>|\.\.\.)(?: (.*)|)$")
-_BLOCK = re.compile(r"\s*(?:.*::|```\s*(?:python|py)?)\s*$")  # what stands above a block of code
 _PRETRAINED = re.compile(r"pretrained|checkpoint|from_hub|hub\.load")  # it says nothing about the sizes of a class of this file
 
 Documented = Union[ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef]
@@ -73,8 +71,8 @@ def _scripts_of(node: Documented, tree: ast.Module) -> Iterator[ast.Module]:
         return
     lines = _aligned(text.splitlines()[:MOST_LINES])
     above = [each for each in tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
-    doctest = _doctest(lines)
-    for start, code in [doctest] if doctest[1].strip() else list(_blocks(lines)):
+    code_of_doctest = doctest(lines)
+    for start, code in [(0, code_of_doctest)] if code_of_doctest.strip() else list(blocks_of_code(lines)):
         try:
             parsed = ast.parse(code)
         except (SyntaxError, ValueError, RecursionError):
@@ -87,30 +85,3 @@ def _aligned(lines: List[str]) -> List[str]:
     """The lines, the first one indented as the others are: it stands behind the quotes."""
     margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()), default=0)
     return [" " * margin + lines[0].lstrip(), *lines[1:]] if lines else lines
-
-
-def _doctest(lines: Sequence[str]) -> Tuple[int, str]:
-    """The lines behind `>>>` and `...`, the others empty."""
-    matches = [_DOCTEST.match(line) for line in lines]
-    return 0, "\n".join(match[1] or "" if match is not None else "" for match in matches)
-
-
-def _blocks(lines: Sequence[str]) -> Iterator[Tuple[int, str]]:
-    """The blocks of code, each with the number of its first line: indented ones below `::`, and fenced ones."""
-    number = 0
-    while number < len(lines):
-        head = lines[number]
-        number += 1
-        if _BLOCK.match(head) is None:
-            continue
-        start, indent = number, len(head) - len(head.lstrip())
-        is_fenced = "```" in head
-        while number < len(lines) and not _ends(lines[number], is_fenced, indent):
-            number += 1
-        yield start, textwrap.dedent("\n".join(lines[start:number]))
-        number += is_fenced
-
-
-def _ends(line: str, is_fenced: bool, indent: int) -> bool:
-    """Whether a block of code ends before a line."""
-    return line.strip().startswith("```") if is_fenced else bool(line.strip()) and len(line) - len(line.lstrip()) <= indent

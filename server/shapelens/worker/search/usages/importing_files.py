@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import List, Sequence
 
-from .... import notebooks
+from .... import notebooks, python_sources
 from ..evidence import Candidate
 from .project_usages import usages
 from .scripts.imports import known_names
@@ -14,20 +14,23 @@ from .scripts.module_names import ModuleNames
 
 
 def usages_elsewhere(text: str, file: str, classes: Sequence[str], document: ast.Module, document_file: str) -> List[Candidate]:
-    """What the text of `file`, perhaps a notebook, says of the document's `classes`: usages(), said to be from "train.py:40".
+    """What the text of `file`, perhaps a notebook or documentation, says of the document's `classes`: usages(), said to be from
+    "train.py:40".
 
-    [] where it does not parse.
+    [] where it does not parse. What documentation says is not sure, as it may be old.
     """
     notebook = notebooks.read(text) if file.endswith(notebooks.SUFFIX) else None
-    text = notebook.text if notebook is not None else notebooks.script_as_python(text)
+    text = notebook.text if notebook is not None else python_sources.as_python(file, text)
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(python_sources.about(file, text, [*classes, *document_functions(document)]))
     except (SyntaxError, ValueError, RecursionError):
         return []
     known = known_names(tree, ModuleNames(document), document_file, file)
     if not set(known.values()) & set(classes) and not any(name in document_functions(document) for name in known.values()):
         return []
     found = usages(tree, classes, file, known, document)
+    if file.endswith(python_sources.DOCUMENTATION):
+        return [replace(candidate, call=None) for candidate in found]
     return found if notebook is None else [_in_notebook(candidate, notebook) for candidate in found]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import Dict, Optional
+from typing import Dict, Optional, Sequence
 
-from .module_names import Function, dotted
+from .module_names import dotted
 from .values import ScriptValue, constant, guessed
 
 
@@ -50,10 +50,10 @@ def _default(node: ast.Call) -> Optional[ast.expr]:
     return None
 
 
-def from_decorators(function: Function) -> Dict[str, ast.expr]:
+def from_decorators(decorators: Sequence[ast.expr]) -> Dict[str, ast.expr]:
     """What decorators give to parameters: pytest's first case, a default of click's."""
     found: Dict[str, ast.expr] = {}
-    for node in function.decorator_list:
+    for node in decorators:
         if not isinstance(node, ast.Call):
             continue
         kind = dotted(node.func).rpartition(".")[2]

@@ -132,7 +132,7 @@ class Script(StatementEvaluator):
 
     def _bind_parameters(self, function: Function, given: CallArguments, inner: ScriptScope, owner: Optional[ScriptValue]) -> None:
         parameters = function.args.posonlyargs + function.args.args
-        by_decorator = from_decorators(function)
+        by_decorator = from_decorators(function.decorator_list)
         is_entry = len(self._active) == 1 and not given.positional and not given.keywords  # Callers may give what is None by default.
         if (
             self._owners.get(id(function)) is not None
