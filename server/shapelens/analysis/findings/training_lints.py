@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
+from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, statement_at, tree_of
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.statements import indentation_at, inserted, node_span, statement_at, tree_of
 from shapelens.protocol import Remark
 from shapelens.source.position_map import TextEdit
 

@@ -5,6 +5,7 @@ Nothing here knows that a guess is right. They are put into the order in which t
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -111,6 +112,8 @@ def _span(places: Places, span: protocol.FileSpan | None) -> Span | None:
 
 def _rearranged(place: Place, shape: list[int | None], sizes: list[int], likelihood: Likelihood) -> Iterator[Fix]:
     for each in rewritings(place.module, place.span, shape, sizes):
+        if _meets_itself(place, each.edit):
+            continue
         alike = likelihood is Likelihood.BEFORE and _reads_like_another(place, each.edit)
         yield Fix(each.title, [each.edit], place.file, Likelihood.LIKE_ANOTHER if alike else likelihood)
 
@@ -125,6 +128,21 @@ def _reads_like_another(place: Place, edit: TextEdit) -> bool:
     end = lines.offset(call.span.end)
     written = lines.text[start : lines.offset(edit.span.start)] + edit.new_text + lines.text[lines.offset(edit.span.end) : end]
     return written in lines.text
+
+
+def _meets_itself(place: Place, edit: TextEdit) -> bool:
+    """Whether an edit makes both sides of an operator the same: `pos.unsqueeze(1) - pos.unsqueeze(1)`."""
+    text = place.module.lines.line(edit.span.line)
+    changed = text[: edit.span.column] + edit.new_text + text[edit.span.end_column :]
+    return edit.span.line == edit.span.end_line and _same_sides(changed) > _same_sides(text)
+
+
+def _same_sides(line: str) -> int:
+    try:
+        tree = ast.parse(line.strip())
+    except (SyntaxError, ValueError):
+        return 0
+    return sum(ast.dump(node.left) == ast.dump(node.right) for node in ast.walk(tree) if isinstance(node, ast.BinOp))
 
 
 def _built_otherwise(places: Places, layer: LayerSeen, sizes: list[int]) -> Iterator[Fix]:
@@ -177,6 +195,7 @@ def _sizes(mismatch: Mismatch) -> list[int]:
     for value in mismatch.inputs:
         found += [size for size in reversed(value.shape or []) if size is not None]
     found += _products(mismatch.message)
+    found += [int(count) for count in re.findall(r"unpack \(expected (\d+)", mismatch.message)]
     return [size for size in dict.fromkeys(found) if size > 1][:MOST_SIZES]
 
 
