@@ -33,6 +33,7 @@ MOST_FIXES = 3  # that are offered for one finding
 COUNTED = ("error", "warning")
 
 _T = TypeVar("_T")
+_Working = tuple[float, int, int, int, Fix]  # findings that are left, batches that moved, likelihood, number, and the fix
 Key = tuple[str, str, int]  # code, file, offset in the text
 
 
@@ -109,9 +110,9 @@ class RepairSearch:
         others = [fix for number, fix in enumerate(candidates) if fix not in likely and fix not in candidates[:number]]
         if self._limits.own_file_first:
             others.sort(key=lambda fix: fix.file != self._document.file)
-        working: list[tuple[float, int, int, int, Fix]] = []  # findings that are left, batches that moved, likelihood, number, and the fix
+        working: list[_Working] = []
         for number, fix in enumerate([*likely, *others]):
-            if len(working) == MOST_FIXES or (working and self._limits.own_file_first and fix.file != self._document.file):
+            if len(_good(working)) == MOST_FIXES or (working and self._limits.own_file_first and fix.file != self._document.file):
                 break
             if any(_place(other) == _place(fix) and not moved for _, moved, *_, other in working):
                 continue  # A likelier fix works in this place already.
@@ -124,13 +125,15 @@ class RepairSearch:
                 continue
             left = await self._left(finding, fix)
             if left is not None:
-                end = min(end, time.monotonic() + self._limits.seconds_for_others)
-                working.append((left, self._known_of(fix, self._moved_batches) or 0, fix.likelihood, number, fix))
+                moved = self._known_of(fix, self._moved_batches) or 0
+                if not moved:  # Else a better one is still looked for.
+                    end = min(end, time.monotonic() + self._limits.seconds_for_others)
+                working.append((left, moved, fix.likelihood, number, fix))
         if not working:
             return finding
         ranked = [fix for *_, fix in sorted(working, key=lambda each: each[:4])]
         ranked = [fix for number, fix in enumerate(ranked) if not any(_place(fix) == _place(better) for better in ranked[:number])]
-        best, *others = [replace(fix, gives=self._known_of(fix, self._gives) or fix.gives) for fix in ranked]
+        best, *others = [replace(fix, gives=self._known_of(fix, self._gives) or fix.gives) for fix in ranked[:MOST_FIXES]]
         self._worked += [fix for fix in (best, *others) if fix not in self._worked]
         return replace(finding, fix=best, alternatives=others, related=self._with_places(finding, [best, *others]))
 
@@ -211,6 +214,11 @@ class RepairSearch:
                 places.append(Related(fix.file if elsewhere else None, span, f"or here: {fix.title[0].lower()}{fix.title[1:]}"))
         places += [each for each in finding.related if not any(_same_place(each, better) for better in places)]
         return places[:MOST_PLACES]
+
+
+def _good(working: Sequence[_Working]) -> list[_Working]:
+    """Those after which no batch has moved."""
+    return [each for each in working if not each[1]]
 
 
 def _same_place(related: Related, better: Related) -> bool:

@@ -89,6 +89,9 @@ def known_sizes(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[
         where = places.locate(seen.span)
         text = where.module.lines.text_of(where.span) if where is not None and seen.kind == "assign" and scope.qualified_name else seen.name
         text = seen.name if not text.endswith(seen.name) or "\n" in text else text
+        if seen.values and all(value.kind == "sequence" and value.items for value in seen.values):
+            values.setdefault((f"len({text})", False), set()).update(len(value.items or []) for value in seen.values)
+            continue
         sizes = {int(value.text) for value in seen.values if value.kind == "scalar" and re.fullmatch(r"\d+", value.text)}
         if sizes and len(sizes) == len(seen.values) and (text, True) not in values:
             values.setdefault((text, False), set()).update(sizes)

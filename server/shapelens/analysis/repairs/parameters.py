@@ -21,11 +21,19 @@ LARGEST_STEP = 2  # that is added to a size, as for the token of the class
 
 
 def parameter_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
-    """Candidates for two tensors that do not broadcast, of which one is an attribute; [] for any other mismatch."""
+    """Candidates for two tensors that do not broadcast or multiply, of which one is an attribute; [] for any other mismatch."""
     tensors = [value.shape for value in mismatch.inputs if value.kind == "tensor" and value.shape]
-    if mismatch.code != "broadcast" or len(tensors) != 2 or mismatch.span is None:
+    if mismatch.code not in ("broadcast", "matmul") or len(tensors) != 2 or mismatch.span is None:
         return []
     found: list[Fix] = []
+    if mismatch.code == "matmul":
+        left, right = tensors
+        inner = max(len(right) - 2, 0)
+        for shape, dim, size in ((right, inner, left[-1]), (left, len(left) - 1, right[inner])):
+            now = shape[dim]
+            for call, place in _made_with(places, mismatch.span, shape) if now is not None and size is not None else ():
+                found += _resized(places, call, place, dim, now or 0, size or 0)
+        return found
     for own, other in (tensors, tensors[::-1]):
         for back in range(1, min(len(own), len(other)) + 1):
             now, wanted = own[-back], other[-back]

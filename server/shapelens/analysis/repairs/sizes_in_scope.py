@@ -59,13 +59,16 @@ def _of_partner(
 
 
 def _around(written: SizeName, known: Sequence[SizeName], sizes: frozenset[int]) -> Iterator[str]:
-    """The text that is there, with a factor more."""
+    """The text that is there, with a factor or a summand more."""
     now = written.values
     for other in known:
         if other.text != written.text and len(other.values) == 1 and not other.is_argument:
             (value,) = other.values
             if value > 1 and {size * value for size in now} == sizes:
                 yield f"{_factor(written.text)} * {_factor(other.text)}"
+    for other in known:
+        if other.text != written.text and len(other.values) == 1 and {size + min(other.values) for size in now} == sizes:
+            yield f"{written.text} + {other.text}"
     for factor in FACTORS:
         if {size * factor for size in now} == sizes:
             yield f"{_factor(written.text)} * {factor}"
