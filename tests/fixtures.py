@@ -6,7 +6,8 @@ A fixture is a Python file with its expectations in comments at line ends:
     self.fc1 = nn.Linear(576, 120)  #! linear-in-features @ 576: fc1 gets 400 features
                                                              a finding: code, text of its span, part of its message;
                                                              `(no fix)` at the end where no quick fix is offered,
-                                                             `(fix: Change …)` for the title of the first one
+                                                             `(fix: Change …)` for the title of the first one, the shape that it gives
+                                                             behind it or not
     x = self.fc1(x)                 #? self.fc1: 48 120 parameters     part of the hover on the first `self.fc1` of the line
 
 All hints and findings of the file have to be there, and no others. Every fix is applied, and the result run again: the finding has to be
@@ -134,11 +135,11 @@ def _finding_comment(finding: Finding, module: Module, wanted: list[str]) -> str
         fields = _FINDING.match(comment)
         if fields is None or fields["code"] != finding.code or (fields["unfixed"] is None) != (finding.fix is not None):
             continue
-        if fields["fix"] is not None and (finding.fix is None or fields["fix"] != finding.fix.title):
+        if fields["fix"] is not None and (finding.fix is None or fields["fix"] not in (finding.fix.title, finding.fix.label)):
             continue
         if fields["text"] in (None, text) and fields["message"] in finding.message:
             return comment
-    return f"{finding.code} @ {text}: {finding.message} " + (f"(fix: {finding.fix.title})" if finding.fix is not None else "(no fix)")
+    return f"{finding.code} @ {text}: {finding.message} " + (f"(fix: {finding.fix.label})" if finding.fix is not None else "(no fix)")
 
 
 def _hover_comment(wanted: str, line: int, said: Analysed) -> str:

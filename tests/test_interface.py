@@ -39,7 +39,7 @@ def test_a_class_of_a_file_is_traced_with_layers_values_and_findings() -> None:
     (example,) = trace.examples
     assert (example.cls, example.evidence, example.dims, example.error) == ("Net", "directive", {"B": 1024}, None)
     (finding,) = trace.findings
-    assert (finding.code, finding.severity, finding.fix) == ("linear-in-features", "error", "Change in_features to 400")
+    assert (finding.code, finding.severity, finding.fix) == ("linear-in-features", "error", "Change in_features to 16 * 5 * 5")
     line = WRONG.read_text().splitlines()[finding.place.line - 1]
     assert line[finding.place.column : finding.place.end_column] == "16 * 6 * 6" and finding.place.file == str(WRONG)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import tokenize
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -303,9 +303,10 @@ class Batch:
         """`models`: the importing files with models that were found; None where no importing file shows anything."""
         file, settings = analysed.path, analysed.settings
 
-        async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+        async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None, expressions: Mapping[str, str]) -> protocol.Trace | None:
             module = parse(texts[file], analysed.module) if file in texts else analysed.module
-            runs = own.examples if numbers is None else [own.examples[number] for number in numbers]
+            every = [replace(run, expression=expressions.get(run.expression, run.expression)) for run in own.examples]
+            runs = every if numbers is None else [every[number] for number in numbers]
             requests = [protocol.ExampleRequest(run.target, run.expression) for run in runs if not run.doubtful]
             trace = protocol.Trace(file)
             if requests:
@@ -319,7 +320,7 @@ class Batch:
                 views += await self._seen_from(file, {file: module.text, **texts}, settings, models)
             shown = [trace, *views]
             if program:
-                followed, finished = await self._run(file, module, [], settings, texts, program=program, known=own.examples)
+                followed, finished = await self._run(file, module, [], settings, texts, program=program, known=every)
                 if finished.outcome != "ok":
                     return None
                 shown = with_program(shown, followed)

@@ -48,7 +48,7 @@ class Net(nn.Module):
         return self.fc(y.flatten(1)[:, :20])
 """
 WRONG = (ROOT / "fixtures" / "recipe" / "wrong_in_features.py").read_text()
-RIGHT = WRONG.replace("16 * 6 * 6", "400")
+RIGHT = WRONG.replace("16 * 6 * 6", "16 * 5 * 5")
 
 
 def check(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -101,7 +101,7 @@ def test_sarif_is_valid_and_has_rules_places_fingerprints_and_fixes(many: Path) 
     (edit,) = change["replacements"]
     line = WRONG.splitlines()[edit["deletedRegion"]["startLine"] - 1]
     assert line[edit["deletedRegion"]["startColumn"] - 1 : edit["deletedRegion"]["endColumn"] - 1] == "16 * 6 * 6"
-    assert edit["insertedContent"]["text"] == "400"
+    assert edit["insertedContent"]["text"] == "16 * 5 * 5"
     assert wrong["relatedLocations"][0]["message"]["text"].startswith("gets [B, 400]")
 
 
@@ -112,7 +112,7 @@ def test_json_is_as_its_schema_says(many: Path) -> None:
     files = {each["file"]: each for each in document["files"]}
     assert files["right.py"]["findings"] == [] and files["right.py"]["example"] == "given"
     (wrong,) = files["my models/net.py"]["findings"]
-    assert wrong["scope"] == "Net.__init__" and wrong["fix"]["edits"][0]["new_text"] == "400"
+    assert wrong["scope"] == "Net.__init__" and wrong["fix"]["edits"][0]["new_text"] == "16 * 5 * 5"
 
 
 @pytest.mark.core
@@ -157,15 +157,15 @@ def test_fixes_are_shown_as_a_diff_and_applied(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_bytes(b"\xef\xbb\xbf" + text.encode())
     shown = check("net.py", "--diff", cwd=tmp_path)
     assert shown.returncode == 1 and "-        self.fc1 = nn.Linear(16 * 6 * 6, 120)" in shown.stdout
-    assert "+        self.fc1 = nn.Linear(400, 120)" in shown.stdout and "1 error" in shown.stderr
+    assert "+        self.fc1 = nn.Linear(16 * 5 * 5, 120)" in shown.stdout and "1 error" in shown.stderr
     assert (tmp_path / "net.py").read_bytes().decode("utf-8-sig") == text
     done = check("net.py", "--fix", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        "net.py:15: fixed linear-in-features: Change in_features to 400",
+        "net.py:15: fixed linear-in-features: Change in_features to 16 * 5 * 5",
         "1 file checked: nothing is wrong",
     ]
-    assert (tmp_path / "net.py").read_bytes() == b"\xef\xbb\xbf" + text.replace("16 * 6 * 6", "400").encode()
+    assert (tmp_path / "net.py").read_bytes() == b"\xef\xbb\xbf" + text.replace("16 * 6 * 6", "16 * 5 * 5").encode()
 
 
 def git(folder: Path, *arguments: str) -> None:

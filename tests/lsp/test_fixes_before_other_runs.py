@@ -59,7 +59,7 @@ BREAKS_THE_MODEL = "Change out_features of fc to 10"
 def fixes(editor: Editor, uri: str) -> list[str]:
     """The fixes that the editor was told of, of all findings."""
     found = editor.published.get(uri)
-    return [fix["title"] for each in found.diagnostics for fix in each.data["fixes"]] if found is not None else []
+    return [fix["title"].partition(" → ")[0] for each in found.diagnostics for fix in each.data["fixes"]] if found is not None else []
 
 
 def runs(editor: Editor, name: str) -> int:

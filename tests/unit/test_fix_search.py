@@ -37,7 +37,7 @@ class Search:
         document = FileToMend(NET, modules[NET], Settings(), 1, [FINDING], modules.get)
         self.search = RepairSearch(document, self._attempt, Limits(9.0, 9.0, 9.0, own_file_first))
 
-    async def _attempt(self, texts: Mapping[str, str], examples: Sequence[int] | None) -> Trace | None:
+    async def _attempt(self, texts: Mapping[str, str], examples: Sequence[int] | None, expressions: Mapping[str, str]) -> Trace | None:
         ((file, text),) = texts.items()
         self.tried.append(f"{file} {text.split()[-1]}")
         return Trace(NET) if self.tried[-1] in self._working else None

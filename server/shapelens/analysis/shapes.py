@@ -19,6 +19,7 @@ SHORT_DTYPES = {
     "int8": "i8",
     "int16": "i16",
     "int32": "i32",
+    "int64": "i64",
     "uint8": "u8",
     "complex64": "c64",
     "complex128": "c128",
@@ -58,6 +59,11 @@ def shape_text(value: Value, dims: str = "names") -> str:
         pairs = [f"{key}: {shape_text(item, dims)}" for key, item in zip(value.keys or [], value.items or [], strict=True)]
         return "{" + ", ".join(_capped(pairs)) + "}"
     return value.text or value.type_name or "?"
+
+
+def dtype_text(value: Value) -> str:
+    """A tensor's shape with its dtype, be it the default or not: `i64[8]`."""
+    return SHORT_DTYPES.get(value.dtype, value.dtype) + dims_text(value) if value.kind == "tensor" else shape_text(value)
 
 
 def _sequence_text(value: Value, dims: str) -> str:

@@ -11,25 +11,29 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from shapelens.analysis.explanations.related_places import Related
+from shapelens.analysis.explanations.related_places import MOST_PLACES, Related
 from shapelens.analysis.findings.findings import Finding, findings
 from shapelens.analysis.places import OtherModules
 from shapelens.analysis.repairs.fixes import Fix
+from shapelens.analysis.repairs.given_shapes import moved_batches, shape_at
 from shapelens.examples.settings import Settings
 from shapelens.protocol import Trace
 from shapelens.source.module import Module, parse
 from shapelens.source.position_map import TextEdit, apply
-from shapelens.source.positions import Lines, Span
+from shapelens.source.positions import Lines, Position, Span
 
-# Runs the document with these texts, by absolute path, in the place of those that it has, and these of its examples (None: all). Gives None
-# where the run did not come to its end. May raise GivenUp.
-Attempt = Callable[[Mapping[str, str], Sequence[int] | None], Awaitable[Trace | None]]
+# Runs the document with these texts, by absolute path, in the place of those that it has, and these of its examples (None: all), some by
+# other expressions. Gives None where the run did not come to its end. May raise GivenUp.
+Attempt = Callable[[Mapping[str, str], Sequence[int] | None, Mapping[str, str]], Awaitable[Trace | None]]
 
 MOST_RUNS = 32  # for one finding
 MOST_FIXES = 3  # that are offered for one finding
 COUNTED = ("error", "warning")
 
+_T = TypeVar("_T")
+_Working = tuple[float, int, int, int, Fix]  # findings that are left, batches that moved, likelihood, number, and the fix
 Key = tuple[str, str, int]  # code, file, offset in the text
 
 
@@ -75,7 +79,8 @@ class Limits:
 async def with_fixes(document: FileToMend, attempt: Attempt, limits: Limits) -> list[Finding]:
     """The findings of a document with those of their candidates as `fix` and `alternatives` that were tried and work."""
     search = RepairSearch(document, attempt, limits)
-    return [await search.mended(finding) for finding in document.findings]
+    found = [await search.mended(finding) for finding in document.findings]
+    return [await search.mended_by_others(finding) for finding in found]
 
 
 class RepairSearch:
@@ -86,7 +91,10 @@ class RepairSearch:
         self._attempt = attempt
         self._limits = limits
         self._end = time.monotonic() + limits.seconds
-        self._tried: dict[tuple[str, str, tuple[int, ...] | None], Counter[Key] | None] = {}  # what was run → the findings that are left
+        self._tried: dict[object, Counter[Key] | None] = {}  # what was run → the findings that are left
+        self._gives: dict[object, str] = {}  # what was run → the shape that the changed expression gave
+        self._moved_batches: dict[object, int] = {}  # what was run → the models that gave another first dim than they were given
+        self._worked: list[Fix] = []  # for the findings so far: one may mend others as well
 
     async def mended(self, finding: Finding, by_a_part: KnownByPart | None = None) -> Finding:
         """The finding with the fixes that work. Raises GivenUp when an attempt does.
@@ -96,30 +104,53 @@ class RepairSearch:
         """
         end = min(self._end, time.monotonic() + self._limits.seconds_per_finding)
         likely = by_a_part.fixes if by_a_part is not None else []
-        others = [fix for fix in finding.candidates()[:MOST_RUNS] if fix not in likely] if time.monotonic() < self._end else []
+        candidates = finding.candidates()[:MOST_RUNS] if time.monotonic() < self._end else []
+        if finding.severity in COUNTED and candidates:
+            candidates = [*self._worked, *candidates]
+        others = [fix for number, fix in enumerate(candidates) if fix not in likely and fix not in candidates[:number]]
         if self._limits.own_file_first:
             others.sort(key=lambda fix: fix.file != self._document.file)
-        working: list[tuple[float, int, int, Fix]] = []
+        working: list[_Working] = []
         for number, fix in enumerate([*likely, *others]):
-            if len(working) == MOST_FIXES or (working and self._limits.own_file_first and fix.file != self._document.file):
+            if len(_good(working)) == MOST_FIXES or (working and self._limits.own_file_first and fix.file != self._document.file):
                 break
-            if any(_place(other) == _place(fix) for *_, other in working):
+            if any(_place(other) == _place(fix) and not moved for _, moved, *_, other in working):
                 continue  # A likelier fix works in this place already.
             if time.monotonic() > (end if number else self._end):
                 if fix not in likely:
                     break
-                working.append((math.inf, fix.likelihood, number, fix))
+                working.append((math.inf, 0, fix.likelihood, number, fix))
                 continue
             if by_a_part is not None and not await by_a_part.works(fix):
                 continue
             left = await self._left(finding, fix)
             if left is not None:
-                end = min(end, time.monotonic() + self._limits.seconds_for_others)
-                working.append((left, fix.likelihood, number, fix))
+                moved = self._known_of(fix, self._moved_batches) or 0
+                if not moved:  # Else a better one is still looked for.
+                    end = min(end, time.monotonic() + self._limits.seconds_for_others)
+                working.append((left, moved, fix.likelihood, number, fix))
         if not working:
             return finding
-        best, *others = [fix for *_, fix in sorted(working, key=lambda each: each[:3])]
+        ranked = [fix for *_, fix in sorted(working, key=lambda each: each[:4])]
+        ranked = [fix for number, fix in enumerate(ranked) if not any(_place(fix) == _place(better) for better in ranked[:number])]
+        best, *others = [replace(fix, gives=self._known_of(fix, self._gives) or fix.gives) for fix in ranked[:MOST_FIXES]]
+        self._worked += [fix for fix in (best, *others) if fix not in self._worked]
         return replace(finding, fix=best, alternatives=others, related=self._with_places(finding, [best, *others]))
+
+    async def mended_by_others(self, finding: Finding) -> Finding:
+        """A finding whose fix leaves others, with a fix of one of those in front that leaves fewer. Raises GivenUp when an attempt does."""
+        if finding.fix is None or time.monotonic() > self._end or len(self._document.findings) < 2:
+            return finding
+        left = await self._left(finding, finding.fix) or 0
+        known = [finding.fix, *finding.alternatives]
+        for fix in [each for each in self._worked if each not in known] if left else []:
+            if time.monotonic() > self._end:
+                break
+            others = await self._left(finding, fix)
+            if others is not None and others < left:
+                fix = replace(fix, gives=self._known_of(fix, self._gives) or "")
+                return replace(finding, fix=fix, alternatives=known[: MOST_FIXES - 1], related=self._with_places(finding, [fix]))
+        return finding
 
     async def works(self, finding: Finding, fix: Fix) -> bool:
         """Whether a fix of a finding works. Raises GivenUp when the attempt does."""
@@ -136,7 +167,7 @@ class RepairSearch:
         # Most candidates do not work, which is quickly seen: by the examples that the finding is of.
         some = [finding.examples] if finding.examples and self._document.examples > len(finding.examples) else []
         for examples in [*some, None]:
-            after = await self._findings_of(fix.file, text, examples)
+            after = await self._findings_of(fix, text, examples)
             if after is None or after - before or self._key(finding, fix, module) in after:
                 return None
         return after.total() if after is not None else None
@@ -146,21 +177,30 @@ class RepairSearch:
         offset = self._document.module.lines.offset(finding.span.start)
         return finding.code, finding.file, _moved(offset, fix.edits, module.lines) if finding.file == fix.file else offset
 
-    async def _findings_of(self, file: str, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
-        if (file, text, examples) not in self._tried:
-            self._tried[file, text, examples] = await self._run(file, text, examples)
-        return self._tried[file, text, examples]
+    def _known_of(self, fix: Fix, by_run: Mapping[object, _T]) -> _T | None:
+        """What is known of a fix by a run of it."""
+        module = self._document.module if fix.file == self._document.file else self._document.other_modules(fix.file)
+        return by_run.get(_run_of(fix, apply(module.text, fix.edits))) if module is not None else None
 
-    async def _run(self, file: str, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
-        document = self._document
+    async def _findings_of(self, fix: Fix, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
+        tried = (_run_of(fix, text), examples)
+        if tried not in self._tried:
+            self._tried[tried] = await self._run(fix, text, examples)
+        return self._tried[tried]
+
+    async def _run(self, fix: Fix, text: str, examples: tuple[int, ...] | None) -> Counter[Key] | None:
+        document, file = self._document, fix.file
         own = file == document.file
         changed = parse(text, document.module if own else document.other_modules(file))
         if changed.errors:
             return None
-        trace = await self._attempt({file: text}, examples)
+        trace = await self._attempt({file: text}, examples, fix.calls)
         if trace is None:
             return None
         module = changed if own else document.module
+        self._moved_batches[_run_of(fix, text)] = moved_batches(trace)
+        if own:
+            self._gives[_run_of(fix, text)] = shape_at(changed, trace, *_start_after(fix))
         found = findings(module, trace, document.settings, lambda path: changed if path == file else document.other_modules(path))
         return Counter((each.code, each.file, module.lines.offset(each.span.start)) for each in found if each.severity in COUNTED)
 
@@ -172,7 +212,13 @@ class RepairSearch:
             elsewhere = fix.file != finding.file
             if elsewhere or not (finding.span.start <= span.start and span.end <= finding.span.end):
                 places.append(Related(fix.file if elsewhere else None, span, f"or here: {fix.title[0].lower()}{fix.title[1:]}"))
-        return places + [each for each in finding.related if not any(_same_place(each, better) for better in places)]
+        places += [each for each in finding.related if not any(_same_place(each, better) for better in places)]
+        return places[:MOST_PLACES]
+
+
+def _good(working: Sequence[_Working]) -> list[_Working]:
+    """Those after which no batch has moved."""
+    return [each for each in working if not each[1]]
 
 
 def _same_place(related: Related, better: Related) -> bool:
@@ -181,6 +227,16 @@ def _same_place(related: Related, better: Related) -> bool:
         return False
     inside = related.span.start <= better.span.start and better.span.end <= related.span.end
     return related.span == better.span or (related.suspected and inside)
+
+
+def _run_of(fix: Fix, text: str) -> object:
+    return fix.file, text, tuple(fix.calls.items())
+
+
+def _start_after(fix: Fix) -> tuple[Position, str]:
+    """Where the first edit of a fix begins, before and after it, and what it writes there."""
+    first = min(fix.edits, key=lambda edit: edit.span)
+    return first.span.start, first.new_text
 
 
 def _place(fix: Fix) -> tuple[str, Span]:

@@ -147,8 +147,8 @@ def _notes(finding: Finding, module: Module) -> list[str]:
         elsewhere = related.file is not None and related.file != finding.file
         where = f"{Path(str(related.file)).name}:{related.span.line}" if elsewhere else module.line_name(related.span.line)
         notes.append(f"{where}: {related.message}")
-    notes += [f"fix: {finding.fix.title}"] if finding.fix is not None else []
-    return notes + [f"or: {fix.title}" for fix in finding.alternatives]
+    notes += [f"fix: {finding.fix.label}"] if finding.fix is not None else []
+    return notes + [f"or: {fix.label}" for fix in finding.alternatives]
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:

@@ -34,10 +34,10 @@ flow("the quick fix writes the right number and the squiggle goes", { open: "wro
   const hover = await vscode.hover("nn.Linear(16 * 6 * 6", "6 * 6", "fc1 gets 400 features");
   assert.ok(hover.includes("linear-in-features"), hover);
   const fixes = await vscode.quickFixes("nn.Linear(16 * 6 * 6", "6 * 6");
-  await fixes.filter({ hasText: /400/ }).first().waitFor({ timeout: 10_000 });
+  await fixes.filter({ hasText: "16 * 5 * 5" }).first().waitFor({ timeout: 10_000 });
   await vscode.page.keyboard.press("Enter");
-  await vscode.lineWith("self.fc1 = nn.Linear(400, 120)", "→ [B, 120]");
+  await vscode.lineWith("self.fc1 = nn.Linear(16 * 5 * 5, 120)", "→ [B, 120]");
   await vscode.squiggles(0);
   await vscode.save();
-  assert.equal(workspace.read("wrong_in_features.py"), recipe("wrong_in_features.py").replace("16 * 6 * 6", "400"));
+  assert.equal(workspace.read("wrong_in_features.py"), recipe("wrong_in_features.py").replace("16 * 6 * 6", "16 * 5 * 5"));
 });

@@ -35,13 +35,13 @@ flow("a wrong number in a cell is underlined, and its fix changes that cell", { 
   await vscode.squiggles(1);
   await vscode.problems("but in_features is 400");
   const fixes = await vscode.quickFixes("self.head = nn.Linear", "16 * 5 * 5");
-  await fixes.first().filter({ hasText: "576" }).waitFor({ timeout: 10_000 });
+  await fixes.first().filter({ hasText: "16 * 6 * 6" }).waitFor({ timeout: 10_000 });
   await vscode.page.keyboard.press("Enter");
   await vscode.squiggles(0);
-  await vscode.lineWith("self.head = nn.Linear(576, 10)", "→ [B, 10]");
+  await vscode.lineWith("self.head = nn.Linear(16 * 6 * 6, 10)", "→ [B, 10]");
   await vscode.lineWith("scores = net(images)", "→ [8, 10]");
   await vscode.save();
-  if (!workspace.read("wrong.ipynb").includes("nn.Linear(576, 10)")) throw new Error("the fix is not in the file");
+  if (!workspace.read("wrong.ipynb").includes("nn.Linear(16 * 6 * 6, 10)")) throw new Error("the fix is not in the file");
 });
 
 const CELLS = ["import torch", "x = torch.rand(4, 3)", "y = (x.T)"];

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from shapelens.analysis.explanations.device_messages import DEVICE, device_words
+from shapelens.analysis.explanations.names_in_scope import value_of
 from shapelens.analysis.explanations.operation_messages import Failed, words
 from shapelens.analysis.explanations.python_messages import python_words
 from shapelens.analysis.layer_arguments import ARGUMENTS, constructor_words, normalized_shape, noun
 from shapelens.analysis.places import Places, layer_name
-from shapelens.analysis.shapes import has_tensor, shape_text, sizes_text
+from shapelens.analysis.shapes import dtype_text, has_tensor, shape_text, sizes_text
 from shapelens.protocol import Mismatch, Origin
 
 MOST_SIZES = 3  # that layers of one constructor call got, before an ellipsis
@@ -131,7 +132,8 @@ def operation_message(places: Places, failed: Failed) -> str:
         if mismatch.code in ("exception", "definition") and mismatch.exception and not message.startswith(mismatch.exception):
             said = f"{mismatch.exception}: {message}"
         elif any(has_tensor(value) for value in mismatch.inputs) and mismatch.code != "exception":
-            said += " (given " + ", ".join(shape_text(value) for value in mismatch.inputs[:4] if has_tensor(value)) + ")"
+            text_of = dtype_text if mismatch.code in ("dtype", "embedding-dtype") else shape_text
+            said += " (given " + ", ".join(text_of(value) for value in mismatch.inputs[:4] if has_tensor(value)) + ")"
     layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
     return f"{layer_name(layer)}: {said}" if layer is not None and layer.path else said
 
@@ -145,7 +147,9 @@ def _constructor_message(places: Places, mismatch: Mismatch, message: str) -> st
     for name in ARGUMENTS.get(layer.class_name, ()) if "divisible" in message else ():
         place = places.argument(layer, name) if re.search(rf"\b{name}\b(?! \()", message) else None
         text = place.argument.text if place is not None and place.argument is not None else name
-        if text != name and len(text) <= 30:
+        size = value_of(places, place, text) if place is not None and not text.isdecimal() else None
+        text = f"{text} = {size}" if size is not None else text
+        if text != name and len(text) <= 40:
             before, _, behind = re.sub(rf"\b{name}\b", "\0", message, count=1).partition("\0")
             message = f"{before}{name} ({text}){behind}"
     return message

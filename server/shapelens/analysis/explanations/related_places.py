@@ -17,6 +17,7 @@ from shapelens.analysis.shapes import shape_text
 from shapelens.protocol import LayerSeen, Mismatch, Observation
 from shapelens.source.positions import Span
 
+MOST_PLACES = 3  # of a finding: more of them are read by nobody
 MOST_CALLERS = 4  # of a mismatch deep in calls that are shown
 MOST_VARIABLES = 3  # of one expression, whose assignments are shown
 MOST_MAKERS = 3  # constructor calls that are shown for one call of a layer
@@ -32,8 +33,9 @@ class Related:
     suspected: bool = False
 
 
-def calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
+def calls(places: Places, mismatch: Mismatch, primary: Span) -> list[Related]:
     """The call that the size arrived in, then its callers, from the inside out."""
+    found = []
     arrived = ", ".join(shape_text(value) for value in mismatch.inputs[:3] if value.kind == "tensor")
     for number, span in enumerate(from_inside(mismatch)):
         place = places.locate(span)
@@ -42,7 +44,8 @@ def calls(places: Places, mismatch: Mismatch, primary: Span) -> Iterable[Related
         words = (f"gets {arrived} here" if arrived else "fails here") if number == 0 else "called from here"
         related = related_place(places, place, words)
         if related.file is not None or related.span != primary:
-            yield related
+            found.append(related)
+    return found
 
 
 def from_inside(mismatch: Mismatch) -> list[protocol.FileSpan]:
@@ -103,12 +106,12 @@ def related_place(places: Places, place: Place | ArgumentPlace, message: str, *,
 
 
 def distinct_places(related: Iterable[Related], primary: Span) -> list[Related]:
-    """Each place once, with the first thing that is said of it; the finding's own place left out."""
+    """The first few places, each once, with the first thing that is said of it; the finding's own place left out."""
     kept: dict[tuple[str | None, Span], Related] = {}
     for each in related:
         if each.file is not None or each.span != primary:
             kept.setdefault((each.file, each.span), each)
-    return list(kept.values())
+    return list(kept.values())[:MOST_PLACES]
 
 
 # --- what an operation's operands belong to ---
@@ -217,14 +220,15 @@ def _parameters_read(places: Places, span: protocol.FileSpan) -> Iterable[Relate
     """The assignments of the attributes that an expression reads: of `self.scale` in `x * self.scale`."""
     for read in places.trace.observations:
         if read.kind == "expression" and read.name and _inside(read.span, span) and any(value.kind == "tensor" for value in read.values):
-            for made in _assignments(places, read):
+            for made in assignments(places, read):
                 place = places.locate(made.statement)
                 if place is not None:
                     shapes = ", ".join(dict.fromkeys(shape_text(value) for value in made.values if value.kind == "tensor"))
                     yield related_place(places, place, f"{read.name} is {shapes} here")
 
 
-def _assignments(places: Places, read: Observation) -> list[Observation]:
+def assignments(places: Places, read: Observation) -> list[Observation]:
+    """Where the constructor of a class assigns the attribute that an expression reads."""
     constructor_name = read.function.rpartition(".")[0] + ".__init__"
     return [
         seen

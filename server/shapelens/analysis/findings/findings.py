@@ -31,10 +31,13 @@ from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.places import OtherModules, Place, Places
 from shapelens.analysis.repairs.device_fixes import device_fixes
-from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fix, producer_fix
+from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix
 from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.initialisation import initialisation_fixes
+from shapelens.analysis.repairs.layer_settings import setting_fixes
+from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, layout_fixes, stride_fixes
 from shapelens.analysis.repairs.masks import mask_fixes
+from shapelens.analysis.repairs.parameters import parameter_fixes
 from shapelens.analysis.repairs.tape_fixes import tape_fixes
 from shapelens.analysis.repairs.targets import target_fixes
 from shapelens.examples.choose import Choice
@@ -170,19 +173,22 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         span = argument.span
     else:
         span = (call or places.of_example(first.example)).span
+    callers = calls(places, first, span)
     related = [
-        *calls(places, first, span),
+        *callers[:1],
         *constructor(places, layer, argument, first, span),
         *origins(places, first),
-        *suspected(places, first),
         *example_call(places, first),
+        *suspected(places, first),
+        *callers[1:],
     ]
     related += names_read(places, from_inside(first), first.example, related)
     message, severity = in_size_message(places, group), codes.severity(first.code)
 
     def candidates() -> list[Fix]:
-        fix = in_size_fix(places, group, argument) if argument is not None else None
-        return _ranked([fix, producer_fix(places, group)], guesses(places, first))
+        here = in_size_fixes(places, group, argument) if argument is not None else []
+        known = [*layout_fixes(places, first), *here, producer_fix(places, group), *setting_fixes(places, first)]
+        return _ranked(known, guesses(places, first))
 
     found = Finding(
         first.code,
@@ -232,13 +238,15 @@ def _operations(places: Places) -> list[Finding]:
         causes |= {cause} if cause is not None else set()
         failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
         message, span = operation_message(places, failed), blamed(places, failed, place)
+        callers = calls(places, mismatch, span)
         around = [
-            *calls(places, mismatch, span),
+            *callers[:1],
             *origins(places, mismatch),
-            *makers(places, mismatch),
             *unreduced(places, mismatch),
+            *makers(places, mismatch),
             *suspected(places, mismatch),
             *example_call(places, mismatch),
+            *callers[1:],
         ]
         around += names_read(places, from_inside(mismatch), mismatch.example, around)
         related, severity = distinct_places(around, span), codes.severity(mismatch.code)
@@ -263,6 +271,8 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
     if of_its_own or mismatch.code == DEVICE:
         return _ranked(of_its_own, [])
     known = [*target_fixes(places, mismatch), *mask_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
+    known += [*alignment_fixes(places, mismatch), *setting_fixes(places, mismatch), *parameter_fixes(places, mismatch)]
+    known += [*layout_fixes(places, mismatch), *dtype_fixes(places, mismatch), *stride_fixes(places, mismatch)]
     return _ranked([*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
 
 

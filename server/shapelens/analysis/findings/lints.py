@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from shapelens.analysis.explanations.operands import operands
 from shapelens.analysis.explanations.related_places import names_read, related_place
+from shapelens.analysis.explanations.statements import inserted
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.findings.shape_annotations import shape_annotations
 from shapelens.analysis.findings.shape_comments import shape_comments
@@ -16,7 +17,6 @@ from shapelens.analysis.findings.training_lints import TRAINING
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.statements import inserted
 from shapelens.analysis.repairs.targets import appended, with_method
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import ExampleRun, Remark, Value

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, pairwise
 
+from shapelens.analysis.explanations.statements import inserted
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.statements import inserted
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import Remark, Value
 from shapelens.source.calls import Call

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
+from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, statement_at
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.statements import indentation_at, inserted, node_span, statement_at, wrapped_list
+from shapelens.analysis.repairs.layer_lists import wrapped_list
 from shapelens.protocol import Remark
 
 

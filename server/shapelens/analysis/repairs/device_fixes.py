@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from shapelens.analysis.explanations.device_messages import DEVICE, is_parameter
+from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, statement_at, tree_of
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.statements import indentation_at, inserted, node_span, statement_at, tree_of, wrapped_list
+from shapelens.analysis.repairs.layer_lists import wrapped_list
 from shapelens.protocol import Mismatch
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position, Span

@@ -6,13 +6,14 @@ They are candidates: which of them is offered, the `repair` package finds out by
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from shapelens.analysis.layer_arguments import fits, normalized_shape
 from shapelens.analysis.places import ArgumentPlace, Places, layer_name
-from shapelens.analysis.repairs.size_expressions import Sizes, replacement
+from shapelens.analysis.repairs.size_expressions import Sizes, flattened_dims, replacement, with_factors
+from shapelens.analysis.repairs.sizes_in_scope import size_expressions
 from shapelens.protocol import LayerSeen, Mismatch, Value
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
@@ -31,36 +32,81 @@ class Likelihood(IntEnum):
     """
 
     PART = 0  # a part of the expression that was written
-    HERE = 1  # a number, at the operation or layer that failed
-    NUMBER = 2  # a number for a number, at a layer before
-    LIKE_ANOTHER = 3  # another dim or order of dims, at an operation before, that then reads as another one in the file does
-    BEFORE = 4  # the same for one that reads as no other
-    NUMBER_FOR_EXPRESSION = 5
+    LAYOUT = 1  # the dims of what arrives in another order, or one more or less: no layer learns anything else
+    EXPRESSION = 2  # the names that the constructor speaks in
+    HERE = 3  # a number, at the operation or layer that failed
+    EXPRESSION_BEFORE = 4  # names, at a layer before
+    NUMBER = 5  # a number for a number, at a layer before
+    LIKE_ANOTHER = 6  # another dim or order of dims, at an operation before, that then reads as another one in the file does
+    BEFORE = 7  # the same for one that reads as no other
+    NUMBER_FOR_EXPRESSION = 8
 
 
 @dataclass(frozen=True)
 class Fix:
-    """Edits of one file that may mend a finding."""
+    """Edits of one file that may mend a finding.
+
+    calls: where an edit changes a call that examples were taken from, their expressions as they are then, by those that they are now.
+    gives: the shape that the changed layer or expression gave when the fix was tried; "" where that is not known.
+    """
 
     title: str
     edits: list[TextEdit]
     file: str
     likelihood: Likelihood = Likelihood.HERE
+    calls: Mapping[str, str] = field(default_factory=dict)
+    gives: str = field(default="", compare=False)
+
+    @property
+    def label(self) -> str:
+        """The title with the shape that the fix gives: `Permute to channels first → [4, 3, 224, 224]`."""
+        return f"{self.title} → {self.gives}" if self.gives else self.title
 
 
-def in_size_fix(places: Places, mismatches: Sequence[Mismatch], place: ArgumentPlace) -> Fix | None:
-    """Sets the argument to the size that arrived; None where no one text is right for all layers of this constructor call, or the layers'
-    other arguments forbid the size."""
+def in_size_fixes(places: Places, mismatches: Sequence[Mismatch], place: ArgumentPlace) -> list[Fix]:
+    """Sets the argument to the size that arrived: by the names that are there, else as a number. None where no one text is right for all
+    layers of this constructor call, or the layers' other arguments forbid the size."""
     first = mismatches[0]
     by_layer = _sizes(places, mismatches)
     layers = [places.trace.layers[index] for index in by_layer]
     if not by_layer or place.hidden or not all(fits(layer, first.argument, by_layer[layer.index][1]) for layer in layers):
-        return None
-    text = _argument_text(place, layers[0], first, list(by_layer.values()))
-    if text is None:
-        return None
-    edit = replace_argument(place.module, place.call, place.argument, first.argument, text)
-    return Fix(f"Change {first.argument} to {text}", [edit], place.file, _likelihood(place, text, Likelihood.HERE))
+        return []
+    sizes = list(by_layer.values())
+    texts = (
+        [] if first.argument == "normalized_shape" else size_expressions(places, place, (size for _, size in sizes), _maker(places, first))
+    )
+    factors = _of_factors(place, first) if len({size for _, size in sizes}) == 1 else None
+    number = factors or _argument_text(place, layers[0], first, sizes)
+    found = [_in_size_fix(place, first.argument, text, Likelihood.EXPRESSION) for text in texts]
+    if number is not None:
+        found.append(_in_size_fix(place, first.argument, number, _likelihood(place, number, Likelihood.HERE)))
+    return found
+
+
+def _in_size_fix(place: ArgumentPlace, argument: str, text: str, likelihood: Likelihood) -> Fix:
+    edit = replace_argument(place.module, place.call, place.argument, argument, text)
+    return Fix(f"Change {argument} to {text}", [edit], place.file, likelihood)
+
+
+def _maker(places: Places, mismatch: Mismatch) -> tuple[LayerSeen, str] | None:
+    """The layer that made the size that arrived, and its argument that says the size."""
+    origin = next(iter(mismatch.origins), None)
+    return (
+        (places.trace.layers[origin.layer], origin.argument)
+        if origin is not None and origin.layer is not None and origin.argument
+        else None
+    )
+
+
+def _of_factors(place: ArgumentPlace, mismatch: Mismatch) -> str | None:
+    """`128 * 4 * 4` for `128 * 8 * 8`, where dims of these sizes were flattened."""
+    written = place.argument.text if place.argument is not None else ""
+    for origin in mismatch.origins:
+        for dims in flattened_dims(origin, mismatch.got):
+            text = with_factors(written, dims)
+            if text is not None:
+                return text
+    return None
 
 
 def producer_fix(places: Places, mismatches: Sequence[Mismatch]) -> Fix | None:
@@ -76,7 +122,9 @@ def producer_fix(places: Places, mismatches: Sequence[Mismatch]) -> Fix | None:
     if any(layer.span == producer.span and layer.calls and layer.index not in sizes for layer in places.trace.layers):
         return None
     wanted = [(got, need) for got, need in sizes.values() if got is not None and need is not None]
-    return _out_size_fix(places, producer, nearest[0].argument, wanted)
+    first = mismatches[0]
+    needing = (places.trace.layers[first.layer], first.argument) if first.layer is not None else None
+    return _out_size_fix(places, producer, nearest[0].argument, wanted, needing)
 
 
 def broadcast_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
@@ -115,8 +163,13 @@ def cat_fix(places: Places, mismatch: Mismatch) -> Fix | None:
     return Fix(f"Join along dim {differing[0]}", [edit], place.file)
 
 
-def _out_size_fix(places: Places, producer: LayerSeen, argument: str, sizes: Sizes) -> Fix | None:
-    """Sets a layer's out-size. None where the layer is called more than once: what else it gives its result to would no longer fit."""
+def _out_size_fix(
+    places: Places, producer: LayerSeen, argument: str, sizes: Sizes, needing: tuple[LayerSeen, str] | None = None
+) -> Fix | None:
+    """Sets a layer's out-size. None where the layer is called more than once: what else it gives its result to would no longer fit.
+
+    needing: the layer that gets its result, and the argument of it that says the size.
+    """
     if argument == "hidden_size" and re.search("bidirectional=True|proj_size", producer.description):
         return None  # The size is twice the argument, or another argument's.
     place = places.argument(producer, argument)
@@ -125,8 +178,11 @@ def _out_size_fix(places: Places, producer: LayerSeen, argument: str, sizes: Siz
     text = replacement(place.argument.text, sizes)
     if text is None or not all(fits(producer, argument, wanted) for _, wanted in sizes):
         return None
-    edit = replace_argument(place.module, place.call, place.argument, argument, text)
     likelihood = _likelihood(place, text, Likelihood.NUMBER)
+    if likelihood is Likelihood.NUMBER_FOR_EXPRESSION:
+        for expression in size_expressions(places, place, (size for _, size in sizes), needing)[:1]:
+            text, likelihood = expression, Likelihood.EXPRESSION_BEFORE
+    edit = replace_argument(place.module, place.call, place.argument, argument, text)
     return Fix(f"Change {argument} of {layer_name(producer)} to {text}", [edit], place.file, likelihood)
 
 

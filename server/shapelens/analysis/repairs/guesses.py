@@ -5,6 +5,7 @@ Nothing here knows that a guess is right. They are put into the order in which t
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,8 @@ from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
 from shapelens.analysis.repairs.rearrangements import place as place_of_numbers
 from shapelens.analysis.repairs.rearrangements import rewritings
-from shapelens.analysis.repairs.size_expressions import operands
+from shapelens.analysis.repairs.size_expressions import operands, with_factors
+from shapelens.analysis.repairs.sizes_in_scope import size_expressions
 from shapelens.analysis.shapes import sizes_text
 from shapelens.protocol import LayerSeen, Mismatch, Suspect
 from shapelens.source.edits import replace_argument
@@ -37,7 +39,7 @@ def guesses(places: Places, mismatch: Mismatch) -> list[Fix]:
     another's."""
     if mismatch.code in _NO_SHAPES:
         return []
-    sizes = _sizes(mismatch)
+    sizes, asked = _sizes(mismatch), _asked(mismatch.message)
     given = next((value.shape for value in mismatch.inputs if value.kind == "tensor" and value.shape is not None), [])
     tried: set[tuple[str, Span]] = set()
     by_place: list[list[Fix]] = []
@@ -49,7 +51,9 @@ def guesses(places: Places, mismatch: Mismatch) -> list[Fix]:
         place = places.locate(suspect.span)
         if suspect.layer is not None:
             layer = places.trace.layers[suspect.layer]
-            by_place.append(list(_resized(places, layer, suspect, sizes) if _out_size(layer) else _built_otherwise(places, layer, sizes)))
+            by_place.append(
+                list(_resized(places, layer, suspect, sizes, asked) if _out_size(layer) else _built_otherwise(places, layer, sizes))
+            )
         elif place is not None:
             failed.append((place, suspect.shape, Likelihood.BEFORE))
     by_place += [list(_built_otherwise(places, places.trace.layers[index], sizes)) for index in mismatch.inside[:MOST_OWNERS]]
@@ -111,6 +115,8 @@ def _span(places: Places, span: protocol.FileSpan | None) -> Span | None:
 
 def _rearranged(place: Place, shape: list[int | None], sizes: list[int], likelihood: Likelihood) -> Iterator[Fix]:
     for each in rewritings(place.module, place.span, shape, sizes):
+        if _meets_itself(place, each.edit):
+            continue
         alike = likelihood is Likelihood.BEFORE and _reads_like_another(place, each.edit)
         yield Fix(each.title, [each.edit], place.file, Likelihood.LIKE_ANOTHER if alike else likelihood)
 
@@ -125,6 +131,21 @@ def _reads_like_another(place: Place, edit: TextEdit) -> bool:
     end = lines.offset(call.span.end)
     written = lines.text[start : lines.offset(edit.span.start)] + edit.new_text + lines.text[lines.offset(edit.span.end) : end]
     return written in lines.text
+
+
+def _meets_itself(place: Place, edit: TextEdit) -> bool:
+    """Whether an edit makes both sides of an operator the same: `pos.unsqueeze(1) - pos.unsqueeze(1)`."""
+    text = place.module.lines.line(edit.span.line)
+    changed = text[: edit.span.column] + edit.new_text + text[edit.span.end_column :]
+    return edit.span.line == edit.span.end_line and _same_sides(changed) > _same_sides(text)
+
+
+def _same_sides(line: str) -> int:
+    try:
+        tree = ast.parse(line.strip())
+    except (SyntaxError, ValueError):
+        return 0
+    return sum(ast.dump(node.left) == ast.dump(node.right) for node in ast.walk(tree) if isinstance(node, ast.BinOp))
 
 
 def _built_otherwise(places: Places, layer: LayerSeen, sizes: list[int]) -> Iterator[Fix]:
@@ -151,7 +172,7 @@ def _out_size(layer: LayerSeen) -> str:
     return next((name for name in _OUT_SIZES if name in names), "")
 
 
-def _resized(places: Places, layer: LayerSeen, suspect: Suspect, sizes: list[int]) -> Iterator[Fix]:
+def _resized(places: Places, layer: LayerSeen, suspect: Suspect, sizes: list[int], asked: list[list[int]]) -> Iterator[Fix]:
     """A layer with another out-size: a part of what is written for it, else a number that fits what failed."""
     name = _out_size(layer)
     place = places.argument(layer, name) if name else None
@@ -161,9 +182,13 @@ def _resized(places: Places, layer: LayerSeen, suspect: Suspect, sizes: list[int
     for part in operands(text):
         yield _with_size(layer, name, place, part, Likelihood.PART)
     likelihood = Likelihood.NUMBER if text.isdecimal() else Likelihood.NUMBER_FOR_EXPRESSION
-    for size in sizes:
-        if str(size) != text and size not in suspect.result:
-            yield _with_size(layer, name, place, str(size), likelihood)
+    others = [size for size in sizes if str(size) != text and size not in suspect.result]
+    for size in others if not text.isdecimal() else ():
+        written = [with_factors(text, dims) for dims in asked if math.prod(dims) == size]
+        for other in [each for each in written if each is not None] or size_expressions(places, place, [size], None)[:1]:
+            yield _with_size(layer, name, place, other, Likelihood.EXPRESSION_BEFORE)
+    for size in others:
+        yield _with_size(layer, name, place, str(size), likelihood)
 
 
 def _with_size(layer: LayerSeen, name: str, place: ArgumentPlace, text: str, likelihood: Likelihood) -> Fix:
@@ -177,11 +202,17 @@ def _sizes(mismatch: Mismatch) -> list[int]:
     for value in mismatch.inputs:
         found += [size for size in reversed(value.shape or []) if size is not None]
     found += _products(mismatch.message)
+    found += [int(count) for count in re.findall(r"unpack \(expected (\d+)", mismatch.message)]
     return [size for size in dict.fromkeys(found) if size > 1][:MOST_SIZES]
 
 
 def _products(message: str) -> Iterable[int]:
     """The sizes that make up the last dims of a shape that a message names: 72 and 24 of `shape '[15, 3, 4, 6]' is invalid`."""
+    return [product for dims in _asked(message) if (product := math.prod(dims)) > 1]
+
+
+def _asked(message: str) -> list[list[int]]:
+    """The last dims of a shape that a message names, two or more of them."""
     named = re.search(r"shape '\[([-\d, ]+)\]'", message)
     sizes = [int(size) for size in named.group(1).split(",") if size.strip()] if named else []
-    return [product for start in range(1, len(sizes) - 1) if (product := math.prod(sizes[start:])) > 1]
+    return [sizes[start:] for start in range(1, len(sizes) - 1)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -31,7 +32,11 @@ _ORDERS = {"permute"}
 _SIZES = {"view", "reshape", "expand", "repeat"}
 _ADDS_A_DIM = {"unsqueeze", "stack"}
 _PRODUCTS = {"matmul", "bmm", "mm"}
+_PATTERNS = {"rearrange", "reduce", "repeat", "einsum"}  # of einops
+_AXIS = re.compile(r"[A-Za-z_]\w*|\.\.\.|\d+")
+_QUOTED = re.compile(r"[\"']([\w ().]+->[\w ().]+)[\"']")
 UNKNOWN_RANK = 4
+MOST_PARTS = 8  # that a tensor is unpacked into
 MOST_SIZES = 4  # that are tried in the place of a number
 
 
@@ -57,6 +62,7 @@ def rewritings(module: Module, span: Span, shape: Sequence[int | None], sizes: S
     # `torch.cat(…)` and `F.softmax(…)` take the tensor as an argument; a method of a tensor does not.
     is_function = call.qualified is not None or name in ("cat", "concat", "concatenate", "stack")
     if name in _DIM:
+        yield from _parts(call, name, 1 if is_function else 0, sizes)
         yield from _dims(call, name, _DIM[name] - (0 if is_function else 1), len(shape))
     elif name in _ORDERS:
         yield from _order(call, 1 if is_function else 0)
@@ -64,6 +70,8 @@ def rewritings(module: Module, span: Span, shape: Sequence[int | None], sizes: S
         yield from _reshapings(call, 1 if is_function else 0, shape, sizes)
     elif name in _PRODUCTS:
         yield from _call_of_product(call)
+    if name in _PATTERNS:
+        yield from _other_patterns(module, call)
 
 
 def place(module: Module, span: Span) -> Span:
@@ -109,6 +117,15 @@ def _dims(call: Call, name: str, first: int, rank: int) -> Iterator[Rewriting]:
                 for other in _other_dims(one, rank):
                     if other not in several:
                         yield _replaced(argument, _written(argument, several, position, other), f"Change dim {one} of {name} to {other}")
+
+
+def _parts(call: Call, name: str, index: int, sizes: Sequence[int]) -> Iterator[Rewriting]:
+    """`chunk` with another number of parts, as many as are unpacked; `sizes` has these."""
+    for argument in call.arguments if name in ("chunk", "tensor_split") else ():
+        number = _number(argument) if argument.index == index or argument.keyword == "chunks" else None
+        for other in sizes if number is not None else ():
+            if other != number and other <= MOST_PARTS:
+                yield _replaced(argument, str(other), f"Split into {other} parts")
 
 
 def _other_dims(number: int, rank: int) -> list[int]:
@@ -176,6 +193,33 @@ def _reshapings(call: Call, first: int, shape: Sequence[int | None], sizes: Sequ
         for other in dict.fromkeys(wanted):
             if other != number:
                 yield _replaced(argument, str(other), f"Change {number} to {other} in {name}")
+
+
+# --- patterns of einops ---
+
+
+def _other_patterns(module: Module, call: Call) -> Iterator[Rewriting]:
+    """The result of a pattern as another pattern of the file writes these axes, then with two of its axes swapped.
+
+    After `b n (h d) -> b h n d`, the way back is `b n (h d)`.
+    """
+    for argument in call.arguments:
+        text = argument.text.strip()
+        if text[:1] not in "\"'" or text.count("->") != 1 or "\n" in text:
+            continue
+        quote, (given, result) = text[0], text.strip("\"'").split("->")
+        axes = sorted(_AXIS.findall(result))
+        sides = [side.strip() for pattern in _QUOTED.findall(module.text) for side in pattern.split("->")]
+        alike = [side for side in dict.fromkeys(sides) if sorted(_AXIS.findall(side)) == axes]
+        for other in [*alike, *_with_axes_swapped(result.strip())]:
+            if other not in (result.strip(), given.strip()):
+                yield _replaced(argument, f"{quote}{given.strip()} -> {other}{quote}", f"Rearrange to {other}")
+
+
+def _with_axes_swapped(result: str) -> Iterator[str]:
+    axes = list(_AXIS.finditer(result))
+    for one, other in sorted(combinations(axes, 2), key=lambda pair: axes.index(pair[1]) - axes.index(pair[0])):
+        yield result[: one.start()] + other.group() + result[one.end() : other.start()] + one.group() + result[other.end() :]
 
 
 # --- products ---

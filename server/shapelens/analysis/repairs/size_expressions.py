@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Sequence
+
+from shapelens.protocol import Origin
 
 # What an argument is now, and what it should be, for each layer that a constructor call built.
 Sizes = Sequence[tuple[int, int]]
@@ -26,6 +29,42 @@ def replacement(text: str, sizes: Sizes) -> str | None:
             return _with_text(text, factor, str(min(factors)))
     numbers = {wanted for _, wanted in sizes}
     return str(numbers.pop()) if len(numbers) == 1 else None
+
+
+def flattened_dims(origin: Origin, size: int | None) -> Iterator[list[int]]:
+    """The dims that a flatten or view multiplied into a size, those of size 1 among them: [128, 4, 4] of 2048."""
+    dims = [dim for dim in origin.shape if dim is not None]
+    if origin.layer is not None or size not in origin.result or len(dims) != len(origin.shape) or None in origin.result:
+        return
+    for start in range(len(dims)):
+        for end in range(len(dims), start + 1, -1):
+            if math.prod(dims[start:end]) == size:
+                yield dims[start:end]
+
+
+def with_factors(text: str, dims: Sequence[int]) -> str | None:
+    """A product with its numbers changed to these factors, as `128 * 4 * 4` for `128 * 8 * 8`; names in it stay. None for other texts."""
+    leaves = _factors(_parsed(text))
+    if len(leaves) != len(dims) or not any(isinstance(leaf, ast.Constant) for leaf in leaves) or "\n" in text.strip():
+        return None
+    # The channels may be written in front or at the end: what agrees with more of the factors was meant.
+    orders = [list(dims), [*dims[1:], dims[0]]]
+    best = max(orders, key=lambda order: sum(_is_number(leaf, size) for leaf, size in zip(leaves, order, strict=True)))
+    new = text.strip()
+    for leaf, size in reversed(list(zip(leaves, best, strict=True))):
+        if isinstance(leaf, ast.Constant) and not _is_number(leaf, size):
+            new = new[: leaf.col_offset] + str(size) + new[leaf.end_col_offset :] if new.isascii() else new
+    return new if new != text.strip() else None
+
+
+def _factors(node: ast.expr | None) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node] if node is not None else []
+
+
+def _is_number(node: ast.expr, number: int) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == number
 
 
 def operands(text: str) -> list[str]:

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, statement_at, tree_of
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.statements import indentation_at, inserted, node_span, statement_at, tree_of
 from shapelens.protocol import Mismatch
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
@@ -88,6 +88,8 @@ def _second_backward(places: Places, mismatch: Mismatch, place: Place) -> Iterat
         return
     if freed == place:
         yield from _detached_state(places, place)
+    elif freed.file == place.file:
+        yield from _detached_input(freed, place)
     text = freed.module.lines.text_of(freed.span)
     if text.endswith("backward()"):
         end = freed.module.lines.offset(freed.span.end) - 1
@@ -115,6 +117,39 @@ def _detached_state(places: Places, place: Place) -> Iterator[Fix]:
             for new in (f"{name}.detach()", f"tuple(state.detach() for state in {name})"):
                 edit = inserted(span.end, f"\n{indentation}{name} = {new}")
                 yield Fix(f"Detach {name} from this turn", [edit], place.file)
+
+
+def _detached_input(freed: Place, again: Place) -> Iterator[Fix]:
+    """What two losses share, detached where the first of them uses it: the picture of a generator, for the loss of the discriminator."""
+    tree = tree_of(again)
+    blocks = [
+        body
+        for node in (ast.walk(tree) if tree is not None else ())
+        for body in (getattr(node, "body", None), getattr(node, "orelse", None))
+        if isinstance(body, list)
+        and body
+        and body[0].lineno <= freed.span.line
+        and again.span.line <= (body[-1].end_lineno or body[-1].lineno)
+    ]
+    body = blocks[-1] if blocks else []
+    made: dict[str, int] = {}
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.lineno < freed.span.line:
+            made.setdefault(node.targets[0].id, node.lineno)
+    uses = [
+        argument
+        for node in body
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call)
+        for argument in call.args
+        if isinstance(argument, ast.Name) and argument.id in made and argument.lineno > made[argument.id]
+    ]
+    for name in made:
+        before = [each for each in uses if each.id == name and each.lineno < freed.span.line]
+        after = [each for each in uses if each.id == name and freed.span.line < each.lineno <= again.span.line]
+        if before and after:
+            edits = [inserted(node_span(freed, each).end, ".detach()") for each in before]
+            yield Fix(f"Detach {name} for the first backward()", edits, freed.file)
 
 
 def _numpy(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:

@@ -13,7 +13,7 @@ from shapelens.analysis.explanations.expression_parts import ExpressionPart, par
 from shapelens.analysis.explanations.operation_messages import LOSSES, failed_at
 from shapelens.analysis.explanations.related_places import reduction
 from shapelens.analysis.places import Place, Places
-from shapelens.analysis.repairs.fixes import Fix
+from shapelens.analysis.repairs.fixes import Fix, Likelihood
 from shapelens.protocol import Mismatch, Value
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
@@ -23,6 +23,7 @@ Shape = Sequence[int | None]
 
 OF_CLASSES = ("cross_entropy", "nll_loss")  # losses whose target holds the numbers of classes
 COMPARISONS = ("eq", "ne", "__eq__", "__ne__")
+RECURRENT = ("RNN", "LSTM", "GRU")
 LONGEST_TITLE = 60
 _UNDONE = {"squeeze": ("unsqueeze",), "unsqueeze": ("squeeze",), "float": ("long", "int"), "long": ("float",)}
 _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
@@ -42,7 +43,7 @@ def target_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     if len(operands) < 2 or len(tensors) < 2 or any(isinstance(each.node, ast.Starred) for each in operands[:2]):
         return []
     if name in LOSSES:
-        return list(_of_loss(place, name, operands, tensors))
+        return [*_of_one_step(places, mismatch, place, operands, tensors), *_of_loss(place, name, operands, tensors)]
     return list(_of_comparison(place, operands, tensors)) if name in COMPARISONS else []
 
 
@@ -75,6 +76,10 @@ def _of_loss(place: Place, name: str, operands: Sequence[ExpressionPart], tensor
             yield from [appended(place, target, "float()", "Make the target floating point")] if whole else []
             return
         yield from _with_equal_dims(place, given, target, sizes, wanted)
+        if len(sizes) < len(wanted) and sizes[:1] == wanted[:1] and len(sizes) == 2 and _count(sizes) == _count(wanted):
+            yield appended(place, target, "flatten(1)", "Flatten the target")
+        elif sizes != wanted and _count(sizes) == _count(wanted):
+            yield appended(place, target, f"reshape_as({place.module.lines.text_of(given)})", "Give the target the same shape")
         return
     classes_second, classes_last = [*sizes[:1], *sizes[2:]], sizes[:-1]
     if wanted in (classes_second, classes_last) and not whole:
@@ -95,6 +100,35 @@ def _of_loss(place: Place, name: str, operands: Sequence[ExpressionPart], tensor
                 yield appended(place, target, f"squeeze({dim})", "Take the dim of size 1 from the target")
     elif len(sizes) > 2 and len(wanted) == 1 and _count(sizes[:-1]) == wanted[0]:
         yield appended(place, given, "flatten(0, -2)", "Put all but the classes into one dim")
+
+
+def _of_one_step(
+    places: Places, mismatch: Mismatch, place: Place, operands: Sequence[ExpressionPart], tensors: Sequence[Value]
+) -> Iterator[Fix]:
+    """A loss of all steps of a sequence, or of the states of all layers, whose target is of one: the last layer gets that one alone."""
+    sizes, wanted = list(tensors[0].shape or []), list(tensors[1].shape or [])
+    if len(sizes) != 3 or len(wanted) not in (1, 2):
+        return
+    of_class = mismatch.operation in OF_CLASSES
+    ways: list[tuple[str, str]] = []
+    if wanted == ([sizes[0]] if of_class else [sizes[0], sizes[2]]):
+        recurrent = any(
+            suspect.layer is not None and places.trace.layers[suspect.layer].class_name in RECURRENT for suspect in mismatch.suspects
+        )
+        steps = [("[:, -1]", "Take the last step"), ("[:, 0]", "Take the first step")]
+        ways += steps if recurrent else steps[::-1]
+    if wanted == ([sizes[1]] if of_class else sizes[1:]):
+        ways.append(("[-1]", "Take the state of the last layer"))
+    maker = next((places.trace.layers[each.layer] for each in mismatch.origins if each.layer is not None and each.argument), None)
+    called = places.locate(maker.call_span) if maker is not None else None
+    parts = parts_of(called) if called is not None else None
+    for suffix, title in ways:
+        if called is not None and parts is not None and len(parts.arguments) == 1 and isinstance(parts.arguments[0].node, _PRIMARY):
+            end = parts.arguments[0].span.end
+            yield Fix(title, [TextEdit(Span.of(end, end), suffix)], called.file, Likelihood.LAYOUT)
+        if isinstance(operands[0].node, _PRIMARY):
+            end = operands[0].span.end
+            yield Fix(f"{title} for the loss", [TextEdit(Span.of(end, end), suffix)], place.file, Likelihood.HERE)
 
 
 def _of_comparison(place: Place, operands: Sequence[ExpressionPart], tensors: Sequence[Value]) -> Iterator[Fix]:

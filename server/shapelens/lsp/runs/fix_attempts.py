@@ -52,10 +52,10 @@ class FixAttempts:
     def of(self, file: str, runs: Sequence[RepeatableRun]) -> Attempt:
         """Does these runs again; what they saw together is of a file. The attempt raises GivenUp where the task has been interrupted."""
 
-        async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+        async def attempt(texts: Mapping[str, str], numbers: Sequence[int] | None, expressions: Mapping[str, str]) -> protocol.Trace | None:
             views: list[protocol.Trace] = []
             for ran in runs:
-                trace = await self._run(ran, texts, numbers)
+                trace = await self._run(ran, texts, numbers, expressions)
                 if trace is None:
                     return None
                 if ran.run.program:
@@ -66,18 +66,26 @@ class FixAttempts:
 
         return attempt
 
-    async def _run(self, ran: RepeatableRun, texts: Mapping[str, str], numbers: Sequence[int] | None) -> protocol.Trace | None:
+    async def _run(
+        self, ran: RepeatableRun, texts: Mapping[str, str], numbers: Sequence[int] | None, expressions: Mapping[str, str]
+    ) -> protocol.Trace | None:
         task = self._task
         if task is None or task.interrupted:
             raise GivenUp
         newest: list[protocol.Trace] = []
         run, worker = ran.run, ran.worker
-        examples = ran.trustworthy_examples(numbers)
+        examples, known = ([_otherwise(each, expressions) for each in some] for some in (ran.trustworthy_examples(numbers), run.known))
         text, overlays = texts.get(run.file, run.text), {**run.overlays, **texts}
-        run = replace(run, run_id=next(self._run_ids), text=text, examples=examples, overlays=overlays, named=False, background=True)
+        run = replace(
+            run, run_id=next(self._run_ids), text=text, examples=examples, known=known, overlays=overlays, named=False, background=True
+        )
         task.under_way = worker, run.run_id
         finished = await self._cached_runs.run(run, worker, lambda traced: newest.append(traced.trace), lasting=ran.lasting)
         task.under_way = None
         if finished.outcome in ("cancelled", "unavailable"):  # A run that did not take place says nothing about the fix.
             raise GivenUp
         return with_evidence(newest[-1], ran.examples) if newest and finished.outcome == "ok" else None
+
+
+def _otherwise(request: protocol.ExampleRequest, expressions: Mapping[str, str]) -> protocol.ExampleRequest:
+    return replace(request, expression=expressions.get(request.expression, request.expression))

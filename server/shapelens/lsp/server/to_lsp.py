@@ -63,7 +63,7 @@ def diagnostic(finding: Finding, text: TextDocument, places: ClientPlaces, encod
 def fix_data(fix: Fix, uri: str, places: ClientPlaces, encoding: str) -> dict[str, Any] | None:
     """A fix as JSON: title and changes (ClientPlaces.edits). None where the text of its file cannot be had."""
     changes = places.edits(uri if same_file(fix.file, uri) else uri_of(fix.file), fix.edits, encoding)
-    return {"title": fix.title, "changes": changes} if changes is not None else None
+    return {"title": fix.label, "changes": changes} if changes is not None else None
 
 
 def changes_of(data: Sequence[dict[str, Any]], document: Document, places: ClientPlaces) -> list[Change]:

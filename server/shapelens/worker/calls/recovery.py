@@ -19,6 +19,7 @@ from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
 from ..trace.provenance import follows_failure, tensors_in
 from ..trace.recorder import SeenValues
+from ..trace.suspects import suspects_of
 from ..trace.tape import tape
 from ..trace.value_summary import HALF_BUILT, LAYER, STAND_IN, VAGUE, key_of, value_of
 from ..unknown import unknown_sizes
@@ -185,6 +186,7 @@ class Recovery:
             if not self._follows(tuple(tensors), {}):
                 found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
                 found.inputs = [value_of(key_of(tensor)) for tensor in tensors[:6]]
+                found.suspects = suspects_of(tensors, self.calls.recorder, found.layer)
                 self._report(found)
             vague = self._is_vague(tuple(tensors), {})
             return self._made(None if vague else [shape] if shape is not None else None, tensors[0].dtype, tuple(tensors), {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from shapelens.analysis.places import Place
-from shapelens.analysis.repairs.fixes import Fix
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position, Span
 
@@ -44,27 +43,3 @@ def indentation_at(place: Place) -> str:
 def inserted(position: Position, text: str) -> TextEdit:
     """The edit that puts a text at a position."""
     return TextEdit(Span.of(position, position), text)
-
-
-def wrapped_list(place: Place, name: str) -> Fix | None:
-    """The fix that wraps the list or dict that is assigned to an attribute of the class around a place; None where there is no such."""
-    tree, line = tree_of(place), place.span.line
-    around = [
-        each
-        for each in (ast.walk(tree) if tree is not None else ())
-        if isinstance(each, ast.ClassDef) and each.lineno <= line <= (each.end_lineno or 0)
-    ]
-    made = [
-        node.value
-        for owner in around[-1:]
-        for node in ast.walk(owner)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute) and node.targets[0].attr == name
-    ]
-    if len(made) != 1 or not isinstance(made[0], ast.List | ast.ListComp | ast.Dict | ast.DictComp):
-        return None
-    kind = "ModuleDict" if isinstance(made[0], ast.Dict | ast.DictComp) else "ModuleList"
-    span = node_span(place, made[0])
-    owner_name = "nn" if "nn.Module" in place.module.text and "torch.nn as nn" in place.module.text else "torch.nn"
-    text = place.module.lines.text_of(span)
-    wrapped = f"{owner_name}.{kind}({'' if text in ('[]', '{}') else text})"
-    return Fix(f"Make it a {kind}", [TextEdit(span, wrapped)], place.file)

@@ -1,0 +1,180 @@
+"""What names and expressions are worth where a layer is constructed: parameters, attributes, what other layers were given."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from shapelens.analysis.explanations.statements import node_span, tree_of
+from shapelens.analysis.layer_arguments import ARGUMENTS, normalized_shape, setting
+from shapelens.analysis.places import ArgumentPlace, Place, Places
+from shapelens.protocol import LayerSeen, Observation
+from shapelens.source.positions import Span
+
+_SIZES = re.compile(r"(features|channels|_size|_dim|num_embeddings|d_model|dim_feedforward|normalized_shape)$|^num_(features|channels)")
+
+
+@dataclass(frozen=True)
+class SizeName:
+    """An expression without a call of a layer in it, and the sizes that it stood for."""
+
+    text: str
+    values: frozenset[int]
+    is_argument: bool = False  # of another layer that is constructed in the same function
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The function that a constructor call stands in, with the names of it and of those around it."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+    qualified_name: str  # "" for the module
+    span: Span
+
+
+def argument_size(layer: LayerSeen, argument: str) -> int | None:
+    """The size that a layer was constructed with, as its repr shows it; None where it does not."""
+    if argument == "normalized_shape":
+        shape = normalized_shape(layer)
+        return shape[0] if len(shape) == 1 else None
+    named = setting(layer, argument)
+    names = ARGUMENTS.get(layer.class_name, ())
+    if named is not None or argument not in names:
+        return named
+    numbers = re.match(r"\w+\(([\d, ]+)", layer.description)
+    given = [part for part in numbers.group(1).split(",") if part.strip()] if numbers else []
+    index = names.index(argument)
+    return int(given[index]) if index < len(given) else None
+
+
+def scope_of(place: ArgumentPlace | Place) -> Scope | None:
+    """The function that a constructor call stands in, else the module; None where the file does not parse."""
+    tree = tree_of(Place(place.file, place.module, place.span))
+    if tree is None:
+        return None
+    found, names = Scope(tree, "", Span(1, 0, place.module.lines.count, 0)), list[str]()
+
+    def visit(node: ast.AST) -> None:
+        nonlocal found
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                visit(child) if isinstance(child, ast.stmt) else None
+            elif child.lineno <= place.span.line <= (child.end_lineno or child.lineno):
+                names.append(child.name)
+                if not isinstance(child, ast.ClassDef):
+                    found = Scope(child, ".".join(names), node_span(Place(place.file, place.module, place.span), child))
+                visit(child)
+
+    visit(tree)
+    return found
+
+
+def known_sizes(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[SizeName]:
+    """The sizes that have a name above a constructor call: first the arguments of other layers, nearest first, then names."""
+    values: dict[tuple[str, bool], set[int]] = {}
+    layers = [
+        (where, layer) for layer in places.trace.layers if (where := places.locate(layer.span)) is not None and where.file == place.file
+    ]
+    inside = [(where, layer) for where, layer in layers if holds(scope.span, where.span) and where.span != place.call.span]
+    for where, layer in sorted(inside, key=lambda each: abs(each[0].span.line - place.span.line)):
+        call = where.module.call_at(where.span)
+        for argument in ARGUMENTS.get(layer.class_name, ()) if call is not None else ():
+            size = argument_size(layer, argument) if _SIZES.search(argument) else None
+            given = places.argument(layer, argument) if size is not None else None
+            if given is not None and size is not None and given.argument is not None and is_size(given.argument.text):
+                values.setdefault((given.argument.text.strip(), True), set()).add(size)
+    for seen in _names(places, place, scope):
+        where = places.locate(seen.span)
+        text = where.module.lines.text_of(where.span) if where is not None and seen.kind == "assign" and scope.qualified_name else seen.name
+        text = seen.name if not text.endswith(seen.name) or "\n" in text else text
+        if seen.values and all(value.kind == "sequence" and value.items for value in seen.values):
+            values.setdefault((f"len({text})", False), set()).update(len(value.items or []) for value in seen.values)
+            continue
+        sizes = {int(value.text) for value in seen.values if value.kind == "scalar" and re.fullmatch(r"\d+", value.text)}
+        if sizes and len(sizes) == len(seen.values) and (text, True) not in values:
+            values.setdefault((text, False), set()).update(sizes)
+    for text, field in _fields(scope):
+        sizes = _field_sizes(places, place, field)
+        if len(sizes) == 1 and (text, True) not in values:
+            values.setdefault((text, False), set()).update(sizes)
+    return (SizeName(text, frozenset(sizes), is_argument) for (text, is_argument), sizes in values.items())
+
+
+def _names(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[Observation]:
+    """The parameters of the function, what it has assigned above the call, then the names of the module."""
+    for function in dict.fromkeys((scope.qualified_name, "")):
+        for seen in places.trace.observations:
+            if seen.function == function and seen.kind in ("parameter", "assign") and seen.span.file == place.file:
+                at_top = function == "" and scope.qualified_name != ""
+                if (at_top or seen.span.line < place.span.line or seen.kind == "parameter") and re.fullmatch(r"[\w.]+", seen.name):
+                    yield seen
+
+
+def _fields(scope: Scope) -> Iterator[tuple[str, str]]:
+    """Attributes of the function's parameters that it reads, as `config.n_embd`, with the attribute's name."""
+    if isinstance(scope.node, ast.Module):
+        return
+    parameters = {each.arg for each in [*scope.node.args.args, *scope.node.args.kwonlyargs]} - {"self"}
+    for node in ast.walk(scope.node):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in parameters:
+            yield f"{node.value.id}.{node.attr}", node.attr
+
+
+def _field_sizes(places: Places, place: ArgumentPlace, field: str) -> set[int]:
+    """What the classes of the file assign to a name: 768 of `n_embd: int = 768`. An object may hold another one, as a run will show."""
+    tree = tree_of(Place(place.file, place.module, place.span))
+    sizes: set[int] = set()
+    for cls in ast.walk(tree) if tree is not None else ():
+        for node in cls.body if isinstance(cls, ast.ClassDef) else ():
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
+            value = node.value if isinstance(node, ast.AnnAssign | ast.Assign) else None
+            if isinstance(target, ast.Name) and target.id == field and isinstance(value, ast.Constant) and type(value.value) is int:
+                sizes.add(value.value)
+    return sizes
+
+
+def is_size(text: str) -> bool:
+    """Whether an argument is an expression of names that can stand elsewhere in the same function."""
+    return has_name(text) and "\n" not in text and not re.search(r"\b(lambda|for|if|await|yield)\b|:=|[\[{\"']", text)
+
+
+def has_name(text: str) -> bool:
+    """Whether a text is more than a number."""
+    return re.search(r"[A-Za-z_]", text) is not None
+
+
+def holds(outer: Span, inner: Span) -> bool:
+    """Whether a span lies inside of another one."""
+    return outer.start <= inner.start and inner.end <= outer.end
+
+
+def value_of(places: Places, place: ArgumentPlace, text: str) -> int | None:
+    """What an expression of names and numbers was where a constructor is called; None where that is not known, or several numbers were."""
+    scope = scope_of(place)
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    if scope is None:
+        return None
+    sizes = {each.text: min(each.values) for each in known_sizes(places, place, scope) if len(each.values) == 1}
+    return _evaluated(node, sizes)
+
+
+def _evaluated(node: ast.expr, sizes: Mapping[str, int]) -> int | None:
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if ast.unparse(node) in sizes or not isinstance(node, ast.BinOp):
+        return sizes.get(ast.unparse(node))
+    left, right = _evaluated(node.left, sizes), _evaluated(node.right, sizes)
+    if left is None or right is None:
+        return None
+    if isinstance(node.op, ast.Add):
+        return left + right
+    if isinstance(node.op, ast.Sub):
+        return left - right
+    if isinstance(node.op, ast.Mult):
+        return left * right
+    return left // right if isinstance(node.op, ast.FloorDiv) and right else None

@@ -1,0 +1,101 @@
+"""What to write for a size where a layer is constructed: names, attributes, arguments of other layers, their products and sums.
+
+A number that is right for this configuration alone is not what an author means where the constructor speaks in names.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+from shapelens.analysis.explanations.names_in_scope import Scope, SizeName, argument_size, has_name, holds, is_size, known_sizes, scope_of
+from shapelens.analysis.places import ArgumentPlace, Places
+from shapelens.protocol import LayerSeen
+
+MOST_EXPRESSIONS = 3  # that are tried for one argument
+FACTORS = (2, 3, 4)  # what a name is multiplied with, as of the two directions of an LSTM, or of queries, keys and values
+
+
+def size_expressions(places: Places, place: ArgumentPlace, wanted: Iterable[int], partner: tuple[LayerSeen, str] | None) -> list[str]:
+    """What may be written for an argument so that it is one of these sizes: likely expressions first, none a bare number.
+
+    partner: the layer that the argument has to agree with, and its argument: it comes first, where it is written in names of the same
+    function. What keeps the text that is there now comes next, then single names, and products of two.
+    """
+    sizes = frozenset(wanted)
+    scope = scope_of(place)
+    written = place.argument.text.strip() if place.argument is not None else ""
+    if scope is None or not sizes or "\n" in written:
+        return []
+    known = list(known_sizes(places, place, scope))
+    found = [*_of_partner(places, place, scope, sizes, *partner)] if partner is not None else []
+    if has_name(written):
+        now = next((each.values for each in known if each.text == written), frozenset())
+        found += _around(SizeName(written, now), known, sizes)
+        found += [each.text for each in known if each.values == sizes]
+        found += _products(known, sizes)
+    return [text for text in dict.fromkeys(found) if text != written][:MOST_EXPRESSIONS]
+
+
+# --- what may be written ---
+
+
+def _of_partner(
+    places: Places, place: ArgumentPlace, scope: Scope, sizes: frozenset[int], layer: LayerSeen, argument: str
+) -> Iterator[str]:
+    """What the other layer was given, where it is constructed in the same function."""
+    made = places.argument(layer, argument)
+    if made is None or made.argument is None or made.file != place.file or not holds(scope.span, made.span):
+        return
+    text, size = made.argument.text.strip(), argument_size(layer, argument)
+    if not is_size(text) or size is None:
+        return
+    if size in sizes:
+        yield text
+    for factor in FACTORS:
+        if {size * factor} == sizes:
+            yield f"{_factor(text)} * {factor}"
+
+
+def _around(written: SizeName, known: Sequence[SizeName], sizes: frozenset[int]) -> Iterator[str]:
+    """The text that is there, with a factor or a summand more."""
+    now = written.values
+    for other in known:
+        if other.text != written.text and len(other.values) == 1 and not other.is_argument:
+            (value,) = other.values
+            if value > 1 and {size * value for size in now} == sizes:
+                yield f"{_factor(written.text)} * {_factor(other.text)}"
+    for other in known:
+        if other.text != written.text and len(other.values) == 1 and {size + min(other.values) for size in now} == sizes:
+            yield f"{written.text} + {other.text}"
+    for factor in FACTORS:
+        if {size * factor for size in now} == sizes:
+            yield f"{_factor(written.text)} * {factor}"
+
+
+def _products(known: Sequence[SizeName], sizes: frozenset[int]) -> Iterator[str]:
+    """Twice a size, sums of what two layers were given, as of those that a `cat` joins, then other multiples and products."""
+    single = [each for each in known if len(each.values) == 1 and min(each.values) > 1]
+    plain = [each for each in known if all(part.isidentifier() for part in each.text.split("."))]
+    for one, factor in [(each, FACTORS[0]) for each in plain]:
+        if {value * factor for value in one.values} == sizes:
+            yield f"{one.text} * {factor}"
+    for one, other in combinations([each for each in single if each.is_argument], 2):
+        if {min(one.values) + min(other.values)} == sizes:
+            yield f"{one.text} + {other.text}"
+    for one, other in combinations([each for each in single if each in plain], 2):
+        if {min(one.values) * min(other.values)} == sizes:
+            yield f"{one.text} * {other.text}"
+    for one, factor in [(each, factor) for each in plain for factor in FACTORS[1:]]:
+        if {value * factor for value in one.values} == sizes:
+            yield f"{one.text} * {factor}"
+
+
+def _factor(text: str) -> str:
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return f"({text})"
+    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    return text if is_product or isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant) else f"({text})"
