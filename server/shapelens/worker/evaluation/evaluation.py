@@ -17,11 +17,11 @@ from ...protocol import Mismatch
 from ..calls.module_calls import Calls
 from ..meta import op_cache
 from ..meta.mode import MetaMode
+from ..remarks.remarks import Remarks
 from ..sandbox.exceptions import ProcessEnded, lacks_memory, message_of
 from ..sandbox.limits import DeadlineReached, Interrupted, TooLong
 from ..trace.frames import Frames
 from ..trace.recorder import Recorder
-from ..trace.remarks import Remarks
 from ..unknown import stand_ins, unknown_sizes
 from ..unknown.conditions import ConditionPlace, branches
 from .isolation import isolated

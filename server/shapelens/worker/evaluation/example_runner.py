@@ -12,6 +12,7 @@ import torch
 from ...protocol import ExampleRun, LayerSeen, Observation, Run, Trace, Traced, Value
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
+from ..remarks.remarks import name_remarks
 from ..sandbox.clocks import WorkClock
 from ..sandbox.exceptions import traceback_of
 from ..sandbox.limits import Interrupted
@@ -21,7 +22,6 @@ from ..trace.dim_names import Sizes, distinct, name_shape
 from ..trace.module_memory import has_known_sizes
 from ..trace.progress import EVERY, SOON
 from ..trace.recorder import SeenValues
-from ..trace.remarks import name_remarks
 from ..trace.value_summary import value_of
 from ..unknown import unknown_sizes
 from ..unknown.conditions import LONGEST, ConditionPlace, branches, gave_up

@@ -15,11 +15,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..remarks.remarks import WATCHED, Remarks
 from ..sandbox.exceptions import message_of
 from ..torch_calls import changed_tensor
 from ..trace import provenance
 from ..trace.devices import devices
-from ..trace.remarks import WATCHED, Remarks
 from ..trace.tape import tape
 from ..trace.value_summary import STAND_IN, VAGUE
 from ..unknown import unknown_sizes

@@ -7,8 +7,8 @@ from typing import Any, Optional, Sequence, Set, Tuple
 import torch
 
 from ..torch_calls import argument
+from ..trace import provenance
 from ..unknown import unknown_sizes
-from . import provenance
 from .odd_calls import Args, Kwargs, OddCall, Tensor, is_data, maker_of, node_of, plainly
 
 NEAR = 12  # operations

@@ -16,12 +16,15 @@ import torch
 
 from ...protocol import Remark
 from ..torch_calls import argument
+from ..trace import provenance
+from ..trace.dim_names import Sizes, name_shape
+from ..trace.frames import Frames
+from ..trace.layer_inputs import is_torch_layer, size_setter
+from ..trace.recorder import Recorder
+from ..trace.tape import tape
+from ..trace.value_summary import LAYER, key_of, value_of
 from ..unknown import unknown_sizes
-from . import provenance
 from .axis_checks import attends_to_heads, picked_from_batch, reduced_batch, scores_of_heads, torn
-from .dim_names import Sizes, name_shape
-from .frames import Frames
-from .layer_inputs import is_torch_layer, size_setter
 from .odd_calls import (
     KEEPS_SHAPE,
     MOST_NODES,
@@ -37,9 +40,6 @@ from .odd_calls import (
     node_of,
     plainly,
 )
-from .recorder import Recorder
-from .tape import tape
-from .value_summary import LAYER, key_of, value_of
 
 _functional = torch.nn.functional
 

@@ -6,8 +6,8 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set, Tup
 
 import torch
 
-from . import provenance
-from .value_summary import ORIGIN
+from ..trace import provenance
+from ..trace.value_summary import ORIGIN
 
 Tensor = torch.Tensor
 Args = Tuple[Any, ...]
