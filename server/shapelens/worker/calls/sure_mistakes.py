@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import linecache
 import os
 import re
@@ -56,8 +57,21 @@ def is_sure(error: BaseException) -> bool:
         return _is_attribute_of_no_tensor(error, name)
     if isinstance(owner, ModuleType):
         return owner.__name__ in _COMPLETE or _is_lacked_by_neighbour(owner, name, error)
+    of_class = inspect.getattr_static(type(owner), name, None)
+    if isinstance(owner, torch.nn.Module) and isinstance(of_class, property):  # torch says that it is missing where something in it is.
+        return _is_sure_of_property(of_class, owner)
     is_guess = isinstance(owner, (torch.nn.Identity, torch.nn.PReLU))  # most often: in the place of a module that a constructor is given
     return isinstance(owner, torch.nn.Module) and not is_guess and _is_set_nowhere(type(owner), name)
+
+
+def _is_sure_of_property(asked: property, owner: torch.nn.Module) -> bool:
+    """Whether what a property raises is a mistake of the code whatever it is given."""
+    try:
+        if asked.fget is not None:
+            asked.fget(owner)
+    except Exception as error:
+        return is_sure(error)
+    return False
 
 
 def code_of_sure(error: BaseException) -> str:
