@@ -33,6 +33,7 @@ from shapelens.analysis.places import OtherModules, Place, Places
 from shapelens.analysis.repairs.device_fixes import device_fixes
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix
 from shapelens.analysis.repairs.guesses import guesses, suspected
+from shapelens.analysis.repairs.helper_functions import helper_fixes
 from shapelens.analysis.repairs.initialisation import initialisation_fixes
 from shapelens.analysis.repairs.layer_settings import setting_fixes
 from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, layout_fixes, stride_fixes
@@ -186,7 +187,7 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
     message, severity = in_size_message(places, group), codes.severity(first.code)
 
     def candidates() -> list[Fix]:
-        here = in_size_fixes(places, group, argument) if argument is not None else []
+        here = [*helper_fixes(places, first, argument), *in_size_fixes(places, group, argument)] if argument is not None else []
         known = [*layout_fixes(places, first), *here, producer_fix(places, group), *setting_fixes(places, first)]
         return _ranked(known, guesses(places, first))
 

@@ -9,7 +9,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from shapelens.analysis.explanations.expression_parts import ExpressionPart, parts_of
@@ -61,6 +61,8 @@ def layout_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     in_place = made_by is not None and (made_by.argument or (_CONV.match(layer.class_name) and made_by.operation not in _MAKERS))
     for suffix, title in _ways(layer, shape, mismatch.need) if not in_place else ():
         found += [_changed(each, suffix, title) for each in given if each.shape == shape][:1]
+        if suffix == ".transpose(1, 2)":
+            found += [_there_and_back(each, places.locate(mismatch.span), suffix) for each in given[-1:] if each.shape == shape]
     if not _CONV.match(layer.class_name) and math.prod(shape) == mismatch.need and len(shape) > 1:
         found += [_changed(each, ".unsqueeze(0)", "Add the batch dim") for each in [*given[:1], *_unbatched(places, mismatch)]]
     return found
@@ -247,6 +249,13 @@ def _changed(given: _Given, suffix: str, title: str) -> Fix:
         return Fix(title, edits, given.place.file, Likelihood.LAYOUT)
     changed = _with_first_argument(given.expression, suffix)
     return Fix(title, edits, given.place.file, Likelihood.LAYOUT, {given.expression: changed})
+
+
+def _there_and_back(given: _Given, call: Place | None, suffix: str) -> Fix:
+    """With the dims of what a layer is given swapped, and those of what it gives swapped back: a layer over the tokens."""
+    fix = _changed(given, suffix, "Transpose dims 1 and 2, and back")
+    end = call.span.end if call is not None else given.part.span.end
+    return replace(fix, edits=[*fix.edits, TextEdit(Span.of(end, end), suffix)])
 
 
 def _with_first_argument(expression: str, suffix: str) -> str:
