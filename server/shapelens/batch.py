@@ -20,12 +20,12 @@ from shapelens.analysis.traces.programs import examples_of_program, guessed_clas
 from shapelens.analysis.traces.views import (
     classes_used,
     only_found,
+    parts_to_see,
     reaches,
     see_all,
     seen_by_program,
     seen_from,
     unshown,
-    unsure_classes,
     with_evidence,
     without_found,
 )
@@ -358,7 +358,7 @@ class Batch:
         """The files that import this one and have a model that is made of those of its classes which nothing shows. What the models see of
         the file is added to `views`."""
         file, settings = analysed.path, analysed.settings
-        parts = unsure_classes(analysed.module, own, {name for view in views for name in classes_used(view)})
+        parts = parts_to_see(analysed.module, own, {name for view in views for name in classes_used(view)})
         found: list[_Importer] = []
         importers = self._importers(file, settings, analysed.module) if parts else []
         for path in importers[:MOST_SEARCHED]:

@@ -14,6 +14,7 @@ from shapelens.source.module import Module, ModuleClass
 from shapelens.source.positions import Span
 
 _TOP = Span(1, 0, 1, 0)
+_MODELS = ("Module", "Model", "Network", "Net", "Layer", "Block", "Encoder", "Decoder", "Head", "Backbone")  # what names of bases end with
 _MADE = re.compile(r"\bself\.\w+ *= *((?:torch\.)?nn\.[A-Z]|\w+)")  # what an object of a class makes for itself
 
 
@@ -77,18 +78,21 @@ def without_example(module: Module, choice: Choice) -> list[str]:
     One whose directive is wrong does not lack one: it is about to be mended.
     """
     known = {example.target for example in choice.examples} | {directive.target for directive in module.directives}
-    classes = [*module.classes, *_called_as_models(module)]
+    classes = [*module.classes, *called_as_models(module)]
     return [cls.qualname for cls in classes if cls.qualname not in known and cls.name not in known]
 
 
-def _called_as_models(module: Module) -> list[ModuleClass]:
-    """Those of the classes that may be modules which have a `forward` or layers of torch, or inherit from another one that has."""
+def called_as_models(module: Module) -> list[ModuleClass]:
+    """Those of the classes that may be modules which have a `forward` or layers of torch, inherit from another one that has, or from one
+    that is called a model: `class Unet(SegmentationModel)`.
+    """
     found: list[ModuleClass] = []
     names = {cls.name for cls in module.classes}
     for cls in module.maybe_modules:  # A base comes before what derives from it.
         made = _MADE.findall(module.lines.text_of(cls.span)) if "forward" not in cls.methods else ()
         makes_layers = any(each.startswith(("nn.", "torch.nn.")) or each in names for each in made)
-        if "forward" in cls.methods or makes_layers or not names.isdisjoint(cls.bases):
+        is_called_so = "__init__" in cls.methods and any(base.endswith(_MODELS) for base in cls.bases)
+        if "forward" in cls.methods or makes_layers or not names.isdisjoint(cls.bases) or is_called_so:
             found.append(cls)
             names |= {cls.name, cls.qualname}
     return found

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shapelens import notebooks, python_sources
+from shapelens.examples.choose import called_as_models
 from shapelens.examples.settings import Settings
 from shapelens.regular_files import read_regular
 from shapelens.source.module import Module
@@ -138,7 +139,8 @@ class ImportingFiles:
 def made_of(importer: Module, parts: Collection[str]) -> list[str]:
     """The classes of an importing file whose text names one of these classes of the file that it imports, by qualified name."""
     lines = importer.text.splitlines()
-    texts = {cls.qualname: "\n".join(lines[cls.first_line - 1 : cls.span.end_line]) for cls in importer.classes}
+    classes = [*importer.classes, *called_as_models(importer)]
+    texts = {cls.qualname: "\n".join(lines[cls.first_line - 1 : cls.span.end_line]) for cls in classes}
     return [name for name, text in texts.items() if not set(_WORD.findall(text)).isdisjoint(parts)]
 
 

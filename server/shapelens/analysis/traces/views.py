@@ -92,6 +92,14 @@ def unsure_classes(module: Module, own: Trace | None, seen_elsewhere: Collection
     return {cls.name for cls in module.classes} - called - set(seen_elsewhere)
 
 
+def parts_to_see(module: Module, own: Trace | None, seen_elsewhere: Collection[str]) -> set[str]:
+    """The module classes of a file, by name, that a model which is made of them may show better than their own examples: those that no
+    example shows which can be trusted, and those of which nobody says how they are built, nor what they are given.
+    """
+    inferred = {run.target for run in own.examples if run.evidence == "inferred"} if own is not None else set()
+    return unsure_classes(module, own, seen_elsewhere) | ({cls.name for cls in module.classes} & inferred).difference(seen_elsewhere)
+
+
 def constructed(trace: Trace) -> set[str]:
     """The names of the classes of which a run has constructed something."""
     return {layer.class_name for layer in trace.layers}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from shapelens.analysis.traces.programs import guessed_classes
-from shapelens.analysis.traces.views import classes_called, see_all, unshown, unsure_classes
+from shapelens.analysis.traces.views import classes_called, parts_to_see, see_all, unshown
 from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED
 from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors
@@ -358,7 +358,7 @@ class Pipeline:
         for each in document.importers or []:
             own, traces = document.analysis.own if document.analysis is not None else None, document.importer_traces
             outdated = traces.outdated(document.module)
-            parts = unsure_classes(document.module, own, traces.classes(but=outdated))
+            parts = parts_to_see(document.module, own, traces.classes(but=outdated))
             importer = self._closed_importer(document, each.path) if parts and searched < MOST_SEARCHED else None
             search = self._chooser.search_around(importer, parts) if importer is not None else None
             if importer is None or search is None:
