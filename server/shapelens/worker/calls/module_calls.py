@@ -142,7 +142,7 @@ class Calls:
             if len(self.models) < MOST_MODELS:
                 self.models.append(module)
             if devices.active:
-                devices.calls_root()
+                devices.calls_root(module)
             if self.frames.called_by_example() and MODE not in module.__dict__:
                 _switch_to_evaluation(module)
         uninitialised_modules.initialise(module)
