@@ -23,7 +23,7 @@ from .sure_mistakes import parsed
 
 Tensor = torch.Tensor
 
-NAMES_DEVICES = re.compile(r"cuda|mps|xpu|accelerator|device")
+_NAMES_DEVICES = re.compile(r"cuda|mps|xpu|accelerator|device")
 CODE = "device"
 # What moves tensors by itself, or makes them on an accelerator past what is followed.
 _MOVES_ITSELF = re.compile(
@@ -31,6 +31,11 @@ _MOVES_ITSELF = re.compile(
     r"|\bdevice_map\b|\bTrainer\(|cuda\.\w*Tensor\b|set_default_tensor_type|\bprefetcher\b|torch\.cuda\.comm|\.to_device\("
 )
 _ASKS = re.compile(r"cuda|gpu|mps|xpu|device|is_available|accelerator", re.IGNORECASE)
+
+
+def may_be_told(text: str) -> bool:
+    """Whether a program names devices, and nothing in it moves tensors past what is followed."""
+    return _NAMES_DEVICES.search(text) is not None and _MOVES_ITSELF.search(text) is None
 
 
 @contextlib.contextmanager
@@ -67,9 +72,9 @@ def _tell(evaluation: Any, meeting: Meeting) -> None:
     message = "Expected all tensors to be on the same device, but found at least two devices, %s:0 and cpu!" % accelerator
     span, root, layer = trail[-1], None, meeting.module
     if calls.depth:
-        root = calls.models[-1] if calls.models else None
+        root = devices.root.module
         if _came_from_outside(meeting, root):
-            span, layer = devices.root[1] or span, None
+            span, layer = devices.root.span or span, None
             for parameter in root.parameters() if root is not None and isinstance(on_cpu[0], torch.nn.Parameter) else ():
                 devices.tell_no_more(parameter)  # One cause is said once.
     if _was_made_in_library(meeting, span):
@@ -92,7 +97,7 @@ def _came_from_outside(meeting: Meeting, root: Any) -> bool:
     tensor, placement = meeting.on_cpu
     if isinstance(tensor, torch.nn.Parameter):
         return root is not None and not any(_is_elsewhere(each) for each in root.parameters())
-    return placement.number <= devices.root[0] and not devices.place_of(placement)[2].endswith("__init__")
+    return placement.number <= devices.root.number and not devices.place_of(placement)[2].endswith("__init__")
 
 
 def _is_elsewhere(parameter: Tensor) -> bool:
@@ -105,7 +110,7 @@ def _was_made_in_library(meeting: Meeting, span: FileSpan) -> bool:
     tensor, placement = meeting.on_cpu
     if isinstance(tensor, torch.nn.Parameter) or placement.operation == "DataLoader":
         return False
-    return devices.place_of(placement)[0] is None and placement.number > devices.root[0]
+    return devices.place_of(placement)[0] is None and placement.number > devices.root.number
 
 
 def _value(tensor: Tensor, placement: Placement) -> Value:
@@ -147,8 +152,8 @@ def _name_at(frames: Any, at: FileSpan, tensor: Tensor) -> str:
 def _may_move_otherwise(files: List[str], document: str, failed_lines: Sequence[int]) -> bool:
     for file in files:
         text = "".join(linecache.getlines(file))
-        tree = parsed(text)
-        if tree is None or _MOVES_ITSELF.search(text) is not None or _moves_on_condition(tree, file == document):
+        tree = parsed(text) if _MOVES_ITSELF.search(text) is None else None
+        if tree is None or _moves_on_condition(tree, file == document):
             return True
     tree = parsed("".join(linecache.getlines(document)))
     failed = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno in failed_lines] if tree is not None else []

@@ -145,7 +145,7 @@ class Calls:
                 self.models.append(module)
             self.most_dims = max([tensor.dim() for tensor in provenance.tensors_in((args, kwargs))], default=0)
             if devices.active:
-                devices.calls_root()
+                devices.calls_root(module)
             if self.frames.called_by_example() and MODE not in module.__dict__:
                 _switch_to_evaluation(module)
         uninitialised_modules.initialise(module)

@@ -62,7 +62,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     with contextlib.ExitStack() as watched:
         watched.enter_context(optimizers.watched())
         watched.enter_context(tape.watching(evaluation.frames, runner.recorder))
-        if device_mismatches.NAMES_DEVICES.search(run.text):
+        if device_mismatches.may_be_told(run.text):
             watched.enter_context(device_mismatches.watching(evaluation))
         finished = program.follow(run.program, lambda: _turn_aside(runner), lambda said: _last_turn(runner, said))
         of_tape = remarks_of_tape(len(trace.examples) - 1)

@@ -47,15 +47,17 @@ def _accelerator(node: Optional[ast.AST]) -> str:
         return _accelerator(node.values[0])
     if isinstance(node, ast.Call) and _is_device(node):
         return _accelerator(node.args[0])
-    if isinstance(node, (ast.Attribute, ast.Call)) and "current_accelerator" in ast.unparse(node):
-        return "accelerator"
-    return ""
+    if isinstance(node, ast.Attribute) and node.attr == "type":
+        node = node.value
+    is_current = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "current_accelerator"
+    return "accelerator" if is_current else ""
 
 
 def _is_device(node: ast.Call) -> bool:
     """`torch.device(…)`"""
     function = node.func
-    return isinstance(function, ast.Attribute) and function.attr == "device" and ast.unparse(function.value) == "torch" and bool(node.args)
+    is_named = isinstance(function, ast.Attribute) and function.attr == "device" and isinstance(function.value, ast.Name)
+    return is_named and function.value.id == "torch" and len(node.args) > 0  # type: ignore[attr-defined]
 
 
 def _is_cpu(node: Optional[ast.AST]) -> bool:

@@ -36,6 +36,7 @@ MOST_TENSORS = 64  # of a list or batch that are looked at
 MOST_PARTS = 256  # tensors of a layer
 MOST_FUNCTIONS = 4000  # of which it is kept what they do
 _KINDS = (Tensor, torch.nn.Parameter)
+_LISTS = (list, tuple)
 
 # Operations that refuse tensors of different devices; of others the device of the result is taken from what they are given.
 _REFUSING = """
@@ -82,6 +83,14 @@ class Meeting(NamedTuple):
     on_cpu: Tuple[Tensor, Placement]
     elsewhere: Tuple[Tensor, Placement]
     module: Any = None  # the layer
+
+
+class Root(NamedTuple):
+    """The call of a module that no other one calls: how much was placed before, and where it stands."""
+
+    number: int
+    span: Optional[FileSpan]
+    module: Any
 
 
 class Names:
@@ -139,8 +148,7 @@ class Devices:
     def _forget(self) -> None:
         self.is_lost = False  # whether something else moves tensors, as a wrapper of several devices
         self.default = CPU
-        self.root = 0, None  # type: Tuple[int, Optional[FileSpan]]
-        """Of the module that no other one calls: what was placed before it was called, and where that was."""
+        self.root = Root(0, None, None)
         self._number = 0
         self._frames: Optional[Frames] = None
         self._recorder: Optional[Recorder] = None
@@ -273,9 +281,9 @@ class Devices:
                         own.number, own.node = placement.number, tensor.__dict__.get(ORIGIN)
         return batch
 
-    def calls_root(self) -> None:
+    def calls_root(self, module: Any) -> None:
         """A module is called that no other one calls."""
-        self.root = self._number, self._frames.innermost() if self._frames is not None else None
+        self.root = Root(self._number, self._frames.innermost() if self._frames is not None else None, module)
 
     # --- where tensors lie ---
 
@@ -311,16 +319,16 @@ class Devices:
             for part in args:
                 if isinstance(part, Tensor):
                     placement = part.__dict__.get(PLACED)
-                    if placement is None or (found is not None and placement is not found) or placement.device == CPU:
+                    if placement is None or (found is not None and placement.device != found.device):
                         break
                     if not placement.device or placement.is_told:
                         return _NOWHERE
-                    found = placement
-                elif type(part) in (list, tuple):
+                    found = found or placement
+                elif type(part) in _LISTS and part and isinstance(part[0], Tensor):
                     break
             else:
-                if not kwargs:
-                    return found  # Nothing but what was moved together.
+                if not any(isinstance(part, Tensor) for part in kwargs.values()):
+                    return found  # All of it lies at one place.
             return self._joined(_tensors_given(args, kwargs), func.__name__ if kind == _REFUSES else "")
         if kind == _SKIPS:
             first: Optional[Placement] = args[0].__dict__.get(PLACED) if args and isinstance(args[0], Tensor) else None
