@@ -261,7 +261,7 @@ def _operations(places: Places) -> list[Finding]:
 
 def _cause(mismatch: Mismatch) -> object:
     """What tells the causes of mismatches at several places apart; None where that is the place itself."""
-    nearest = mismatch.suspects[0] if mismatch.suspects else None
+    nearest = mismatch.suspects[0] if mismatch.suspects and mismatch.code != "matmul" else None  # Each product has sizes of its own.
     if nearest is None or nearest.span is None or nearest.layer is not None or nearest.shape == nearest.result:
         return None
     return mismatch.code, mismatch.operation, mismatch.example, nearest.operation, str(nearest.span), str(nearest.result)

@@ -22,6 +22,7 @@ from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import ExampleRun, Remark, Value
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
+from shapelens.source.positions import Span
 
 _SIGNS = {
     "add": "+", "sub": "-", "subtract": "-", "mul": "*", "multiply": "*", "div": "/", "divide": "/", "true_divide": "/", "truediv": "/",
@@ -38,14 +39,17 @@ _OF_TWO_TENSORS = ("outer-product", "loss-broadcast", "class-index")
 
 
 def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
-    """The lints of a trace, in no order. `wanted` says of each code whether it is on."""
+    """The lints of a trace, in no order, each place once: `wanted` says of each code whether it is on."""
+    said = set[tuple[str, Span]]()  # A program comes to what the example of a class has shown.
     for remark in places.trace.remarks:
         place = places.locate(remark.span) if remark.span is not None and remark.span.file == places.trace.file else None
         rule = _RULES.get(remark.code)
         if place is not None and rule is not None and wanted.get(remark.code, False):
             lint = rule(places, remark, place)
             run = places.trace.examples[remark.example] if 0 <= remark.example < len(places.trace.examples) else None
-            if lint is not None and not (run is not None and (run.doubtful or _is_of_guess(run, remark))):
+            is_guess = run is not None and (run.doubtful or _is_of_guess(run, remark))
+            if lint is not None and not is_guess and (lint.code, lint.span) not in said:
+                said.add((lint.code, lint.span))
                 # What a found example makes of the code need not be what its author does with it.
                 found = run is not None and run.evidence != "" and lint.severity == "error"
                 if remark.code in _OF_TWO_TENSORS and remark.span is not None:

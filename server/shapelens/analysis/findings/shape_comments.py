@@ -106,7 +106,7 @@ def _whole(comment: str) -> list[StatedShape]:
 def _is_of_part(places: Places, said: _Said, sizes: Mapping[str, int]) -> bool:
     """True if a part of the statement has the shape: `y = (a @ b).squeeze(3)  # (B, T, N) @ (B, N, 1) -> (B, T, 1)`."""
     whole, seen = said.statement, places.trace.observations
-    inside = (each for each in seen if each.kind == "expression" and each.span.file == whole.file)
+    inside = (each for each in seen if each.kind == "expression" and not each.name and each.span.file == whole.file)
     parts = (value for each in inside if whole.line <= each.span.line and each.span.end_line <= whole.end_line for value in each.values)
     return any(value.kind == "tensor" and is_known(value) and not _lie(said, value, sizes) for value in parts)
 

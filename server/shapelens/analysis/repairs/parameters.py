@@ -29,6 +29,8 @@ def parameter_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     if mismatch.code == "matmul":
         left, right = tensors
         inner = max(len(right) - 2, 0)
+        if len(right) > 1 and left[-1] == right[-1]:
+            return []  # It fits when it is transposed.
         for shape, dim, size in ((right, inner, left[-1]), (left, len(left) - 1, right[inner])):
             now = shape[dim]
             for call, place in _made_with(places, mismatch.span, shape) if now is not None and size is not None else ():

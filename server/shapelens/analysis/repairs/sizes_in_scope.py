@@ -72,6 +72,8 @@ def _around(written: SizeName, known: Sequence[SizeName], sizes: frozenset[int])
     for factor in FACTORS:
         if {size * factor for size in now} == sizes:
             yield f"{_factor(written.text)} * {factor}"
+        if now and now == {size * factor for size in sizes}:
+            yield f"{_factor(written.text)} // {factor}"
 
 
 def _products(known: Sequence[SizeName], sizes: frozenset[int]) -> Iterator[str]:

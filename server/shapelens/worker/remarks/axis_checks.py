@@ -73,7 +73,7 @@ def _in_batch(tensor: Tensor) -> Optional[OddCall]:
                 return None
             before, shape = node.parents[0]
             if node.module is not None and _takes_time_first(node.module):
-                kept = len(shape) == 3 and shape[:2] == tuple(node.result)[:2] and not _is_turned(before)
+                kept = len(shape) == 3 and shape[:2] == tuple(node.result)[:2] and not (node.stand_in or _is_turned(before))
                 return OddCall("batch-first", (tensor,), 1, type(node.module).__name__, maker=node) if kept else None
             if tuple(shape) != tuple(node.result) or node.operation in _TURNS:
                 return None

@@ -454,7 +454,8 @@ def _apart_from_sizes_of(model: Any) -> int:
     found: Set[int] = set()
     for module in itertools.islice(module_tree.modules(model), MOST_COMPARED) if isinstance(model, torch.nn.Module) else ():
         found.update(value for value in vars(module).values() if type(value) is int)
-        found.update(size for parameter in (module.__dict__.get("_parameters") or {}).values() if parameter is not None for size in parameter.shape)
+        own = module.__dict__.get("_parameters") or {}  # None in a module whose constructor does not call its base's.
+        found.update(size for parameter in own.values() if parameter is not None for size in parameter.shape)
     known = sorted(size for size in found if 1 < size <= LARGEST_COMPARED)[:MOST_SIZES]
     shares = {size // parts for size in known for parts in known if size % parts == 0}
     return next((steps for steps in (forms.STEPS, *OTHER_STEPS) if steps not in shares and steps not in known), forms.STEPS)
