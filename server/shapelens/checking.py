@@ -87,7 +87,7 @@ class CheckedFile:
 
     findings: list[CheckedFinding] = field(default_factory=list)
     ran: bool = False
-    found: bool = False  # it ran to its end with an example that was found for it
+    found: bool = False  # it ran to its end with an input that nobody gives or writes
     has_classes: bool = False
     complete: bool = True
 
@@ -274,7 +274,7 @@ def checked_file(analysed: Analysed) -> CheckedFile:
     """What there is to report of a file that was analysed."""
     ran = bool(analysed.choice.examples or analysed.trace.examples)
     # What was followed as a program beside the examples has none of its own.
-    found = any(run.evidence and run.error is None and run.file != analysed.path for run in analysed.trace.examples)
+    found = any(run.evidence in ("inferred", "annotation") and run.error is None for run in analysed.trace.examples)
     findings = [_finding(analysed.module, each) for each in analysed.findings]
     return CheckedFile(findings, ran, found, bool(analysed.module.classes), analysed.complete)
 

@@ -388,9 +388,9 @@ class InputSearch:
 
 _HEIGHT, _WIDTH = {"P", "H", "@h", "@H", "@height"}, {"W", "@w", "@W", "@width"}  # what a picture's dims are called
 _STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window_len|input_len(gth)?|n_?frames|num_frames|chunk_size)")
-OTHER_STEPS = (24, 40, 48, 56, 20, 28)  # that a sequence may have
+OTHER_STEPS = (24, 40, 12, 20, 48, 56)  # that a sequence may have
 STEPS_SAID = ("@T", "@t", "@n", "@L", "@l", "@S", "@s", "@N", "@seq_len", "@seq_length")
-MOST_COMPARED, LARGEST_COMPARED, MOST_SIZES = 64, 4096, 48  # modules that are looked at for their sizes, which these are, and how many
+MOST_COMPARED, LARGEST_COMPARED = 64, 4096  # modules that are looked at for their sizes, and the largest of these
 MOST_MODULES = 16  # that are looked at, the outermost ones
 
 
@@ -452,13 +452,15 @@ def channels_said(said: Mapping[str, Any], layer: Any) -> Optional[int]:
 def _apart_from_sizes_of(model: Any) -> int:
     """How many steps a sequence has, so that nothing fits only as a size of the model is that too: of a layer, or of each of its heads."""
     found: Set[int] = set()
+    heads: Set[int] = set()
     for module in itertools.islice(module_tree.modules(model), MOST_COMPARED) if isinstance(model, torch.nn.Module) else ():
-        found.update(value for value in vars(module).values() if type(value) is int)
+        numbers = {name: value for name, value in vars(module).items() if type(value) is int and 1 < value <= LARGEST_COMPARED}
+        found.update(numbers.values())
         own = module.__dict__.get("_parameters") or {}  # None in a module whose constructor does not call its base's.
         found.update(size for parameter in own.values() if parameter is not None for size in parameter.shape)
-    known = sorted(size for size in found if 1 < size <= LARGEST_COMPARED)[:MOST_SIZES]
-    shares = {size // parts for size in known for parts in known if size % parts == 0}
-    return next((steps for steps in (forms.STEPS, *OTHER_STEPS) if steps not in shares and steps not in known), forms.STEPS)
+        heads.update(value for name, value in numbers.items() if "head" in name.lower())
+    shares = {size // parts for size in found for parts in heads if size % parts == 0}
+    return next((steps for steps in (forms.STEPS, *OTHER_STEPS) if steps not in shares and steps not in found), forms.STEPS)
 
 
 def _kept_in(module: torch.nn.Module) -> Mapping[str, Any]:
