@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from shapelens.analysis.explanations.names_in_scope import holds
 from shapelens.analysis.explanations.related_places import assignments
@@ -35,7 +36,8 @@ def parameter_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
             now = shape[dim]
             for call, place in _made_with(places, mismatch.span, shape) if now is not None and size is not None else ():
                 found += _resized(places, call, place, dim, now or 0, size or 0)
-        return found
+        # A side that is to be transposed is likelier than a wrong size.
+        return [replace(fix, likelihood=Likelihood.EXPRESSION_BEFORE) for fix in found]
     for own, other in (tensors, tensors[::-1]):
         for back in range(1, min(len(own), len(other)) + 1):
             now, wanted = own[-back], other[-back]
@@ -74,4 +76,5 @@ def _resized(places: Places, call: Call, place: Place, dim: int, now: int, wante
     if not text.isdecimal() and abs(wanted - now) <= LARGEST_STEP:
         texts.insert(0, f"{text} {'+' if wanted > now else '-'} {abs(wanted - now)}")
     for new in texts:
-        yield Fix(f"Change {text} to {new}", [TextEdit(given[dim].span, new)], place.file, Likelihood.EXPRESSION)
+        likelihood = Likelihood.NUMBER_FOR_EXPRESSION if new.isdecimal() else Likelihood.EXPRESSION
+        yield Fix(f"Change {text} to {new}", [TextEdit(given[dim].span, new)], place.file, likelihood)
