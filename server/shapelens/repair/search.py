@@ -131,7 +131,8 @@ class RepairSearch:
                 working.append((left, moved, fix.likelihood, number, fix))
         if not working:
             return finding
-        ranked = [fix for *_, fix in sorted(working, key=lambda each: each[:4])]
+        # What moves samples from one batch to another is worth something only where nothing else works.
+        ranked = [fix for *_, fix in sorted(_good(working) or working, key=lambda each: each[:4])]
         ranked = [fix for number, fix in enumerate(ranked) if not any(_place(fix) == _place(better) for better in ranked[:number])]
         best, *others = [replace(fix, gives=self._known_of(fix, self._gives) or fix.gives) for fix in ranked[:MOST_FIXES]]
         self._worked += [fix for fix in (best, *others) if fix not in self._worked]

@@ -187,6 +187,8 @@ def _batch_first(places: Places, remark: Remark, place: Place) -> Lint | None:
     call = target.module.call_at(target.span) if target is not None else None
     if layer is None or target is None or call is None or target.file != places.trace.file:
         return None
+    if any(mismatch.layer == layer.index for mismatch in places.trace.mismatches):
+        return None  # That is told already.
     shape = dims_text(remark.inputs[0])
     message = f"{layer_name(layer)} takes dim 0 of {shape} for the time, and dim 1 for the batch: {remark.given} has batch_first=False"
     related = [related_place(places, place, "this takes dim 1 for the time")]

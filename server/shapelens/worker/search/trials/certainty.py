@@ -31,6 +31,8 @@ _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that othe
 _DUPLICATE = "duplicate dims"
 _OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
 _TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
+# What a constructor refuses for what it was given, which a guess may have brought about: a list in the place of layers, a sum of no sizes.
+_OF_ARGUMENTS = re.compile(r"is not a Module subclass|must be greater than zero|should be .*zero|negative")
 OF_CONSTRUCTORS = ("attention-heads", "layer-arguments")  # findings of what constructors of layers refuse
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 # Of what may lie between a layer and a mismatch: these leave each dim where it is.
@@ -228,8 +230,10 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     """
     if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
-    if _DUPLICATE in found.message or (not found.inputs and found.code in OF_CONSTRUCTORS):
+    if _DUPLICATE in found.message:
         return True
+    if not found.inputs and found.code in OF_CONSTRUCTORS:
+        return _OF_ARGUMENTS.search(found.message) is None
     of_layers = [each for each in found.origins if each.argument]
     is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
     if is_direct and (len(of_layers) > 1 if not found.argument else found.origins[0] is of_layers[0]):
