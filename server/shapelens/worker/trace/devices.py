@@ -213,11 +213,11 @@ class Devices:
         text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
         return '"cpu"' in text or "'cpu'" in text
 
-    def set_default(self, value: Any) -> None:
+    def set_default(self, device: Any) -> None:
         """torch.set_default_device"""
         if self.active:
-            label = self._label(value)
-            self.default = CPU if value is None else label if label is not None else UNKNOWN
+            label = self._label(device)
+            self.default = CPU if device is None else label if label is not None else UNKNOWN
 
     def move_module(self, module: Any, operation: str, args: Args, kwargs: Kwargs) -> None:
         """`module.to(…)`, `module.cuda()`: its parameters and buffers are moved, and nothing else that it holds."""
