@@ -358,7 +358,7 @@ async def test_an_example_that_failed_comes_back_when_it_runs_again(editor: Edit
         found = await lenses_when(editor, uri, f":{length}, 64])")
         assert any("inferred" in title for title in titles(found))
     editor.set_text(uri, POSITIONS)
-    await lenses_when(editor, uri, ":24, 64])")
+    await lenses_when(editor, uri, ":24,")
 
 
 async def test_examples_of_an_older_text_are_searched_for_again_when_nobody_types(editor: Editor) -> None:
@@ -367,14 +367,14 @@ async def test_examples_of_an_older_text_are_searched_for_again_when_nobody_type
     uri = editor.open("found/short_positions.py", short)
     await lenses_when(editor, uri, ":7, 64])")
     editor.replace(uri, "zeros(1, 7", "zeros(1, 64")
-    await lenses_when(editor, uri, ":24, 64])")
+    await lenses_when(editor, uri, ":24,")
     assert await editor.diagnostics(uri) == []
     editor.replace(uri, "nn.Linear(dim, dim)", "nn.Linear(dim, dim + 1)")
     wrong = [each.code for each in await editor.diagnostics(uri)]
     assert len(wrong) == 1
     await editor.idle()
     assert [each.code for each in await editor.diagnostics(uri)] == wrong
-    assert ":24, 64])" in titles(await editor.lenses(uri))[0]
+    assert ":24," in titles(await editor.lenses(uri))[0]
 
 
 OBSCURE = """
@@ -397,11 +397,11 @@ async def test_a_class_for_which_nothing_would_be_found_keeps_its_example_and_th
     await editor.hints_when(uri, lambda hints: "→ [B, 37]" in hints.values())
     editor.replace(uri, "        self.fc = nn.Linear(37, 4)", "        self.scale = 2")
     editor.replace(uri, "zeros(1, 7", "zeros(1, 64")
-    await lenses_when(editor, uri, ":24, 64])")
+    await lenses_when(editor, uri, ":24,")
     assert any("Obscure()(f32[B:2, 37])" in title for title in titles(await editor.lenses(uri)))
     assert "→ [B, 37]" in (await editor.hints(uri)).values()
     again = editor.open("found/obscure_again.py", editor.texts[uri])
-    await lenses_when(editor, again, ":24, 64])")
+    await lenses_when(editor, again, ":24,")
     assert not any("37" in title for title in titles(await editor.lenses(again)))
 
 
@@ -418,7 +418,7 @@ async def test_a_client_that_asks_for_it_need_not_wait_for_a_pause(tmp_path: Pat
     await editor.idle(reopened=False)
     assert ":7, 64])" in titles(await editor.lenses(uri))[0]
     await editor.idle()
-    assert ":24, 64])" in titles(await editor.lenses(uri))[0]
+    assert ":24," in titles(await editor.lenses(uri))[0]
     (finding,) = editor.published[uri].diagnostics
     assert finding.code == "linear-in-features" and await editor.actions(uri, finding)
     assert await editor.stop() == 0
