@@ -133,6 +133,8 @@ def _is_split_into_heads(node: Optional[provenance.Derivation], shape: Tuple[Any
             return False
         before, given = node.parents[0]
         features = given[-1] if given else None
+        if node.operation in _TURNS - _SPLITS:
+            return False  # As many positions as heads look the same when they are transposed.
         if node.operation in _SPLITS:
             is_split = (
                 len(shape) == 4 and tuple(given[:-1]) == tuple(shape[:2]) and type(features) is int and features % (heads * size) == 0

@@ -44,6 +44,7 @@ from .odd_calls import (
 _functional = torch.nn.functional
 
 MOST_REMARKS = 50
+OF_AXES = ("torn-view", "attention-axis", "batch-first")
 ENOUGH = 4  # random numbers, among which one is likely to be too large where some may be
 
 
@@ -344,6 +345,8 @@ class Remarks:
         trail = self._frames.trail()
         if not trail or len(self.found) >= MOST_REMARKS:
             return
+        if odd.code in OF_AXES and not self._frames.is_user_frame(_calling_frame()):
+            return  # What a library does with the axes of its tensors is its own affair.
         span = trail[-1]
         key = odd.code, span.file, span.line, span.column
         if key in self._seen:
@@ -358,6 +361,14 @@ class Remarks:
                 found.origins = [provenance.origin(odd.maker, "batch_first", self._recorder)]
         found.layer = _running_layer()
         self.found.append(found)
+
+
+def _calling_frame() -> FrameType:
+    """The frame that called the function of torch which a check is about: none of torch's, and none of ours."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] in (__name__.split(".")[0], "torch"):
+        frame = frame.f_back
+    return frame
 
 
 def name_remarks(remarks: List[Remark], probes: Sequence[List[Remark]], sizes: Sequence[Sizes]) -> None:
