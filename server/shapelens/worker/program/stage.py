@@ -15,6 +15,7 @@ from ...protocol import ExampleRun, FileSpan, Mismatch
 from ...traces import PROGRAM
 from ..calls import device_mismatches
 from ..calls.mismatches import one_line
+from ..calls.optimizers import Optimizers, remarks_of_tape
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..evaluation.run_context import refused_at
@@ -29,7 +30,6 @@ from ..unknown import unknown_sizes
 from .class_examples import class_examples
 from .earlier_classes import call_earlier_classes
 from .functions import FunctionCalls, functions_shown
-from .optimizers import Optimizers, remarks_of_tape
 from .other_settings import show_other_settings
 from .plain_classes import call_methods
 from .program import Program

@@ -12,12 +12,12 @@ from typing import Any, Iterator, List, NamedTuple, Sequence, Set, Tuple
 import torch
 
 from ...protocol import FileSpan, Mismatch, Remark
-from ..calls.module_calls import Calls
 from ..sandbox.exceptions import message_of
 from ..trace.frames import Frames
 from ..trace.layer_inputs import is_torch_layer
 from ..trace.tape import tape
 from ..trace.value_summary import LAYER
+from .module_calls import Calls
 
 _GRADIENTS = re.compile(r"zero_grad|\.grad\b|set_to_none")  # in a text that sets gradients back itself, it may be
 _EMPTY = "optimizer got an empty parameter list"
