@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 SHORTHANDS = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "u8", "bool", "c64", "c128")
@@ -78,7 +78,7 @@ def dims(expression: str) -> dict[str, int]:
         for node in _shorthands(_tree(expression)):
             for dim in _dims_of(node):
                 if isinstance(dim, ast.Slice) and isinstance(dim.lower, ast.Name):
-                    size = _size(dim.upper, sizes)
+                    size = size_of(dim.upper, sizes)
                     if size is not None:
                         sizes.setdefault(dim.lower.id, size)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -211,13 +211,13 @@ def _dim_problems(dim: ast.expr, sizes: dict[str, int]) -> Iterator[tuple[str, a
             yield f"dim {name} has no size; write {name}:2", dim
             return
         size = dim.upper
-        known = _size(size, sizes)
+        known = size_of(size, sizes)
         if known is not None and sizes.setdefault(name, known) != known:
             yield f"dim {name} is {sizes[name]} before and {known} here", dim
     if isinstance(size, ast.Constant) and (type(size.value) is not int):
         text = "..." if size.value is Ellipsis else repr(size.value)
         yield f"a size is a whole number, not {text}", size
-    elif isinstance(size, ast.UnaryOp) and (_size(size, sizes) or 0) < 0:
+    elif isinstance(size, ast.UnaryOp) and (size_of(size, sizes) or 0) < 0:
         yield f"a size cannot be negative: {ast.unparse(size)}", size
 
 
@@ -230,17 +230,17 @@ def _dims_of(node: ast.Subscript) -> list[ast.expr]:
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
-def _size(node: ast.expr | None, sizes: dict[str, int]) -> int | None:
-    """The value of a size made of numbers and of dims named before; None for anything else."""
+def size_of(node: ast.expr | None, sizes: Mapping[str, int]) -> int | None:
+    """Returns the value of a size made of numbers and of what has one, by its text: dims named before, say; None for anything else."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
-    if isinstance(node, ast.Name):
-        return sizes.get(node.id)
+    if isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+        return sizes.get(ast.unparse(node))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = _size(node.operand, sizes)
+        value = size_of(node.operand, sizes)
         return None if value is None else -value
     if isinstance(node, ast.BinOp):
-        left, right = _size(node.left, sizes), _size(node.right, sizes)
+        left, right = size_of(node.left, sizes), size_of(node.right, sizes)
         if left is None or right is None:
             return None
         if isinstance(node.op, ast.Add):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shapelens.analysis.explanations.statements import node_span, tree_of
 from shapelens.analysis.layer_arguments import ARGUMENTS, normalized_shape, setting
 from shapelens.analysis.places import ArgumentPlace, Place, Places
+from shapelens.examples.expression import size_of
 from shapelens.protocol import LayerSeen, Observation
 from shapelens.source.positions import Span
 
@@ -160,21 +161,4 @@ def value_of(places: Places, place: ArgumentPlace, text: str) -> int | None:
     if scope is None:
         return None
     sizes = {each.text: min(each.values) for each in known_sizes(places, place, scope) if len(each.values) == 1}
-    return _evaluated(node, sizes)
-
-
-def _evaluated(node: ast.expr, sizes: Mapping[str, int]) -> int | None:
-    if isinstance(node, ast.Constant):
-        return node.value if type(node.value) is int else None
-    if ast.unparse(node) in sizes or not isinstance(node, ast.BinOp):
-        return sizes.get(ast.unparse(node))
-    left, right = _evaluated(node.left, sizes), _evaluated(node.right, sizes)
-    if left is None or right is None:
-        return None
-    if isinstance(node.op, ast.Add):
-        return left + right
-    if isinstance(node.op, ast.Sub):
-        return left - right
-    if isinstance(node.op, ast.Mult):
-        return left * right
-    return left // right if isinstance(node.op, ast.FloorDiv) and right else None
+    return sizes[text.strip()] if text.strip() in sizes else size_of(node, sizes)
