@@ -57,7 +57,8 @@ _PATTERNS = [(re.compile(pattern), code) for pattern, code in MESSAGES]
 OPERATIONS = {
     "linear": "matmul", "matmul": "matmul", "mm": "matmul", "bmm": "matmul", "__matmul__": "matmul", "addmm": "matmul", "baddbmm": "matmul",
     "scaled_dot_product_attention": "attention", "view": "view", "reshape": "view", "unflatten": "view", "flatten": "view",
-    "cat": "cat", "concat": "cat", "stack": "cat", "einsum": "einsum", "expand": "broadcast", "where": "broadcast",
+    "cat": "cat", "concat": "cat", "stack": "cat", "einsum": "einsum",
+    "expand": "broadcast", "expand_as": "broadcast", "where": "broadcast",
     "split": "split", "chunk": "split", "gather": "index", "index_select": "index", "permute": "dim", "transpose": "dim",
 }  # fmt: skip
 

@@ -127,12 +127,12 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     left = _apart_from_sizes(runner, base, left, expression, said)
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
-    if any(map(_is_of_rank, left.values())):
+    if any(map(_may_hang_on_rank, left.values())):
         others = [_all_that_fails(runner, text) for text in _other_ranks(expression)]
         left = {
             mistake: found
             for mistake, found in left.items()
-            if not _is_of_rank(found) or (others and all(_stands_at_rank(base, mistake, other) for other in others))
+            if not _may_hang_on_rank(found) or (others and all(_stands_at_rank(base, mistake, other) for other in others))
         }
     return left
 
@@ -176,10 +176,12 @@ def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
 
 
 def _all_follow_first(base: Mismatches) -> bool:
-    """Whether all that fails in a run has to do with what fails first: its place gave what led to the others."""
+    """Whether all that fails in a run has to do with what fails first: its place gave what led to the others, or runs several times."""
     first, *others = base.values()
     others = [other for other in others if not _OF_STAND_IN.search(other.message)]
-    return all(first.span is not None and first.span in [suspect.span for suspect in other.suspects] for other in others)
+    return first.span is not None and all(
+        other.span == first.span or first.span in [suspect.span for suspect in other.suspects] for other in others
+    )
 
 
 # --- what stays the same of a mismatch ---
@@ -224,9 +226,9 @@ def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
 def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     """Whether a mismatch may rest on the code alone. is_alone: all the rest of the example fits.
 
-    Of a layer it may where another layer's constructor says the size that arrived, or where nothing else fails and no dims were joined on
-    the way; of an operation where layers say the sizes of both sides, or where nothing else fails. An input of another rank might come
-    through dims that were joined or moved. What the constructor of a layer refuses, or an operation whatever it is given, needs no input.
+    Of a layer it may where another layer's constructor says the size that arrived, or where nothing else fails; of an operation where
+    layers say the sizes of both sides, or where nothing else fails. What the constructor of a layer refuses, or an operation whatever it is
+    given, needs no input.
     """
     if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
@@ -242,8 +244,7 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
         return False
     if not found.argument:
         return _is_of_rank(found) or found.lacks_transpose or found.code in OF_SIZES or found.exception == "EinopsError"
-    is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
-    return not _is_of_rank(found) and not is_joined
+    return not _is_of_rank(found)
 
 
 def _forms_asked_for(found: Mismatch) -> Set[str]:
@@ -254,6 +255,13 @@ def _forms_asked_for(found: Mismatch) -> Set[str]:
 def _is_of_rank(found: Mismatch) -> bool:
     """Whether tensors of another number of dims may be what a mismatch asks for."""
     return "rank" in _forms_asked_for(found)
+
+
+def _may_hang_on_rank(found: Mismatch) -> bool:
+    """Whether an input of another number of dims might avoid a mismatch, which asks for it, or comes through dims that were joined."""
+    return _is_of_rank(found) or (
+        bool(found.argument) and any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
+    )
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
@@ -275,6 +283,7 @@ def _stands(base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional
         return None if new else False
     if _still_clash(found, same):
         return True
+    new += [same] if same.trail != found.trail else []  # The code is called there too.
     return None if any(_refuses(each, *changed) for each in new) else False
 
 
