@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Map
 import torch
 
 from ...protocol import Alternative, FileSpan, Known, Mismatch, Search
+from ...python_sources import DOCUMENTATION
 from ..calls.module_calls import Mistake
 from ..evaluation.expression import package_of
 from ..sandbox.limits import TooLong
@@ -316,13 +317,13 @@ class Finder:
                     yield Attempted(found)
                     return found
                 failed = max(failed, given_now if found.call is not None and is_mismatch(trial) else 0)
-                counts = is_mismatch(trial) or lacks_parts(trial, self._nodes.get(name), self._file)
+                counts = is_mismatch(trial) or (not _may_be_old(way) and lacks_parts(trial, self._nodes.get(name), self._file))
                 if given is None and found.call is not None and counts:
                     given = found
                 continue
             if given is not None:
                 break
-            is_own = way.call is not None or way.plan.evidence == "factory"
+            is_own = (way.call is not None and not _may_be_old(way)) or way.plan.evidence == "factory"
             if is_own and cannot_be_built(self.runner.build(way.plan.text())[1]):
                 # The project builds it so, or with a function that needs no argument: what does not fit there is wrong in the code.
                 given = FoundExample(name, way.plan.text(), way.plan.evidence, way.plan.where, way.call)
@@ -522,6 +523,11 @@ def _of_known(known: Known) -> FoundExample:
 def _is_built_by_project(found: FoundExample) -> bool:
     """Whether the project says itself how the model of an example is built."""
     return found.evidence in ("usage", "factory")
+
+
+def _may_be_old(way: WayToBuild) -> bool:
+    """Whether documentation says how to build a class: names in it may be those of an older version, sizes fit each other."""
+    return way.call is not None and way.call.file.endswith(DOCUMENTATION)
 
 
 def _count_of(arguments: str) -> int:

@@ -17,7 +17,7 @@ def usages_elsewhere(text: str, file: str, classes: Sequence[str], document: ast
     """What the text of `file`, perhaps a notebook or documentation, says of the document's `classes`: usages(), said to be from
     "train.py:40".
 
-    [] where it does not parse. What documentation says is not sure, as it may be old.
+    [] where it does not parse.
     """
     notebook = notebooks.read(text) if file.endswith(notebooks.SUFFIX) else None
     text = notebook.text if notebook is not None else python_sources.as_python(file, text)
@@ -29,8 +29,6 @@ def usages_elsewhere(text: str, file: str, classes: Sequence[str], document: ast
     if not set(known.values()) & set(classes) and not any(name in document_functions(document) for name in known.values()):
         return []
     found = usages(tree, classes, file, known, document)
-    if file.endswith(python_sources.DOCUMENTATION):
-        return [replace(candidate, call=None) for candidate in found]
     return found if notebook is None else [_in_notebook(candidate, notebook) for candidate in found]
 
 
