@@ -20,6 +20,7 @@ from .dtype_names import SHORTHANDS
 from .offered_names import offered, unknown
 
 MAKE = "__shapelens_make__"
+ONCE = "__shapelens_once__"
 _OFFERED = offered()
 
 # A dim of a tensor as it was made: its name, or the size itself.
@@ -103,10 +104,36 @@ def package_of(names: Mapping[str, Any]) -> str:
     return (package or "").partition(".")[0]
 
 
-def compile_expression(expression: str) -> CodeType:
-    """Compile an example. Raises SyntaxError with a message for the user."""
+def compile_expression(expression: str, *, once: bool = False) -> CodeType:
+    """Compile an example. Raises SyntaxError with a message for the user.
+
+    once: arguments that call something are asked for by `ONCE(text, make)`, which the namespace has to have.
+    """
     tree = ast.parse(expression.strip(), EXAMPLE_FILE, mode="eval")
+    if once:
+        tree = _AskingOnce().visit(tree)
     return compile(ast.fix_missing_locations(_ShorthandRewriter().visit(tree)), EXAMPLE_FILE, "eval")
+
+
+class _AskingOnce(ast.NodeTransformer):
+    """`Net(len(read(path)))` → `Net(__shapelens_once__("len(read(path))", lambda: len(read(path))))`, for arguments that call something."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        node.args = [_asked_once(each) for each in node.args]
+        for keyword in node.keywords:
+            keyword.value = _asked_once(keyword.value)
+        return node
+
+
+def _asked_once(node: ast.expr) -> ast.expr:
+    parts = list(ast.walk(node))
+    makes_tensor = any(isinstance(part, ast.Name) and part.id in SHORTHANDS for part in parts)
+    if makes_tensor or isinstance(node, ast.Starred) or not any(isinstance(part, ast.Call) for part in parts):
+        return node
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    call = ast.Call(ast.Name(ONCE, ast.Load()), [ast.Constant(ast.unparse(node)), ast.Lambda(nothing, node)], [])
+    return ast.copy_location(call, node)
 
 
 class Maker:

@@ -14,7 +14,7 @@ from ...calls.module_calls import Passes
 from ...calls.sure_mistakes import is_sure
 from ...evaluation.evaluation import NONE_TURNED, Evaluation
 from ...evaluation.example_runner import ExampleRunner
-from ...evaluation.expression import MAKE, Maker, Namespace, compile_expression
+from ...evaluation.expression import MAKE, ONCE, Maker, Namespace, compile_expression
 from ...sandbox.clocks import WorkClock
 from ...sandbox.limits import TooLong, within
 from ...trace.frames import EXAMPLE_FILE
@@ -24,6 +24,7 @@ from ...unknown.conditions import ConditionPlace, branches, gave_up
 
 MODEL = "__shapelens_model__"
 _GIVEN = "__shapelens_given__"
+_TOO_LONG = object()
 _CALL = compile("%s(*%s[0], **%s[1])" % (MODEL, _GIVEN, _GIVEN), EXAMPLE_FILE, "eval")
 LONGEST = 0.5  # seconds that an attempt may take in any case
 
@@ -73,6 +74,7 @@ class TrialRunner:
         self.wants_batch = False  # whether attempts end where a convolution takes an input for a picture without batch
         self.has_defaults_only = False  # whether a class is built with its defaults
         self._models: Dict[str, Any] = {}
+        self._plain: Dict[str, Any] = {}  # numbers and texts that arguments have turned out to be, by their text; TOO_LONG for none
         self._built: Dict[int, SeenValues] = {}  # what was seen while the last model was built
         self._before: Dict[int, SeenValues] = {}  # the same, where that was not part of the last attempt
 
@@ -100,7 +102,7 @@ class TrialRunner:
         self._before = {}
         has_no_choice = self._has_no_choice(constructor)
         self.has_defaults_only = constructor == "%s()" % self.target
-        trial = self._evaluated(lambda namespace: eval(compile_expression(constructor), namespace), has_no_choice=has_no_choice)
+        trial = self._evaluated(lambda namespace: eval(compile_expression(constructor, once=True), namespace), has_no_choice=has_no_choice)
         self.has_defaults_only = False
         if trial.error is None:
             self._models = {constructor: trial.result}  # Only the last one: they may be large.
@@ -120,7 +122,7 @@ class TrialRunner:
         """Evaluate a whole example."""
         self.tried += 1
         self._before = {}
-        trial = self._evaluated(lambda namespace: eval(compile_expression(expression), namespace))
+        trial = self._evaluated(lambda namespace: eval(compile_expression(expression, once=True), namespace))
         self.seen = self.evaluation.recorder.seen if trial.error is None else None
         return trial
 
@@ -136,8 +138,30 @@ class TrialRunner:
         """The globals of an expression."""
         namespace = Namespace(self.names)
         namespace[MAKE] = Maker(namespace, {}, {})
+        namespace[ONCE] = self._once
         namespace["__builtins__"] = vars(builtins)
         return namespace
+
+    def _once(self, text: str, make: Callable[[], Any]) -> Any:
+        """The value of an argument. A number or text is computed for one attempt only: `len(Corpus(path).dictionary)` may read a data set.
+        Raises TooLong where that attempt had no time for it.
+        """
+        if text not in self._plain:
+            self._plain[text] = _TOO_LONG
+            try:
+                value = make()
+            except TooLong:
+                raise
+            except BaseException:
+                del self._plain[text]
+                raise
+            if type(value) not in (int, float, bool, str):
+                del self._plain[text]
+                return value
+            self._plain[text] = value
+        if self._plain[text] is _TOO_LONG:
+            raise TooLong
+        return self._plain[text]
 
     # --- calling ---
 
