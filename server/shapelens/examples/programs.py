@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from shapelens.examples.statement_names import mentions
 from shapelens.python_sources import DOCUMENTATION
 from shapelens.source.module import Module
 
@@ -27,6 +28,7 @@ _CHOOSES = re.compile(
 )
 _DOES = re.compile(r"^(?!(?:import|from|class|def|async)\b|[rRbBuU]{0,2}[\"']|[@#)\]}\s])", re.MULTILINE)
 _IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test)\.py$")
+_FUNCTION = re.compile(r"^def[ \t]+(\w+)[\s\S]*?(?=^[\w@]|\Z)", re.MULTILINE)
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
@@ -47,6 +49,19 @@ def is_program(module: Module) -> bool:
 def does_something(module: Module) -> bool:
     """Whether a file has statements of its own, beside what it imports and defines."""
     return any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
+
+
+def speaking_of(texts: Iterable[tuple[str, str]], names: Collection[str]) -> list[tuple[str, str]]:
+    """Returns those of some files, paths and texts, that name one of `names`, or a function of a nearer file that does and returns a value.
+
+    A script that builds a model by `get_network(args)` does not name its class. texts: the nearest first.
+    """
+    known, found = set(names), list[tuple[str, str]]()
+    for path, text in texts:
+        if mentions(text, known):
+            found.append((path, text))
+            known.update(block[1] for block in _FUNCTION.finditer(text) if "return " in block[0] and mentions(block[0], known))
+    return found
 
 
 def likely_programs(texts: Iterable[tuple[str, str]]) -> list[str]:

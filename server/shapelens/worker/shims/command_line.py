@@ -6,6 +6,7 @@ import argparse
 from types import ModuleType
 from typing import Any, List
 
+from .asked_for import asked_for
 from .compilers import Replacement
 
 _parse_known_args = argparse.ArgumentParser.parse_known_args
@@ -27,7 +28,7 @@ def _plausible(action: Any) -> Any:
     kind = action.type
     if kind in (int, float):
         return kind(1)
-    return None if kind is not None and kind is not str else action.dest
+    return None if kind is not None and kind is not str else asked_for(action.dest) or action.dest
 
 
 def _parse(parser: Any, args: Any = None, namespace: Any = None) -> Any:
