@@ -30,10 +30,10 @@ from shapelens.analysis.traces.views import (
     without_found,
 )
 from shapelens.examples.choose import Choice, choose, without_example
-from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFiles, made_of
-from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors
+from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFile, ImportingFiles, models_around
+from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors, speaking_of
 from shapelens.examples.settings import Settings
-from shapelens.examples.statement_names import mentions, with_users
+from shapelens.examples.statement_names import with_users
 from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
@@ -253,7 +253,7 @@ class Batch:
         names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0]))
         importers = self._importers(file, settings, module) if names else []
         modules = {path: parsed for path in importers if (parsed := _parsed(path, module.definitions)) is not None}
-        likely = likely_programs((path, parsed.text) for path, parsed in modules.items() if mentions(parsed.text, names))
+        likely = likely_programs(speaking_of([(path, parsed.text) for path, parsed in modules.items()], names))
         for path in [path for path in likely if is_program(modules[path]) and not modules[path].errors][:MOST_FOLLOWED]:
             importer = modules[path]
             texts, known = {file: module.text}, list[protocol.ExampleRun]()
@@ -329,9 +329,11 @@ class Batch:
         return attempt
 
     def _importers(self, file: str, settings: Settings, module: Module) -> list[str]:
-        """The files of the project that import this one."""
-        found = self._importing_files.of(file, str(project_root(Path(file))), settings, {}, [cls.name for cls in module.classes])
-        return [each.path for each in found]
+        """The files of the project that import this one, by path."""
+        return [each.path for each in self._importing(file, settings, module)]
+
+    def _importing(self, file: str, settings: Settings, module: Module) -> list[ImportingFile]:
+        return self._importing_files.of(file, str(project_root(Path(file))), settings, {}, [cls.name for cls in module.classes])
 
     async def _seen_from_importers(self, file: str, texts: Mapping[str, str], settings: Settings) -> list[protocol.Trace]:
         """What the runs of files that import this one, and have examples, see of it."""
@@ -360,20 +362,23 @@ class Batch:
         file, settings = analysed.path, analysed.settings
         parts = parts_to_see(analysed.module, own, {name for view in views for name in classes_used(view)})
         found: list[_Importer] = []
-        importers = self._importers(file, settings, analysed.module) if parts else []
-        for path in importers[:MOST_SEARCHED]:
+        importers = self._importing(file, settings, analysed.module) if parts else []
+        searched = set[str]()
+        while around := next((each for each in models_around(importers, _parsed, parts) if each.importer.path not in searched), None):
+            path = around.importer.path
+            searched.add(path)
             module = _parsed(path)
-            wanted = made_of(module, parts) if module is not None and not module.errors else []
-            if module is not None and wanted:
-                users = [other for other in importers if other != path]
-                search = protocol.Search([], users, wanted, PATIENT_SECONDS)
-                trace, _ = await self._run(path, module, [], settings, {file: analysed.module.text}, search=search)
-                view = seen_from(trace, file)
-                if parts & classes_used(view):
-                    requests = [protocol.ExampleRequest(run.target, run.expression) for run in view.examples]
-                    found.append(_Importer(path, requests, view.examples))
-                    views.append(view)
-                    parts -= classes_used(view)
+            if module is None or len(searched) > MOST_SEARCHED:
+                break
+            users = [other.path for other in importers if other is not around.importer]
+            search = protocol.Search([], users, around.classes, PATIENT_SECONDS)
+            trace, _ = await self._run(path, module, [], settings, {file: analysed.module.text}, search=search)
+            view = seen_from(trace, file)
+            if parts & classes_used(view):
+                requests = [protocol.ExampleRequest(run.target, run.expression) for run in view.examples]
+                found.append(_Importer(path, requests, view.examples))
+                views.append(view)
+                parts -= classes_used(view)
         return found
 
     async def _run(

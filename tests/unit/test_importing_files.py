@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shapelens.examples.importing_files import ImportingFiles
+from shapelens.examples.importing_files import ImportingFiles, models_around
+from shapelens.examples.programs import speaking_of
 from shapelens.examples.settings import Settings
+from shapelens.source.module import Module, parse
 
 
 def importers_of(folder: Path, path: str, files: dict[str, str]) -> list[str]:
@@ -60,3 +62,33 @@ def test_relative_imports_lead_to_the_file_beside_the_one_that_imports(tmp_path:
 def test_who_imports_a_module_of_a_package_imports_the_package(tmp_path: Path) -> None:
     files = {"nets/blocks.py": "", "train.py": "import nets.blocks\n"}
     assert importers_of(tmp_path, "nets/__init__.py", files) == ["train.py"]
+
+
+def test_models_of_models_come_first_as_they_say_most_of_how_parts_are_built(tmp_path: Path) -> None:
+    files = {
+        "layers.py": "from torch import nn\nfrom parts import Part\nclass Layer(nn.Module):\n    def __init__(self):\n        self.part = Part(3)\n",
+        "model.py": (
+            "from torch import nn\nfrom layers import Layer\n"
+            "class Inner(nn.Module):\n    def __init__(self):\n        self.layer = Layer()\n"
+            "class Model(nn.Module):\n    def __init__(self):\n        self.inner = Inner()\n"
+        ),
+        "other.py": "from torch import nn\nimport parts\nclass Other(nn.Module):\n    pass\n",
+    }
+    for name, text in {"parts.py": "", **files}.items():
+        (tmp_path / name).write_text(text)
+    importers = ImportingFiles().of(str(tmp_path / "parts.py"), str(tmp_path), Settings(), {}, ["Part"])
+    modules: dict[str, Module] = {str(tmp_path / name): parse(text) for name, text in files.items()}
+    around = models_around(importers, modules.get, {"Part"})
+    assert [(Path(each.importer.path).name, each.classes) for each in around] == [
+        ("model.py", ["Inner", "Model"]),
+        ("layers.py", ["Layer"]),
+    ]
+
+
+def test_a_script_that_calls_what_builds_a_model_speaks_of_its_class() -> None:
+    texts = [
+        ("networks.py", "def network_of(name):\n    from nets import Net\n    return Net()\n\ndef main():\n    Net()\n"),
+        ("train.py", "net = network_of('net')\n"),
+        ("other.py", "main()\n"),
+    ]
+    assert [path for path, _ in speaking_of(texts, {"Net"})] == ["networks.py", "train.py"]

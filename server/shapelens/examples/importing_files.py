@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,11 +53,12 @@ class _Scanned:
 
 @dataclass(frozen=True)
 class ImportingFile:
-    """A file that imports another. state: changes whenever its text does."""
+    """A file that imports another. state: changes whenever its text does; steps: how many imports lead from one to the other."""
 
     path: str
     has_example: bool
     state: tuple[int, int]
+    steps: int = 1
 
 
 class ImportingFiles:
@@ -81,8 +82,8 @@ class ImportingFiles:
         """
         with self._scanning:
             scanned = self._scan_all(root, texts)
-        reached, imported, importing = {path}, [path], list[str]()
-        for _ in range(MOST_STEPS):
+        reached, imported, importing, steps = {path}, [path], list[str](), dict[str, int]()
+        for step in range(1, MOST_STEPS + 1):
             ends = {end for file in imported for end in _ends_of(file)}
             paths = {_without_suffix(file) for file in imported}
             importers = [
@@ -91,11 +92,12 @@ class ImportingFiles:
                 if file not in reached and not (ends.isdisjoint(found.modules) and paths.isdisjoint(found.paths))
             ]
             importing += sorted(importers, key=lambda file: scanned[file].words.isdisjoint(classes))
+            steps.update(dict.fromkeys(importers, step))
             reached.update(importers)
             imported = importers
         scripts = [file for file in importing if file.endswith(".py")]
         runs = {file for file in scripts if scanned[file].has_directive or settings.examples_for(file)}
-        found = [ImportingFile(file, file in runs, scanned[file].state) for file in importing]
+        found = [ImportingFile(file, file in runs, scanned[file].state, steps[file]) for file in importing]
         run = [each for each in found if each.has_example][:MOST_RUN]
         return run + [each for each in found if not each.has_example][: MOST_FOUND - len(run)]
 
@@ -136,12 +138,42 @@ class ImportingFiles:
         return _Scanned(state, frozenset(words), frozenset(modules), frozenset(paths), _DIRECTIVE.search(text) is not None)
 
 
-def made_of(importer: Module, parts: Collection[str]) -> list[str]:
-    """The classes of an importing file whose text names one of these classes of the file that it imports, by qualified name."""
+@dataclass(frozen=True)
+class Around:
+    """A file that imports another, and its classes that are made of those of the other, by qualified name."""
+
+    importer: ImportingFile
+    classes: list[str]
+
+
+def models_around(importers: Sequence[ImportingFile], module_of: Callable[[str], Module | None], parts: Collection[str]) -> list[Around]:
+    """Returns the importing files with classes that are made of `parts`, directly or by way of classes that are made of them.
+
+    Of the nearest MOST_SEARCHED, the ones furthest away come first: the more of the project takes part, the less of how it builds its parts
+    has to be guessed. importers: the nearest first; module_of: the parsed file at a path, None where it does not parse.
+    """
+    names, found = set(parts), list[Around]()
+    for importer in importers if parts else ():
+        module = module_of(importer.path)
+        classes = _made_of(module, names) if module is not None and not module.errors else []
+        if classes:
+            names.update(name.rpartition(".")[2] for name in classes)
+            found.append(Around(importer, classes))
+        if len(found) == MOST_SEARCHED:
+            break
+    return sorted(found, key=lambda around: -around.importer.steps)
+
+
+def _made_of(importer: Module, parts: Collection[str]) -> list[str]:
+    """The classes of an importing file whose text names one of `parts`, or a class of the file for which that holds, by qualified name."""
     lines = importer.text.splitlines()
     classes = [*importer.classes, *called_as_models(importer)]
-    texts = {cls.qualname: "\n".join(lines[cls.first_line - 1 : cls.span.end_line]) for cls in classes}
-    return [name for name, text in texts.items() if not set(_WORD.findall(text)).isdisjoint(parts)]
+    words = {cls.qualname: set(_WORD.findall("\n".join(lines[cls.first_line - 1 : cls.span.end_line]))) for cls in classes}
+    names, found = set(parts), dict[str, None]()
+    while more := [name for name, said in words.items() if name not in found and not said.isdisjoint(names)]:
+        found.update(dict.fromkeys(more))
+        names.update(name.rpartition(".")[2] for name in more)
+    return [name for name in words if name in found]
 
 
 def _imported(module: str | None, names: str) -> Iterator[tuple[int, list[str]]]:

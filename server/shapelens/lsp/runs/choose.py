@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shapelens.analysis.findings.findings import example_problems
 from shapelens.examples.choose import choose, without_example
 from shapelens.examples.found_examples import FoundExamples
-from shapelens.examples.importing_files import made_of
 from shapelens.examples.settings import Settings
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
@@ -58,12 +57,12 @@ class Chooser:
         settings: Settings = self._configuration.of(document)
         return Analysis(0, document.module, settings, choose(document.module, document.path, settings).examples)
 
-    def search_around(self, importer: Document, parts: Collection[str]) -> Search | None:
-        """What a worker needs to look for models of a file that is not open which are made of `parts`, classes that the file imports; where
-        there are none, to run those that were found before. None where there is nothing to run."""
-        known = self.known(importer, importer.module, [cls.qualname for cls in importer.module.classes])
-        wanted = made_of(importer.module, parts) if parts else [each.target for each in known if each.proven or each.former is not None]
-        return self.search(importer, importer.module, wanted)
+    def search_around(self, importer: Document, classes: Sequence[str] = ()) -> Search | None:
+        """What a worker needs to look for models of these classes in a file that is not open; without classes, to run those that were found
+        before. None where there is nothing to run."""
+        known = self.known(importer, importer.module, [cls.qualname for cls in importer.module.classes]) if not classes else []
+        found = [each.target for each in known if each.proven or each.former is not None]
+        return self.search(importer, importer.module, classes or found)
 
     def others(self, document: Document) -> Others:
         """The documents that a run may go through, each with the text that it runs with."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from shapelens.analysis.traces.programs import guessed_classes
 from shapelens.analysis.traces.views import classes_called, parts_to_see, see_all, unshown
 from shapelens.examples.found_examples import FoundExamples
-from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED
-from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors
-from shapelens.examples.statement_names import mentions, with_users
+from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, models_around
+from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors, speaking_of
+from shapelens.examples.statement_names import with_users
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.document import Document
 from shapelens.lsp.documents.moved_traces import moved_trace
@@ -219,8 +219,7 @@ class Pipeline:
     def _importing_programs(self, document: Document, names: set[str]) -> Iterator[Document]:
         """The files that import a document, speak of one of these names, and may be followed as programs, the likeliest first."""
         paths = [each.path for each in document.importers or []]
-        texts = [(path, text) for path in paths if mentions(text := self._parsed_files.text_of(path), names)]
-        for path in likely_programs(texts):
+        for path in likely_programs(speaking_of([(path, self._parsed_files.text_of(path)) for path in paths], names)):
             importer = self._importer(document, path)
             if importer is not None and is_program(importer.module):
                 yield importer
@@ -344,7 +343,7 @@ class Pipeline:
             importer = self._closed_importer(document, each.path) if may_run else None
             if importer is not None:
                 analysis = self._chooser.choose_given(importer)
-                search = self._chooser.search_around(importer, ()) if not analysis.examples else None
+                search = self._chooser.search_around(importer) if not analysis.examples else None
                 results = await self._run_closed_importer(document, importer, analysis, search)
                 if results is not None and results.cancelled:
                     return False
@@ -354,19 +353,24 @@ class Pipeline:
     async def _search_closed_importers(self, document: Document) -> None:
         """Look for models of files that import this one which are made of its classes, as far as no example of its own is found for these:
         what a part is given is often said where it is used only."""
-        searched = 0
-        for each in document.importers or []:
+        searched = set[str]()
+        while len(searched) < MOST_SEARCHED:
             own, traces = document.analysis.own if document.analysis is not None else None, document.importer_traces
             outdated = traces.outdated(document.module)
             parts = parts_to_see(document.module, own, traces.classes(but=outdated))
-            importer = self._closed_importer(document, each.path) if parts and searched < MOST_SEARCHED else None
-            search = self._chooser.search_around(importer, parts) if importer is not None else None
+            around = models_around(document.importers or [], self._parsed_files, parts)
+            next_one = next((each for each in around if each.importer.path not in searched), None)
+            if next_one is None:
+                return
+            each = next_one.importer
+            searched.add(each.path)
+            importer = self._closed_importer(document, each.path)
+            search = self._chooser.search_around(importer, next_one.classes) if importer is not None else None
             if importer is None or search is None:
                 continue
             is_new = document.consult(each.path, each.state)
             if is_new or each.path in outdated:
                 results = await self._run_closed_importer(document, importer, self._chooser.choose_given(importer), search)
-                searched += 1
                 if results is not None and results.cancelled:
                     document.forget_consulted(each.path, each.state)
                 if results is None or results.cancelled:
@@ -386,7 +390,7 @@ class Pipeline:
             importer = self._closed_importer(document, path) if is_renewed else None
             given = self._chooser.choose_given(importer) if importer is not None else None
             if importer is not None and given is not None:
-                search = self._chooser.search_around(importer, ()) if not given.examples else None
+                search = self._chooser.search_around(importer) if not given.examples else None
                 results = await self._run_closed_importer(document, importer, given, search)
                 is_over = self.runner.turn_has_ended or (results is not None and results.cancelled)
                 if is_over or not self.presenter.is_current(document, analysis):
