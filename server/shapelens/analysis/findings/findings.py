@@ -14,6 +14,7 @@ from shapelens.analysis.explanations.device_messages import DEVICE
 from shapelens.analysis.explanations.expression_parts import parts_of
 from shapelens.analysis.explanations.messages import in_size_message, operation_message
 from shapelens.analysis.explanations.operation_messages import failed_at
+from shapelens.analysis.explanations.passed_arguments import passed_argument
 from shapelens.analysis.explanations.related_places import (
     Related,
     calls,
@@ -33,7 +34,7 @@ from shapelens.analysis.places import OtherModules, Place, Places
 from shapelens.analysis.repairs.device_fixes import device_fixes
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix
 from shapelens.analysis.repairs.guesses import guesses, suspected
-from shapelens.analysis.repairs.helper_functions import helper_fixes
+from shapelens.analysis.repairs.helper_functions import helper_fixes, passed_fixes
 from shapelens.analysis.repairs.initialisation import initialisation_fixes
 from shapelens.analysis.repairs.layer_settings import setting_fixes
 from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, layout_fixes, stride_fixes
@@ -170,7 +171,10 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
     layer = _layer(places.trace, first)
     argument = places.argument(layer, first.argument)
     call = places.here(first)
-    if argument is not None and argument.file == places.trace.file:
+    given = passed_argument(places, group, argument)
+    if given is not None and given.file == places.trace.file:
+        span = given.span
+    elif argument is not None and argument.file == places.trace.file:
         span = argument.span
     else:
         span = (call or places.of_example(first.example)).span
@@ -188,6 +192,8 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
 
     def candidates() -> list[Fix]:
         here = [*helper_fixes(places, first, argument), *in_size_fixes(places, group, argument)] if argument is not None else []
+        if given is not None:
+            here = [*passed_fixes(places, group, given), *here]
         known = [*layout_fixes(places, first), *here, producer_fix(places, group), *setting_fixes(places, first)]
         return _ranked(known, guesses(places, first))
 

@@ -13,7 +13,7 @@ from enum import IntEnum
 from shapelens.analysis.layer_arguments import fits, normalized_shape
 from shapelens.analysis.places import ArgumentPlace, Places, layer_name
 from shapelens.analysis.repairs.size_expressions import Sizes, flattened_dims, replacement, with_factors
-from shapelens.analysis.repairs.sizes_in_scope import size_expressions
+from shapelens.analysis.repairs.sizes_in_scope import of_other_layers, size_expressions
 from shapelens.protocol import LayerSeen, Mismatch, Value
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
@@ -72,15 +72,23 @@ def in_size_fixes(places: Places, mismatches: Sequence[Mismatch], place: Argumen
     if not by_layer or place.hidden or not all(fits(layer, first.argument, by_layer[layer.index][1]) for layer in layers):
         return []
     sizes = list(by_layer.values())
-    texts = (
-        [] if first.argument == "normalized_shape" else size_expressions(places, place, (size for _, size in sizes), _maker(places, first))
-    )
+    texts, same = list[str](), list[str]()
+    if not _is_shape(place, first, layers):
+        wanted = [size for _, size in sizes]
+        texts, same = size_expressions(places, place, wanted, _maker(places, first)), of_other_layers(places, place, wanted)
     factors = _of_factors(place, first) if len({size for _, size in sizes}) == 1 else None
     number = factors or _argument_text(place, layers[0], first, sizes)
-    found = [_in_size_fix(place, first.argument, text, Likelihood.EXPRESSION) for text in texts]
+    found = [_in_size_fix(place, first.argument, text, Likelihood.PART) for text in same]
+    found += [_in_size_fix(place, first.argument, text, Likelihood.EXPRESSION) for text in texts]
     if number is not None:
         found.append(_in_size_fix(place, first.argument, number, _likelihood(place, number, Likelihood.HERE)))
     return found
+
+
+def _is_shape(place: ArgumentPlace, mismatch: Mismatch, layers: Sequence[LayerSeen]) -> bool:
+    """Whether an argument holds several sizes, or is written as if it did."""
+    is_written = place.argument is not None and place.argument.text[:1] in ("(", "[")
+    return mismatch.argument == "normalized_shape" and (is_written or any(len(normalized_shape(each)) > 1 for each in layers))
 
 
 def _in_size_fix(place: ArgumentPlace, argument: str, text: str, likelihood: Likelihood) -> Fix:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from shapelens.analysis.explanations.names_in_scope import scope_of
 from shapelens.analysis.explanations.statements import node_span, tree_of
@@ -27,14 +28,26 @@ def helper_fixes(places: Places, mismatch: Mismatch, place: ArgumentPlace) -> li
         return []
     found: list[Fix] = []
     for where in _calls(place, layer, scope.node.name, name, parameters.index(name)):
-        text = where.argument.text.strip() if where.argument is not None else ""
-        texts = size_expressions(places, where, [mismatch.got], None)
-        whole = replacement(text, [(mismatch.need or 0, mismatch.got)])
-        for new in dict.fromkeys([*([whole] if whole is not None and not whole.isdecimal() else []), *texts, str(mismatch.got)]):
-            likelihood = Likelihood.EXPRESSION if not new.isdecimal() or text.isdecimal() else Likelihood.NUMBER_FOR_EXPRESSION
-            title = f"Change {text} to {new} where {_attribute(layer)} is built"
-            found.append(Fix(title, [TextEdit(where.span, new)], where.file, likelihood))
+        found += _resized(places, where, mismatch.need or 0, mismatch.got, _attribute(layer))
     return found
+
+
+def passed_fixes(places: Places, mismatches: Sequence[Mismatch], given: ArgumentPlace) -> list[Fix]:
+    """Candidates where a module of the user's passes an argument on to the layers that do not fit: it is given another size."""
+    sizes = {(mismatch.need or 0, mismatch.got) for mismatch in mismatches if mismatch.got is not None}
+    made = given.call.function.rpartition(".")[2]
+    return [fix for need, got in sizes for fix in _resized(places, given, need, got, made)] if len(sizes) == 1 else []
+
+
+def _resized(places: Places, where: ArgumentPlace, need: int, got: int, made: str) -> Iterator[Fix]:
+    text = where.argument.text.strip() if where.argument is not None else ""
+    texts = size_expressions(places, where, [got], None)
+    whole = replacement(text, [(need, got)])
+    written = re.sub(rf"(?<![\w.]){need}(?![\w.])", str(got), text)  # `int(512 * scale)` for `int(256 * scale)`
+    kept = [each for each in (whole, written) if each is not None and not each.isdecimal() and each != text]
+    for new in dict.fromkeys([*kept, *texts, str(got)]):
+        likelihood = Likelihood.EXPRESSION if not new.isdecimal() or text.isdecimal() else Likelihood.NUMBER_FOR_EXPRESSION
+        yield Fix(f"Change {text} to {new} where {made} is built", [TextEdit(where.span, new)], where.file, likelihood)
 
 
 def _calls(place: ArgumentPlace, layer: LayerSeen, function: str, name: str, index: int) -> Iterator[ArgumentPlace]:

@@ -6,6 +6,7 @@ A number that is right for this configuration alone is not what an author means 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
@@ -13,6 +14,7 @@ from shapelens.analysis.explanations.names_in_scope import Scope, SizeName, argu
 from shapelens.analysis.places import ArgumentPlace, Places
 from shapelens.protocol import LayerSeen
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
 MOST_EXPRESSIONS = 3  # that are tried for one argument
 FACTORS = (2, 3, 4)  # what a name is multiplied with, as of the two directions of an LSTM, or of queries, keys and values
 
@@ -36,6 +38,18 @@ def size_expressions(places: Places, place: ArgumentPlace, wanted: Iterable[int]
         found += [each.text for each in known if each.values == sizes]
         found += _products(known, sizes)
     return [text for text in dict.fromkeys(found) if text != written][:MOST_EXPRESSIONS]
+
+
+def of_other_layers(places: Places, place: ArgumentPlace, wanted: Iterable[int]) -> list[str]:
+    """What other layers of the same function are given for one of these sizes in an expression of all names that are written here:
+    `3 * patch**2` where `3 * patch` is written.
+    """
+    written = place.argument.text.strip() if place.argument is not None else ""
+    names, scope = set(_NAME.findall(written)), scope_of(place)
+    if scope is None or not names:
+        return []
+    known = [each for each in known_sizes(places, place, scope) if each.is_argument and each.values == frozenset(wanted)]
+    return [each.text for each in known if each.text != written and names <= set(_NAME.findall(each.text))][:1]
 
 
 # --- what may be written ---
