@@ -37,8 +37,8 @@ def asked_for(name: str) -> Optional[str]:
 
 
 def _compared(name: str, text: str) -> Iterator[Tuple[str, str]]:
-    """Texts that an attribute or variable of a name is compared with, each with the code of its branch."""
-    for match in re.finditer(r"\b%s\s*==\s*(['\"])(\w[^'\"\n]*)\1[^\n]*:" % re.escape(name), text):
+    """Texts that an attribute or variable of a name is compared with, or looked for among, each with the code of its branch."""
+    for match in re.finditer(r"\b%s\s*(?:==|in\s*[\[({])\s*(['\"])(\w[^'\"\n]*)\1[^\n]*:" % re.escape(name), text):
         end = _BRANCH_ENDS.search(text, match.end())
         yield match[2], text[match.end() : end.start() if end is not None else match.end() + 400]
 
