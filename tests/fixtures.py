@@ -108,10 +108,13 @@ async def check(batch: Batch, name: str, update: bool = False) -> None:
         old = new
     assert expected or update, f"{name} expects nothing"
     assert old == new, "\n" + "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), "expected", "said", lineterm=""))
-    for finding in said.findings:
-        for fix in [finding.fix, *finding.alternatives]:
-            if fix is not None:
-                await _check_fix(batch, shown, said.module.text, said, finding, fix)
+    fixes = [(finding, fix) for finding in said.findings for fix in (finding.fix, *finding.alternatives) if fix is not None]
+    if fixes:
+        with tempfile.TemporaryDirectory() as folder:
+            project = FOLDER / shown.relative_to(FOLDER).parts[0]
+            copy = Path(shutil.copytree(project, Path(folder) / project.name))
+            for finding, fix in fixes:
+                await _check_fix(batch, shown, copy, said, finding, fix)
 
 
 def annotated(text: str, expected: dict[int, Expected], said: Analysed) -> str:
@@ -168,19 +171,22 @@ def _line_after(span: Span, edits: Sequence[TextEdit]) -> int:
     return span.line + sum(edit.new_text.count("\n") - (edit.span.end_line - edit.span.line) for edit in before)
 
 
-async def _check_fix(batch: Batch, path: Path, text: str, said: Analysed, finding: Finding, fix: Fix) -> None:
-    """The finding is gone when the fix is made, and none has come that was not there."""
-    with tempfile.TemporaryDirectory() as folder:
-        project = FOLDER / path.relative_to(FOLDER).parts[0]
-        copy = Path(shutil.copytree(project, Path(folder) / project.name))
-        fixed = copy / Path(fix.file).relative_to(project)
-        before = text if fix.file == str(path) else fixed.read_bytes().decode()
-        fixed.write_bytes(apply(before, fix.edits).encode())
-        changed = fixed.read_bytes().decode() if fix.file == str(path) else text
-        run = copy / path.relative_to(project)
-        if run.suffix == SUFFIX:  # Its text as a script in cells.
-            run, changed = run.with_suffix(".py"), changed + "\n# %%\n"
-        left = await batch.analyse(run, changed, brief=True)
+async def _check_fix(batch: Batch, path: Path, copy: Path, said: Analysed, finding: Finding, fix: Fix) -> None:
+    """The finding is gone when the fix is made, and none has come that was not there.
+
+    copy: of the fixture's folder; it is left as it was.
+    """
+    text, project = said.module.text, FOLDER / path.relative_to(FOLDER).parts[0]
+    fixed = copy / Path(fix.file).relative_to(project)
+    original = fixed.read_bytes()
+    before = text if fix.file == str(path) else original.decode()
+    fixed.write_bytes(apply(before, fix.edits).encode())
+    changed = fixed.read_bytes().decode() if fix.file == str(path) else text
+    run = copy / path.relative_to(project)
+    if run.suffix == SUFFIX:  # Its text as a script in cells.
+        run, changed = run.with_suffix(".py"), changed + "\n# %%\n"
+    left = await batch.analyse(run, changed, brief=True)
+    fixed.write_bytes(original)
     # The words of another finding may change with the sizes that the fix changes.
     edits = fix.edits if fix.file == str(path) else []
     others = [(found.code, _line_after(found.span, edits)) for found in said.findings if found is not finding]

@@ -49,7 +49,7 @@ from shapelens.source.notebook_cells import NotebookCells, read_cells
 from shapelens.trace_numbering import merged
 
 LARGEST_NOTEBOOK = 256 << 20  # bytes, nearly all of them outputs
-LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=5.0)
+LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=2.0)
 # Outcomes that a run has each time; the others may be due to the machine.
 LASTING = ("ok", "exit", "memory")
 

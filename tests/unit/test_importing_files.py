@@ -66,7 +66,9 @@ def test_who_imports_a_module_of_a_package_imports_the_package(tmp_path: Path) -
 
 def test_models_of_models_come_first_as_they_say_most_of_how_parts_are_built(tmp_path: Path) -> None:
     files = {
-        "layers.py": "from torch import nn\nfrom parts import Part\nclass Layer(nn.Module):\n    def __init__(self):\n        self.part = Part(3)\n",
+        "layers.py": (
+            "from torch import nn\nfrom parts import Part\nclass Layer(nn.Module):\n    def __init__(self):\n        self.part = Part(3)\n"
+        ),
         "model.py": (
             "from torch import nn\nfrom layers import Layer\n"
             "class Inner(nn.Module):\n    def __init__(self):\n        self.layer = Layer()\n"
