@@ -73,7 +73,13 @@ def _prefixes(unexpected: Sequence[str], missing: Sequence[str]) -> List[KeyChan
             if len(others) <= MOST_WITH_END:
                 counted.update((other[: len(other) - len(end)], start) for other in others)
     likely = sorted(counted.items(), key=lambda each: (-each[1], len(each[0][0]) + len(each[0][1])))
-    return [KeyChange("prefix", *pair, count) for pair, count in likely[:MOST_TRIED] if pair[0] != pair[1]]
+    return [KeyChange("prefix", *pair, count) for pair, count in likely[:MOST_TRIED] if not _differ_in_numbers(*pair)]
+
+
+def _differ_in_numbers(there: str, here: str) -> bool:
+    """Whether two prefixes have other numbers at most: those are other layers, which are not meant."""
+    words = [["" if word.isdigit() else word for word in prefix.split(".")] for prefix in (there, here)]
+    return words[0] == words[1]
 
 
 def _ends(key: str) -> List[Tuple[str, str]]:

@@ -96,7 +96,7 @@ def load(file: Any = None, *args: Any, **kwargs: Any) -> Any:
             devices.is_lost = True  # It may come back on another device than the one that it was saved on.
         return _as_saved(_saved[place], _name(place))
     if isinstance(place, str):
-        found = weight_files.read(place) or weight_files.read(file_access.next_to_script(file) or place)
+        found = weight_files.read(place) or weight_files.read(file_access.place_next_to_script(file) or place)
         if found is not None:
             return found[0]
     return stand_ins.absent("what %s holds" % (os.path.basename(place) if isinstance(place, str) else "a file"), "missing-file")

@@ -113,10 +113,15 @@ def _elsewhere(original: Callable[..., Any], mode: str, *args: Any, **kwargs: An
 
 def next_to_script(file: Any) -> Any:
     """The path of a file relative to the folder of the script, where there is one."""
+    path = place_next_to_script(file)
+    return path if path is not None and os.path.isfile(path) else None
+
+
+def place_next_to_script(file: Any) -> Any:
+    """Where a file would be that lies in the folder of the script; None for an absolute path."""
     if isinstance(file, int) or not sys.argv or os.path.isabs(os.fspath(file)):
         return None
-    path = os.path.join(os.path.dirname(sys.argv[0]), os.fsdecode(file))
-    return path if os.path.isfile(path) else None
+    return os.path.join(os.path.dirname(sys.argv[0]), os.fsdecode(file))
 
 
 def _if_allowed(original: Callable[..., Any]) -> Callable[..., Any]:
