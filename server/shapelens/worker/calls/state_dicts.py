@@ -177,7 +177,8 @@ def _is_known(state: Any) -> bool:
 
 def _compared(module: Any, state: Any) -> Optional[Compared]:
     """None where the state or the module is not known."""
-    if not _is_known(state) or _is_unknown_module(module) or torch.__future__.get_swap_module_params_on_conversion():
+    swaps = getattr(torch.__future__, "get_swap_module_params_on_conversion", None)  # Since torch 2.3.
+    if not _is_known(state) or _is_unknown_module(module) or (swaps is not None and swaps()):
         return None
     own = _shapes_of(module)
     found = _compared_by_torch(module, _without_mark_of_compiler(module, state), own)
