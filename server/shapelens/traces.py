@@ -126,6 +126,46 @@ class Suspect(Origin):
 
 
 @dataclass
+class KeyChange:
+    """A change of the keys of a state that makes them those of a module."""
+
+    kind: str  # "prefix": what begins with `there`, "part": a word between dots
+    there: str  # in the state
+    here: str  # in the module
+    count: int  # keys that fit then, and did not
+    all_there: bool = False  # whether all keys of the state begin with `there`, and none of the module's does
+    all_here: bool = False  # the same of the module's keys and `here`
+
+
+@dataclass
+class StateSeen:
+    """What `load_state_dict` was given, beside what the module has.
+
+    The sizes that differ are the mismatch's origins: the key, `shape` in the state, `result` in the module. Behind each of them, without a
+    key, come the modules around the one that has it, inner ones first.
+    """
+
+    model: str  # the module's class
+    name: str  # of the file that it comes from; "" where that is not known
+    kind: str = ""  # "path" | "module": it is no dict at all
+    strict: bool = True
+    keys: int = 0  # how many it has
+    own: int = 0  # how many the module has
+    fitting: int = 0  # that both have
+    missing: List[str] = field(default_factory=list)  # the first ones of those that the module has alone
+    missing_count: int = 0
+    unexpected: List[str] = field(default_factory=list)  # the first ones of those that the state has alone
+    unexpected_count: int = 0
+    sizes: int = 0  # how many sizes differ, once the names are changed
+    inside: List[str] = field(default_factory=list)  # the keys that lead to the dict which is meant
+    around: List[str] = field(default_factory=list)  # the first keys of the state itself, where there is such a dict
+    changes: List[KeyChange] = field(default_factory=list)  # of names, one after the other, that make keys fit
+    left_missing: int = 0  # once the names are changed
+    left_unexpected: int = 0
+    others: List[str] = field(default_factory=list)  # what torch says besides
+
+
+@dataclass
 class Mismatch:
     """A failed operation, as the worker saw it; `analysis` turns it into a finding."""
 
@@ -145,6 +185,7 @@ class Mismatch:
     operation: str = ""  # the torch function that failed: "view"
     remainder: str = ""  # of a loop over a loader: why its last batch, which fails alone, is smaller: "100 = 3·32 + 4"
     lacks_transpose: bool = False  # a product of two tensors whose last dims are as large, as layers say: one is to be transposed
+    state: Optional[StateSeen] = None  # where a state does not fit a module
     guessed: bool = False  # what was guessed of its example may be what is wrong, where the example shows other mismatches that are certain
     inside: List[int] = field(default_factory=list, compare=False)  # of Trace.layers: the user's modules that were running, innermost first
     suspects: List[Suspect] = field(default_factory=list, compare=False)  # what led to the failed operation's arguments, nearest first

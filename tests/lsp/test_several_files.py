@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from lsprotocol import types
 
 from lsp.editor import Editor
 
@@ -331,3 +333,29 @@ class Model(nn.Module):
     await editor.when(example, lambda title: "Model()(i64[B:2, T:7])" in title)
     editor.replace(uri, "zeros(1, 7, size)", "zeros(1, 64, size)")
     await editor.when(example, lambda title: "Model()(i64[B:2, T:16])" in title)
+
+
+LOADING = """\
+import torch
+from torch import nn
+model = nn.Linear(8, 2)
+model.load_state_dict(torch.load("weights.pt"))
+x = model(torch.randn(4, 8))
+"""
+
+
+async def test_a_checkpoint_that_changes_on_disk_is_compared_again(editor: Editor) -> None:
+    path = editor.root / "loading" / "weights.pt"
+    path.parent.mkdir()
+
+    def saved(prefix: str) -> None:
+        torch.save({f"{prefix}weight": torch.zeros(2, 8), f"{prefix}bias": torch.zeros(2)}, path)
+        event = types.FileEvent(path.as_uri(), types.FileChangeType.Changed)
+        editor.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+
+    uri = editor.open("loading/train.py", LOADING)
+    await editor.hints_when(uri, lambda hints: "[4, 2]" in str(hints))
+    saved("module.")
+    await editor.until(lambda: any(found.code == "checkpoint" for found in editor.published[uri].diagnostics))
+    saved("")
+    await editor.until(lambda: all(found.code != "checkpoint" for found in editor.published[uri].diagnostics))

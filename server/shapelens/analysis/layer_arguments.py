@@ -146,3 +146,50 @@ def _recurrent_meaning(layer: LayerSeen, name: str) -> str:
         return f"[{gates}hidden, {state}]"
     below = ("2·" if "bidirectional=True" in layer.description else "") + state
     return f"[{gates}hidden, {'input' if level in (None, '0') else below}]"
+
+
+# The arguments that say the sizes of the dims of a layer's weight; of its bias and buffers it is the first one, or that in _OF_BIAS.
+_OF_WEIGHT: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Linear", "NonDynamicallyQuantizableLinear"), ("out_features", "in_features")),
+    **{f"Conv{n}d": ("out_channels", "in_channels") for n in (1, 2, 3)},
+    **{f"ConvTranspose{n}d": ("in_channels", "out_channels") for n in (1, 2, 3)},
+    **{f"{kind}Norm{n}d": ("num_features",) for kind in ("Batch", "Instance") for n in (1, 2, 3)},
+    "SyncBatchNorm": ("num_features",),
+    "GroupNorm": ("num_channels",),
+    "LayerNorm": ("normalized_shape",),
+    "RMSNorm": ("normalized_shape",),
+    **dict.fromkeys(("Embedding", "EmbeddingBag"), ("num_embeddings", "embedding_dim")),
+    "PReLU": ("num_parameters",),
+}
+_OF_BIAS = {f"ConvTranspose{n}d": "out_channels" for n in (1, 2, 3)}
+
+
+def parameter_size(layer: LayerSeen, name: str, dim: int) -> tuple[str, int] | None:
+    """The argument that says the size of a dim of a layer's parameter or buffer, and how many times it is in it; None for others."""
+    kind = layer.class_name
+    if not layer.qualified_name.startswith("torch.nn."):
+        return None
+    if kind in _GATES:
+        return _recurrent_size(layer, name, dim)
+    if kind == "MultiheadAttention":
+        return {
+            ("in_proj_weight", 0): ("embed_dim", 3),
+            ("in_proj_weight", 1): ("embed_dim", 1),
+            ("in_proj_bias", 0): ("embed_dim", 3),
+        }.get((name, dim))
+    names = _OF_WEIGHT.get(kind, ())
+    if name != "weight":
+        return (_OF_BIAS.get(kind, names[0]), 1) if names and dim == 0 else None
+    if dim >= len(names) or (dim == 1 and (setting(layer, "groups") or 1) > 1):
+        return None
+    return names[dim], 1
+
+
+def _recurrent_size(layer: LayerSeen, name: str, dim: int) -> tuple[str, int] | None:
+    if "proj_size=" in layer.description or not name.startswith(("weight_", "bias_")):
+        return None
+    if dim == 0:
+        return "hidden_size", {"4·": 4, "3·": 3}.get(_GATES[layer.class_name], 1)
+    if name.startswith("weight_hh"):
+        return "hidden_size", 1
+    return ("input_size", 1) if name in ("weight_ih", "weight_ih_l0", "weight_ih_l0_reverse") else None

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from shapelens.analysis.explanations.checkpoint_messages import CHECKPOINT, checkpoint_words
 from shapelens.analysis.explanations.device_messages import DEVICE, device_words
 from shapelens.analysis.explanations.names_in_scope import value_of
 from shapelens.analysis.explanations.operation_messages import Failed, words
@@ -124,6 +125,8 @@ def operation_message(places: Places, failed: Failed) -> str:
         return f"the run ends here: this needs the values of a tensor, which only real data has ({_shortened(message)})"
     if mismatch.code == DEVICE:
         return device_words(places, mismatch)
+    if mismatch.code == CHECKPOINT:
+        return checkpoint_words(places, mismatch)
     said = python_words(places, mismatch) if mismatch.code in ("exception", "call-arguments") else words(failed)
     if not said and mismatch.code in ("layer-arguments", "attention-heads"):
         said = _constructor_message(places, mismatch, message)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from shapelens import protocol
 from shapelens.analysis.evidence import where_text
+from shapelens.analysis.explanations.checkpoint_messages import CHECKPOINT, settings_places
 from shapelens.analysis.explanations.device_messages import DEVICE, sides
 from shapelens.analysis.explanations.messages import product
 from shapelens.analysis.explanations.tape_messages import OF_THE_TAPE, roles
@@ -70,6 +71,10 @@ def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
             there = places.locate(origin.span)
             if there is not None:
                 yield related_place(places, there, words)
+        return
+    if mismatch.code == CHECKPOINT:
+        for setting, words in settings_places(places, mismatch):
+            yield related_place(places, setting.place, words)
         return
     multiplied = False
     for origin in mismatch.origins:

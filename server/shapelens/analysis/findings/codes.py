@@ -160,6 +160,11 @@ _ALL = (
         "`model(x)` with `model.to(device)` and an `x` that stays where the loader made it",
     ),
     FindingCode(
+        "checkpoint",
+        "`load_state_dict` is given a state that does not fit the module: other names, other sizes, or the dict around the state.",
+        "`Net(10)` gets the state of a `Net(80)`",
+    ),
+    FindingCode(
         "call-arguments",
         "A module or function is called with too many arguments, too few, or by names that it does not have.",
         "`model(x, mask)` of `def forward(self, x):`",

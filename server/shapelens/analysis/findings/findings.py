@@ -10,6 +10,7 @@ from functools import partial
 
 from shapelens.analysis.evidence import fits_nothing, judged, nothing_fits, rests_on_guess
 from shapelens.analysis.explanations.blame import blamed
+from shapelens.analysis.explanations.checkpoint_messages import CHECKPOINT
 from shapelens.analysis.explanations.device_messages import DEVICE
 from shapelens.analysis.explanations.expression_parts import parts_of
 from shapelens.analysis.explanations.messages import in_size_message, operation_message
@@ -31,6 +32,7 @@ from shapelens.analysis.explanations.related_places import (
 from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.places import OtherModules, Place, Places
+from shapelens.analysis.repairs.checkpoint_fixes import checkpoint_fixes
 from shapelens.analysis.repairs.device_fixes import device_fixes
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix
 from shapelens.analysis.repairs.guesses import guesses, suspected
@@ -274,8 +276,8 @@ def _cause(mismatch: Mismatch) -> object:
 
 
 def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
-    of_its_own = tape_fixes(places, mismatch) or device_fixes(places, mismatch)
-    if of_its_own or mismatch.code == DEVICE:
+    of_its_own = tape_fixes(places, mismatch) or device_fixes(places, mismatch) or checkpoint_fixes(places, mismatch)
+    if of_its_own or mismatch.code in (DEVICE, CHECKPOINT):
         return _ranked(of_its_own, [])
     known = [*target_fixes(places, mismatch), *mask_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
     known += [*alignment_fixes(places, mismatch), *setting_fixes(places, mismatch), *parameter_fixes(places, mismatch)]

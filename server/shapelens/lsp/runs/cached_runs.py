@@ -124,6 +124,10 @@ class CachedRuns:
         last = self._read.get(run.file)
         return last[1] if last is not None and (last[0].text, last[0].overlays) == (run.text, run.overlays) else None
 
+    def has_read(self, file: str, path: str) -> bool:
+        """Whether the last run of all of a file's examples, or one since, has read another file, or asked for it."""
+        return file in self._whole and path in self._whole[file][1]
+
     def now(self, files: Iterable[str]) -> ReadState:
         """The states of files as they are now."""
         return self._cache.inputs.now(files) if self._cache is not None else []

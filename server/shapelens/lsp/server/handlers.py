@@ -24,6 +24,7 @@ from shapelens.lsp.workspace.workers import Workers
 from shapelens.source.position_map import TextEdit
 
 logger = logging.getLogger(__name__)
+WEIGHTS = "**/*.{pt,pth,ckpt,bin,safetensors}"  # what programs load, and are compared with
 LONGEST_WAIT_FOR_HINTS = 10.0  # seconds, of a client that cannot be told to ask for them again
 
 
@@ -67,7 +68,7 @@ def _handle_life(server: Server) -> None:
             wanted.append(types.Registration("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
         if workspace.did_change_watched_files and workspace.did_change_watched_files.dynamic_registration:
             watched = types.DidChangeWatchedFilesRegistrationOptions(
-                [types.FileSystemWatcher(each) for each in ("**/pyproject.toml", "**/*.py")]
+                [types.FileSystemWatcher(each) for each in ("**/pyproject.toml", "**/*.py", WEIGHTS)]
             )
             wanted.append(types.Registration("projects", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, watched))
         if wanted:
@@ -186,7 +187,7 @@ def _handle_settings(server: Server) -> None:
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_watched_files(params: types.DidChangeWatchedFilesParams) -> None:
         paths = {path for change in params.changes if (path := uris.to_fs_path(change.uri))}
-        if any(not path.endswith(".py") for path in paths):
+        if any(path.endswith(".toml") for path in paths):
             session.project_changed()
         session.files_changed(paths)
 

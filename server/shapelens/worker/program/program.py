@@ -28,7 +28,7 @@ from ..search.usages.scripts.called_tests import CalledTests
 from ..search.usages.scripts.module_names import is_main_block
 from ..trace.mutable_defaults import mutable_defaults
 from ..trace.recorder import Recorder
-from ..unknown.stand_ins import absent, is_absent, unknown_value
+from ..unknown.stand_ins import BEHAVIOURS, absent, is_absent, unknown_value
 from .flow import Branch, Branches, Flow
 
 MAIN = "__main__"
@@ -149,7 +149,8 @@ class Program:
     def _missing(self, name: str) -> Any:
         """What takes the place of the value of a name that a statement failed to make."""
         known = self._loaded.__dict__.get(name)
-        return absent(name, "definition") if known is None or is_absent(known) else known
+        is_unknown = known is None or (is_absent(known) and known.__name__ not in BEHAVIOURS)
+        return absent(name, "definition") if is_unknown else known
 
     def _failed(self, error: BaseException, frame: Optional[FrameType], line: int) -> None:
         self.failures.append((line, error))

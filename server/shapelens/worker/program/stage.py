@@ -13,7 +13,7 @@ from typing import Callable, Iterator
 
 from ...protocol import ExampleRun, FileSpan, Mismatch
 from ...traces import PROGRAM
-from ..calls import device_mismatches
+from ..calls import device_mismatches, state_dicts
 from ..calls.mismatches import one_line
 from ..calls.optimizers import Optimizers, remarks_of_tape
 from ..evaluation.evaluated import Evaluated
@@ -22,7 +22,7 @@ from ..evaluation.run_context import refused_at
 from ..meta.gradients import training
 from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import DeadlineReached, Limit
-from ..shims import file_access
+from ..shims import checkpoints, file_access
 from ..trace.devices import devices
 from ..trace.recorder import SeenValues
 from ..trace.tape import tape
@@ -62,11 +62,15 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     with contextlib.ExitStack() as watched:
         watched.enter_context(optimizers.watched())
         watched.enter_context(tape.watching(evaluation.frames, runner.recorder))
+        watched.enter_context(checkpoints.files_of_its_own())
+        watched.enter_context(state_dicts.watching(evaluation))
         if device_mismatches.may_be_told(run.text):
             watched.enter_context(device_mismatches.watching(evaluation))
         finished = program.follow(run.program, lambda: _turn_aside(runner), lambda said: _last_turn(runner, said))
         of_tape = remarks_of_tape(len(trace.examples) - 1)
-        device_mismatches.without_unsure(evaluation, [line for line, _ in program.failures])
+        failed_lines = [line for line, _ in program.failures]
+        device_mismatches.without_unsure(evaluation, failed_lines)
+        state_dicts.without_unsure(evaluation, run.file, run.text, failed_lines)
     evaluation.calls.ended = True
     example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
     example.doubtful = bool(file_access.made_up)
@@ -125,7 +129,7 @@ def _turn_aside(runner: ExampleRunner) -> Iterator[None]:
     mismatches, remarks, state = evaluation.calls.mismatches, evaluation.remarks.found, dict(vars(unknown_sizes.state))
     before = len(mismatches), len(remarks)
     try:
-        with tape.aside(), devices.aside():
+        with tape.aside(), devices.aside(), checkpoints.aside():
             yield
     finally:
         others, recorder.seen = recorder.seen, seen

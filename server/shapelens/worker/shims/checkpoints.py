@@ -1,25 +1,30 @@
-"""Saved weights: none are read, downloaded or written, as a model's shapes are those that it was built with.
+"""Saved weights: none are downloaded or written, and of those that are read only names, shapes and dtypes.
 
 What `torch.load` gives is asked for more than weights (`checkpoint["epoch"]`, `checkpoint["args"]`). A file that is there is read without
-its weights; for one that is not, and for a download, a stand-in answers. What was saved in the same run is what is loaded again.
+its numbers (weight_files.py); for one that is not, and for a download, a stand-in answers. What was saved in the same run is what is loaded
+again, as it was then. What a program loads into a module is compared with it (calls/state_dicts.py), and nothing is copied.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import os
-import warnings
-from typing import Any, Callable, Dict, List
+from collections import OrderedDict, defaultdict
+from typing import Any, Callable, Dict, Iterator, List
 
 import torch
 import torch.hub
-from torch.nn.modules.module import _IncompatibleKeys
 
+from ..calls.state_dicts import FROM, state_dicts
 from ..trace.devices import devices
 from ..unknown import stand_ins
+from . import file_access, weight_files
 from .compilers import Replacement
 from .pretrained import torch_hub
 
-_load = torch.load
+DEEPEST = 8  # lists and dicts inside of each other
+
 _saved: Dict[Any, Any] = {}  # by path, or by the id of a buffer
 
 
@@ -27,25 +32,73 @@ def _place(file: Any) -> Any:
     return os.path.abspath(os.fspath(file)) if isinstance(file, (str, os.PathLike)) else id(file)
 
 
+def _name(place: Any) -> str:
+    return os.path.basename(place) if isinstance(place, str) else ""
+
+
+def keep(value: Any, file: Any) -> None:
+    """Save something until the end of the run."""
+    place = _place(file)
+    _saved[place] = _as_saved(value, _name(place))
+
+
 def _save(value: Any, file: Any = None, *args: Any, **kwargs: Any) -> None:
     """torch.save: kept in memory until the end of the run."""
-    _saved[_place(file)] = value
+    keep(value, file)
 
 
-def _loaded(file: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """torch.load"""
+def _as_saved(value: Any, name: str, depth: int = 0) -> Any:
+    """Dicts and lists of their own, as what is done to the others later is not saved; the tensors say where they come from."""
+    kind = type(value)
+    if kind is torch.Tensor:
+        with torch._C.DisableTorchFunction():
+            alias = value.detach()
+        alias.__dict__.update(value.__dict__)
+        alias.__dict__[FROM] = name
+        return alias
+    if kind in (list, tuple) and depth < DEEPEST:
+        return kind([_as_saved(each, name, depth + 1) for each in value])
+    if kind in (dict, OrderedDict, defaultdict) and depth < DEEPEST:
+        copied = copy.copy(value)  # With its attributes, as a state has.
+        copied.update((key, _as_saved(each, name, depth + 1)) for key, each in value.items())
+        return copied
+    return value
+
+
+@contextlib.contextmanager
+def files_of_its_own() -> Iterator[None]:
+    """What is saved meanwhile is forgotten, and what was saved before is not there: another example has saved it."""
+    before = dict(_saved)
+    _saved.clear()
+    try:
+        yield
+    finally:
+        _saved.clear()
+        _saved.update(before)
+
+
+@contextlib.contextmanager
+def aside() -> Iterator[None]:
+    """What is saved meanwhile is forgotten."""
+    before = dict(_saved)
+    try:
+        yield
+    finally:
+        _saved.clear()
+        _saved.update(before)
+
+
+def load(file: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """What a file holds; a stand-in where that is not known."""
     place = _place(file)
     if place in _saved:
         if isinstance(_saved[place], torch.nn.Module):
             devices.is_lost = True  # It may come back on another device than the one that it was saved on.
-        return _saved[place]
-    if isinstance(place, str) and os.path.isfile(place):
-        try:
-            with torch._C.DisableTorchFunction(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return _load(place, map_location="meta", weights_only=False)
-        except Exception:  # An older format, classes that are gone: what it held is unknown.
-            pass
+        return _as_saved(_saved[place], _name(place))
+    if isinstance(place, str):
+        found = weight_files.read(place) or weight_files.read(file_access.place_next_to_script(file) or place)
+        if found is not None:
+            return found[0]
     return stand_ins.absent("what %s holds" % (os.path.basename(place) if isinstance(place, str) else "a file"), "missing-file")
 
 
@@ -55,8 +108,9 @@ def _downloaded(url: Any = "", *args: Any, **kwargs: Any) -> Any:
 
 
 def _load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
-    """Module.load_state_dict: everything fitted."""
-    return _IncompatibleKeys([], [])
+    """Module.load_state_dict"""
+    state = args[0] if args else kwargs.get("state_dict")
+    return state_dicts.load(module, state, bool(args[1] if len(args) > 1 else kwargs.get("strict", True)))
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
@@ -71,9 +125,9 @@ def replacements() -> List[Replacement]:
     """What takes the place of torch's functions for the time of a run; what an earlier run saved is forgotten."""
     _saved.clear()
     out: List[Replacement] = [
-        (torch, "load", _loaded),
+        (torch, "load", load),
         (torch, "save", _save),
-        (torch.jit, "load", _loaded),
+        (torch.jit, "load", load),
         (torch.jit, "save", _save),
         (torch.hub, "load_state_dict_from_url", _downloaded),
         (torch.hub, "load", torch_hub.load),

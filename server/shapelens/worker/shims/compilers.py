@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Tuple
 
 import torch
 
+from ..calls.state_dicts import COMPILED
 from ..locations import TORCH
 
 Replacement = Tuple[Any, str, Any]  # (owner, name, value)
@@ -16,6 +17,13 @@ Replacement = Tuple[Any, str, Any]  # (owner, name, value)
 def unchanged(model: Any = None, *args: Any, **kwargs: Any) -> Any:
     """A decorator or wrapper that does nothing, with or without arguments of its own."""
     return model if model is not None else lambda function: function
+
+
+def _compiled(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """torch.compile: the names of its parameters begin with another word then."""
+    if isinstance(model, torch.nn.Module):
+        model.__dict__[COMPILED] = True
+    return unchanged(model)
 
 
 def nothing(*args: Any, **kwargs: Any) -> Any:
@@ -69,7 +77,7 @@ def replacements() -> List[Replacement]:
     """What takes the place of torch's functions for the time of a run."""
     jit: Any = torch.jit
     out: List[Replacement] = [
-        (torch, "compile", unchanged),
+        (torch, "compile", _compiled),
         (jit, "script", _unless_torch(_traced, jit.script)),
         (jit, "trace", _unless_torch(_traced, jit.trace)),
         (jit, "trace_module", _traced),

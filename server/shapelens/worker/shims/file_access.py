@@ -68,11 +68,11 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(file, mode, *args, **kwargs)
         except FileNotFoundError as error:
-            next_to_script = _next_to_script(file)
+            beside = next_to_script(file)
             if _is_for_writing(mode):
                 raise
-            if next_to_script is not None:
-                return original(next_to_script, mode, *args, **kwargs)
+            if beside is not None:
+                return original(beside, mode, *args, **kwargs)
             if isinstance(file, int) or not absences.is_asked_by_user() or _expects_failure(sys._getframe(1)):
                 raise
             if "b" in mode or not str(file).endswith(TEXTS):
@@ -111,12 +111,17 @@ def _elsewhere(original: Callable[..., Any], mode: str, *args: Any, **kwargs: An
     return original(number, mode.replace("x", "w"), *args, **kwargs)
 
 
-def _next_to_script(file: Any) -> Any:
+def next_to_script(file: Any) -> Any:
     """The path of a file relative to the folder of the script, where there is one."""
+    path = place_next_to_script(file)
+    return path if path is not None and os.path.isfile(path) else None
+
+
+def place_next_to_script(file: Any) -> Any:
+    """Where a file would be that lies in the folder of the script; None for an absolute path."""
     if isinstance(file, int) or not sys.argv or os.path.isabs(os.fspath(file)):
         return None
-    path = os.path.join(os.path.dirname(sys.argv[0]), os.fsdecode(file))
-    return path if os.path.isfile(path) else None
+    return os.path.join(os.path.dirname(sys.argv[0]), os.fsdecode(file))
 
 
 def _if_allowed(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,45 +2,67 @@
 
 from __future__ import annotations
 
-import json
 import os
-import struct
-import tempfile
 from types import ModuleType
 from typing import Any, Dict, List
 
-import torch
-
-from ...meta.mode import made
 from ...unknown import stand_ins
-from ..compilers import Replacement, nothing
+from .. import checkpoints
+from ..compilers import Replacement
 from ..imported_names import wherever_imported
 
-DTYPES = {
-    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64, "I32": torch.int32,
-    "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
-}  # fmt: skip
-LONGEST_HEADER = 100 << 20  # bytes, as in the library
+
+def _saved(tensors: Any, filename: Any, *args: Any, **kwargs: Any) -> None:
+    """safetensors.torch.save_file"""
+    checkpoints.keep(tensors, filename)
 
 
-def _loaded(filename: Any, *args: Any, **kwargs: Any) -> Any:
-    """safetensors.torch.load_file"""
-    path = os.fspath(filename)
-    if os.path.isfile(path) and not os.path.realpath(path).startswith(os.path.realpath(tempfile.gettempdir())):
-        try:
-            with open(path, "rb") as file:
-                (length,) = struct.unpack("<Q", file.read(8))
-                header: Dict[str, Any] = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
-            entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-            return {name: made(entry["shape"], DTYPES.get(entry["dtype"], torch.float32)) for name, entry in entries.items()}
-        except (OSError, ValueError, KeyError, TypeError, struct.error):
-            pass
-    return stand_ins.absent("what %s holds" % os.path.basename(path), "missing-file")
+class Opened:
+    """safetensors.safe_open, which gives one tensor after the other."""
+
+    def __init__(self, filename: Any = "", *args: Any, **kwargs: Any) -> None:
+        found = checkpoints.load(filename)
+        self._state: Any = found if isinstance(found, dict) else None
+        self._name = os.path.basename(os.fspath(filename))
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        """Nothing is open."""
+
+    def keys(self) -> Any:
+        """The names of the tensors."""
+        return self._unknown() if self._state is None else list(self._state)
+
+    offset_keys = keys
+
+    def __iter__(self) -> Any:
+        return iter(self.keys())
+
+    def get_tensor(self, name: str) -> Any:
+        """The tensor of a name."""
+        return self._unknown() if self._state is None else self._state[name]
+
+    get_slice = get_tensor
+
+    def metadata(self) -> Dict[str, str]:
+        """What else the file says."""
+        return {}
+
+    def _unknown(self) -> Any:
+        return stand_ins.absent("what %s holds" % self._name, "missing-file")
+
+
+# What takes the place of the library's functions where it is not installed.
+stand_ins.BEHAVIOURS.update({"safetensors.torch.load_file": checkpoints.load, "safetensors.safe_open": Opened})
+stand_ins.BEHAVIOURS.update({"safetensors.torch.save_file": _saved, "safetensors.torch.safe_open": Opened})
 
 
 def safetensors(module: ModuleType) -> List[Replacement]:
     """The replacements in `safetensors.torch`."""
-    out = wherever_imported(module, "load_file", _loaded)
-    for name in ("save_file", "save_model"):
-        out += wherever_imported(module, name, nothing)
+    out = wherever_imported(module, "load_file", checkpoints.load) + wherever_imported(module, "save_file", _saved)
+    out += wherever_imported(module, "save_model", lambda *args, **kwargs: None)
+    if "safe_open" in module.__dict__:
+        out += wherever_imported(module, "safe_open", Opened)
     return out + wherever_imported(module, "load_model", lambda *args, **kwargs: (set(), []))

@@ -1,0 +1,180 @@
+"""Where the sizes of a model's parameters are set: followed from a layer's argument out through the constructors around it.
+
+`nn.Linear(512, num_classes)` in the `__init__` of a class leads to `Net(num_classes=10)`, or to the default that this call leaves it at.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shapelens.analysis.explanations.names_in_scope import Scope, scope_of
+from shapelens.analysis.explanations.statements import node_span, tree_of
+from shapelens.analysis.layer_arguments import parameter_size
+from shapelens.analysis.places import ArgumentPlace, Place, Places
+from shapelens.protocol import LayerSeen, Mismatch, Origin
+from shapelens.source.position_map import TextEdit
+
+DEEPEST = 6  # constructors inside of each other
+MOST_NAMES = 8  # assignments that are followed for one name
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class SizeSetting:
+    """A size that is written somewhere, by the name that it has there, and what it should be.
+
+    place: of the text; edit: None where it is known what it is called, but not where it is written.
+    """
+
+    name: str
+    now: int
+    wanted: int
+    place: Place
+    edit: TextEdit | None
+
+    @property
+    def text(self) -> str:
+        """`num_classes=80`"""
+        return f"{self.name}={self.wanted}"
+
+
+def differing_sizes(mismatch: Mismatch) -> list[tuple[Origin, list[int]]]:
+    """The sizes that differ between a state and a module, with the module that has each and those around it, inner ones first."""
+    found: list[tuple[Origin, list[int]]] = []
+    for origin in mismatch.origins:
+        if origin.operation:
+            found.append((origin, []))
+        if origin.layer is not None and found:
+            found[-1][1].append(origin.layer)
+    return found
+
+
+def size_settings(places: Places, mismatch: Mismatch) -> tuple[list[SizeSetting], bool]:
+    """The settings that sizes which differ come from, each once; and whether these are all of the sizes. [] where one needs two values."""
+    found: dict[tuple[str, object], SizeSetting] = {}
+    sizes = differing_sizes(mismatch)
+    is_all = mismatch.state is not None and mismatch.state.sizes == len(sizes)
+    for origin, chain in sizes:
+        layers = [places.trace.layers[index] for index in chain]
+        if not layers or len(origin.shape) != len(origin.result):
+            is_all = False
+            continue
+        for dim, (there, here) in enumerate(zip(origin.shape, origin.result, strict=True)):
+            if there == here:
+                continue
+            said = parameter_size(layers[0], origin.operation.rpartition(".")[2], dim)
+            setting = None
+            if said is not None and there is not None and here is not None and there % said[1] == 0:
+                setting = _followed(places, layers, said[0], here // said[1], there // said[1])
+            if setting is None:
+                is_all = False
+                continue
+            key = (setting.name, (setting.place.file, setting.place.span))
+            if found.setdefault(key, setting).wanted != setting.wanted:
+                return [], False
+    return list(found.values()), is_all
+
+
+def _followed(places: Places, layers: Sequence[LayerSeen], argument: str, now: int, wanted: int) -> SizeSetting | None:
+    """Where the size is written that a layer was given; None where it is computed. layers: the layer, and the modules around it."""
+    index, position = 0, None  # position: of the parameter of a class of the user's
+    for _ in range(DEEPEST):
+        place = _argument(places, layers[index], argument, position)
+        if place is None or place.hidden:
+            return None
+        if place.argument is None:
+            return _added(place, argument, now, wanted) if index else None
+        text, where = place.argument.text.strip(), Place(place.file, place.module, place.argument.span)
+        if text.isdecimal():
+            return SizeSetting(argument, now, wanted, where, TextEdit(where.span, str(wanted))) if int(text) == now else None
+        scope = scope_of(place)
+        name = _parameter(scope, text)
+        owner = _around(layers, index, places, place, scope) if name else None
+        if owner is None or scope is None:
+            return _named(places, where, scope, text, now, wanted)
+        index, argument, position = owner, name, _position(scope, name)
+    return None
+
+
+def _argument(places: Places, layer: LayerSeen, argument: str, position: int | None) -> ArgumentPlace | None:
+    found = places.argument(layer, argument)
+    if found is None or found.argument is not None or position is None:
+        return found
+    return ArgumentPlace(found.file, found.module, found.call, found.module.argument(found.call, [argument], position))
+
+
+def _added(place: ArgumentPlace, argument: str, now: int, wanted: int) -> SizeSetting:
+    """An argument that a call leaves at its default."""
+    end = place.call.last_argument_end
+    at, text = (end, f", {argument}={wanted}") if end is not None else (place.call.open_bracket, f"{argument}={wanted}")
+    span = type(place.call.span).of(at, at)
+    return SizeSetting(argument, now, wanted, Place(place.file, place.module, place.call.span), TextEdit(span, text))
+
+
+def _parameter(scope: Scope | None, text: str) -> str:
+    """The parameter of a constructor that an expression is: `hidden`, or `self.hidden` where that was assigned to it; "" for others."""
+    if scope is None or not isinstance(scope.node, _FUNCTIONS) or scope.node.name != "__init__":
+        return ""
+    parameters = {each.arg for each in (*scope.node.args.posonlyargs, *scope.node.args.args, *scope.node.args.kwonlyargs)}
+    if text.startswith("self."):
+        given = [
+            node.value.id
+            for node in ast.walk(scope.node)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and ast.unparse(node.targets[0]) == text
+        ]
+        text = given[0] if len(set(given)) == 1 else ""
+    return text if text in parameters and not _is_rebound(scope.node, text) else ""
+
+
+def _is_rebound(node: ast.AST, name: str) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store) for each in ast.walk(node))
+
+
+def _position(scope: Scope, name: str) -> int:
+    """Where the call of a class takes a parameter of its constructor."""
+    assert isinstance(scope.node, _FUNCTIONS)
+    names = [each.arg for each in (*scope.node.args.posonlyargs, *scope.node.args.args)]
+    return names.index(name) - 1 if name in names else -1
+
+
+def _around(layers: Sequence[LayerSeen], index: int, places: Places, place: ArgumentPlace, scope: Scope | None) -> int | None:
+    """The module in whose constructor a layer was made."""
+    cls = scope.qualified_name.rpartition(".")[0] if scope is not None else ""
+    for number in range(index + 1, len(layers)):
+        if cls and layers[number].qualified_name.endswith(f".{cls}"):
+            return number
+    return None
+
+
+# --- what has a name ---
+
+
+def _named(places: Places, where: Place, scope: Scope | None, text: str, now: int, wanted: int) -> SizeSetting | None:
+    """The number that a name or an attribute stands for, where the file says it in one place; its name alone where it does not."""
+    if not all(part.isidentifier() for part in text.split(".")):
+        return None
+    name = text.rpartition(".")[2]
+    tree = tree_of(where)
+    nodes = list(_numbers(tree, scope, text, name, now)) if tree is not None else []
+    if len(nodes) == 1:
+        span = node_span(where, nodes[0])
+        return SizeSetting(name, now, wanted, Place(where.file, where.module, span), TextEdit(span, str(wanted)))
+    return SizeSetting(name, now, wanted, where, None)
+
+
+def _numbers(tree: ast.Module, scope: Scope | None, text: str, name: str, now: int) -> Iterator[ast.expr]:
+    """The numbers of a file that a name is given: `N = 10`, `Config(n=10)`, `n: int = 10` of a class, `add_argument("--n", default=10)`."""
+    for node in ast.walk(tree):
+        value: ast.expr | None = None
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            is_field = isinstance(target, ast.Name) and target.id == name and (text == name or isinstance(node, ast.AnnAssign))
+            value = node.value if is_field or ast.unparse(target) == text else None
+        elif isinstance(node, ast.Call) and "." in text:
+            keywords = {each.arg: each.value for each in node.keywords}
+            is_option = any(isinstance(each, ast.Constant) and str(each.value).lstrip("-").replace("-", "_") == name for each in node.args)
+            value = keywords.get("default") if is_option else keywords.get(name)
+        if isinstance(value, ast.Constant) and type(value.value) is int and value.value == now:
+            yield value
