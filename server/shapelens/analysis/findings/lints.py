@@ -31,6 +31,7 @@ _SIGNS = {
 _LOSSES = {
     "cross_entropy": "cross_entropy takes logits and applies log_softmax itself",
     "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits takes logits and applies sigmoid itself",
+    "binary_cross_entropy": "binary_cross_entropy takes probabilities, as sigmoid gives them",
     "nll_loss": "nll_loss takes log-probabilities, as log_softmax gives them",
 }
 _LEAVES_ONE = re.compile(r"(?i)adaptive|mean|sum|max$|min$|norm|view|reshape|unsqueeze|__getitem__|linear")
