@@ -86,6 +86,8 @@ class Recovery:
                     found.code, found.origins = "layer-input", misused_layers.made_at(args[0], self.calls.recorder)
                     found.message = "%s takes a tensor, and gets a tuple" % getattr(function, "__name__", "it")
                 self._report(found)
+                if found.code == "backward-scalar" and args and isinstance(args[0], Tensor):
+                    args[0].__dict__[STAND_IN], self.meta.vague = VAGUE, True  # It should be a number: what else fails follows.
             if changed is not None:
                 return changed[0]
             if getattr(function, "__name__", "") in _NUMBERS:
