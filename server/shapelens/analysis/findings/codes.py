@@ -171,7 +171,7 @@ _ALL = (
     ),
     FindingCode(
         "layer-input",
-        "A layer gets a tuple, a list, an array or a picture where a tensor belongs.",
+        "A layer, function or batch gets a tuple, a list, an array, a picture or None where a tensor belongs.",
         "`x = self.lstm(x)`, `self.fc(x)`",
     ),
     FindingCode(
@@ -348,7 +348,7 @@ _ALL = (
     ),
     FindingCode(
         "loss-input",
-        "A loss that takes logits gets the result of a softmax or sigmoid, or one that takes log-probabilities that of a layer.",
+        "A loss that takes logits gets the result of a softmax or sigmoid, or one that takes probabilities, or their log, that of a layer.",
         "`F.cross_entropy(x.softmax(1), y)`",
         "warning",
         lint=True,

@@ -233,10 +233,13 @@ def _operations(places: Places) -> list[Finding]:
     way at several places as the same operation gave it the shape that it has."""
     found: dict[object, Finding] = {}
     causes = set[object]()
+    at_calls = {(each.code, each.message) for each in places.trace.mismatches if not each.inside and places.here(each) is not None}
     for mismatch in places.trace.mismatches:
         if _is_in_size(mismatch):
             continue
         here = places.here(mismatch)
+        if here is None and not mismatch.trail and (mismatch.code, mismatch.message) in at_calls:
+            continue  # The example was taken from that call.
         if here is None and mismatch.code == "definition":
             continue  # It is told in the file that it belongs to, when that one is open.
         place = here or places.of_example(mismatch.example)

@@ -31,6 +31,7 @@ _SIGNS = {
 _LOSSES = {
     "cross_entropy": "cross_entropy takes logits and applies log_softmax itself",
     "binary_cross_entropy_with_logits": "binary_cross_entropy_with_logits takes logits and applies sigmoid itself",
+    "binary_cross_entropy": "binary_cross_entropy takes probabilities, as sigmoid gives them",
     "nll_loss": "nll_loss takes log-probabilities, as log_softmax gives them",
 }
 _LEAVES_ONE = re.compile(r"(?i)adaptive|mean|sum|max$|min$|norm|view|reshape|unsqueeze|__getitem__|linear")
@@ -250,7 +251,21 @@ def _softmax_dim(places: Places, remark: Remark, place: Place) -> Lint | None:
 
 def _loss_input(places: Places, remark: Remark, place: Place) -> Lint | None:
     given = {"linear": "a linear layer", "relu": "a ReLU"}.get(remark.given.lower(), f"a {remark.given.lower().strip('_')}")
-    return Lint("loss-input", "warning", f"{_LOSSES[remark.operation]}, but gets the result of {given}", place.span)
+    fix = _with_logits(places, remark, place) if remark.operation == "binary_cross_entropy" and remark.given.lower() == "linear" else None
+    return Lint("loss-input", "warning", f"{_LOSSES[remark.operation]}, but gets the result of {given}", place.span, fix=fix)
+
+
+def _with_logits(places: Places, remark: Remark, place: Place) -> Fix | None:
+    """The loss that takes what a layer gives: where it is made, or as a function."""
+    layer = places.trace.layers[remark.layer] if remark.layer is not None else None
+    target = places.locate(layer.span) if layer is not None else place
+    call = target.module.call_at(target.span) if target is not None else None
+    name = "BCEWithLogitsLoss" if layer is not None else "binary_cross_entropy_with_logits"
+    former = "BCELoss" if layer is not None else "binary_cross_entropy"
+    if target is None or call is None or not call.function.endswith(former):
+        return None
+    end = target.module.lines.offset(call.open_bracket) - 1
+    return Fix(f"Use {name}", [TextEdit(target.module.lines.span(end - len(former), end), name)], target.file)
 
 
 def _loss_broadcast(places: Places, remark: Remark, place: Place) -> Lint | None:

@@ -25,6 +25,13 @@ _CAST = {"float32": "float()", "int64": "long()", "float64": "double()", "float1
 _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 _MAKERS = ("randn", "rand", "zeros", "ones", "empty", "full", "tensor", "as_tensor", "from_numpy", "stack")  # of data
 _CONV = re.compile(r"(?:Lazy)?Conv(?:Transpose)?(\d)d$")
+# How a picture is given to a model that takes another form of it (as `worker/calls/misplaced_dims.py` words it), and what makes it right;
+# "": a permutation.
+_FORMS = {
+    "gets one picture without its dim": (".unsqueeze(0)", "Add the batch dim"),
+    "with a dim for the channel, which these lack": (".unsqueeze(1)", "Add the dim of the channel"),
+    "and gets them last": ("", "Permute to channels first"),
+}
 _RANK = re.compile(r"expected (?:\w+ or )?(\d)D(?: or \dD)? input \(got (\d)D input\)")
 
 
@@ -51,6 +58,14 @@ def layout_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
         return []
     shape = [size for size in arrived.shape if size is not None]
     given = list(_given(places, mismatch, arrived))
+    form = next((way for said, way in _FORMS.items() if said in mismatch.message), None)
+    if form is not None:
+        suffix, title = form
+        if not suffix:
+            suffix = f".permute(0, {len(shape) - 1}, {', '.join(map(str, range(1, len(shape) - 1)))})"
+        found = [_changed(each, suffix, title) for each in given if each.shape == shape][:1]
+        taken = [run.expression for run in places.trace.examples if run.call is not None and run.call == mismatch.span]
+        return [replace(each, calls={**each.calls, **{one: _with_first_argument(one, suffix) for one in taken}}) for each in found]
     if _RANK.search(mismatch.message):
         return [_changed(each, ".unsqueeze(0)", "Add the batch dim") for each in given]
     if layer is None or mismatch.need is None or not mismatch.argument:

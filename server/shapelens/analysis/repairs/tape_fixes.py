@@ -215,6 +215,9 @@ def _without_item(place: Place) -> Iterator[Fix]:
 # --- calls of layers ---
 
 
+_GIVE_INDICES = ("max", "min", "topk", "sort", "median", "mode", "kthvalue", "cummax", "cummin")  # beside what they pick
+
+
 def _layer_input(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
     """The first tensor of the tuple that a layer gave."""
     made = places.locate(mismatch.origins[0].span) if mismatch.origins else None
@@ -225,6 +228,9 @@ def _layer_input(places: Places, mismatch: Mismatch, place: Place) -> Iterator[F
             yield Fix("Take the first of what it gives", [inserted(node_span(made, node.targets[0]).end, ", _")], made.file)
         else:
             yield Fix("Take the first of what it gives", [inserted(made.span.end, "[0]")], made.file)
+        return
+    if made is not None and mismatch.origins[0].operation in _GIVE_INDICES:
+        yield Fix("Take the values", [inserted(made.span.end, ".values")], made.file)
         return
     node = statement_at(place)
     for part in ast.walk(node) if node is not None else ():  # `x + self.attention(x, x, x)`

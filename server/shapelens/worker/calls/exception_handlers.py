@@ -12,6 +12,8 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Dict, List, Optional, Set, Tuple, Union
 
+from torch.utils.data._utils import collate
+
 from ..locations import WORKER
 from ..sandbox.exceptions import is_raise, traceback_of
 from ..trace.frames import EXAMPLE_FILE
@@ -41,6 +43,7 @@ def would_be_caught() -> bool:
     while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
         file = frame.f_code.co_filename
         line, may_catch = frame.f_lineno, not file.startswith((WORKER, "<")) and _may_catch(frame.f_code, frame.f_lasti)
+        may_catch = may_catch and file != collate.__file__  # Its handlers are for containers that cannot be made again.
         if may_catch and any(first <= line <= last for first, last in _protected_lines(frame.f_code)):
             return True
         frame = frame.f_back

@@ -35,8 +35,11 @@ _TAKES_OTHERS = (torch.nn.RNNBase, torch.nn.Identity, torch.nn.Sequential)
 _NO_TENSORS = (tuple, list, dict, str, bytes, torch.nn.Module)
 _OF_TUPLES = re.compile(
     r"unsupported operand type\(s\) for .*'Tensor' and 'tuple'|unsupported operand type\(s\) for .*'tuple' and 'Tensor'"
-    r"|must be Tensor, not tuple|'tuple' object has no attribute|can only concatenate tuple"
+    r"|must be Tensor, not (tuple|torch\.return_types\.\w+)|'(tuple|torch\.return_types\.\w+)' object has no attribute"
+    r"|can only concatenate tuple|unsupported operand type\(s\) for .*torch\.return_types"
 )
+_LACKS_FORWARD = 'is missing the required "forward" function'
+_OF_SAMPLES = re.compile(r"default_collate: batch must contain .*; found <class '(NoneType|PIL\.\w+\.Image)'>")
 _OF_NUMBERS = re.compile(r"'(float|int|UnknownFloat|UnknownInt)' object has no attribute 'backward'")
 
 
@@ -52,6 +55,8 @@ def words_for(given: Any) -> str:
     """What is given in the place of a tensor."""
     if isinstance(given, torch.nn.Module):
         return "the layer %s" % type(given).__name__
+    if type(given).__module__ == "torch.return_types":
+        return "a tuple"
     return "a numpy array" if is_array(given) else "a PIL picture" if is_picture(given) else "a %s" % type(given).__name__
 
 
@@ -71,15 +76,53 @@ def is_given_result_of_class(args: Args) -> bool:
 
 
 def is_tuple_of_layer(value: Any) -> bool:
-    """Whether a value is the whole result of a layer of torch that gives a tuple."""
+    """Whether a value is the whole result of a layer or function of torch that gives a tuple, or of a module that a program has called."""
+    if type(value).__module__ == "torch.return_types":
+        return True
+    if tape.active and type(value) is tuple and value and all(map(_is_made, value)):
+        return True
+    return _is_of_torch(value)
+
+
+def holds_tuples(value: Any) -> bool:
+    """Whether a list that a program joins the tensors of holds tuples of them: `torch.stack(outputs)` of what an LSTM gave."""
+    return tape.active and type(value) is list and bool(value) and is_tuple_of_layer(value[0])
+
+
+def _is_of_torch(value: Any) -> bool:
+    """Whether a tuple is the whole result of a layer of torch."""
     if type(value) is not tuple or not value or not isinstance(value[0], Tensor):
         return False
     node = value[0].__dict__.get(ORIGIN)
     return node is not None and isinstance(node.module, GIVES_TUPLES)
 
 
+def _is_made(value: Any) -> bool:
+    """Whether a value is a tensor that an operation gave which did not fail."""
+    node = value.__dict__.get(ORIGIN) if type(value) is Tensor else None
+    return node is not None and not node.stand_in and STAND_IN not in value.__dict__
+
+
+def lacks_forward(module: Any) -> bool:
+    """Whether a module only lists others, so that it cannot be called."""
+    return isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)) and type(module).__module__.startswith("torch.")
+
+
+def lacks_forward_function(error: BaseException) -> bool:
+    """Whether a module was called whose class has no `forward`."""
+    return type(error) is NotImplementedError and _LACKS_FORWARD in message_of(error)
+
+
+def cannot_be_collated(error: BaseException) -> str:
+    """What a sample holds that no batch can be made of, in words; "" where that is not what is wrong."""
+    found = _OF_SAMPLES.match(message_of(error)) if type(error) is TypeError else None
+    return "" if found is None else "None" if found[1] == "NoneType" else "a PIL picture"
+
+
 def made_at(value: Any, recorder: Recorder) -> List[Origin]:
-    """Where a tuple or a list came from, in a list; [] where that is not known."""
+    """Where a tuple or a list came from, in a list; [] where that is not known, or where code of the user's put it together."""
+    if type(value) is tuple and not _is_of_torch(value):
+        return []
     tensor = next(provenance.tensors_in(value), None) if isinstance(value, (tuple, list)) else None
     return [] if tensor is None else provenance.made_by(tensor, recorder)
 

@@ -22,7 +22,7 @@ from ..trace.recorder import Recorder, SeenValues
 from ..trace.suspects import modules_running, suspects_of
 from ..trace.value_summary import HALF_BUILT, LAYER, MODE, STAND_IN, key_of, value_of
 from ..unknown import unknown_sizes
-from . import einops_recovery, misused_layers, refused_constructors, uninitialised_modules, unsure_calls
+from . import einops_recovery, misplaced_dims, misused_layers, refused_constructors, uninitialised_modules, unsure_calls
 from .memo_protocols import CallRecording, CallReplay
 from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
 
@@ -77,6 +77,7 @@ class Calls:
         self.has_no_choice = False  # whether the attempt is given nothing that could be another, so that what fails is wrong in the code
         self.has_defaults_only = False  # whether the attempt builds a class with its defaults
         self.depth = 0
+        self.picture: Optional[Tuple[Any, Tensor]] = None  # the first convolution that the model called, and what it was given
         self.most_dims = 0  # of the tensors that the model is called with that runs
         self.aside = False  # whether a module is called with sizes that are only tried: nothing of that is kept
         self.ended = False  # whether the example has run to its end, so that its modules stay as they are
@@ -144,6 +145,7 @@ class Calls:
             if len(self.models) < MOST_MODELS:
                 self.models.append(module)
             self.most_dims = max([tensor.dim() for tensor in provenance.tensors_in((args, kwargs))], default=0)
+            self.picture = None
             if devices.active:
                 devices.calls_root(module)
             if self.frames.called_by_example() and MODE not in module.__dict__:
@@ -159,7 +161,7 @@ class Calls:
         if known is not None:
             self.record(module, args, kwargs, known[0])
             return known[0]
-        given = args, kwargs
+        given, before = (args, kwargs), len(self.mismatches) if self.depth == 0 and self._is_told else None
         mark = None if self.recording is None else self.recording.begin(module, args, kwargs)
         args, kwargs, arrived = self._fitting(module, args, kwargs)
         inner = is_torch_layer(module)
@@ -185,6 +187,8 @@ class Calls:
             self.recording.keep(module, mark, reached, *given, result)
         if arrived is not None:
             result = _with_shape(result, arrived)
+        if before is not None and self.picture is not None and len(self.mismatches) > before:
+            result = self._with_right_picture(module, *given, result, before)
         if self.meta.vague:
             spread(given, result)
         if is_placed:
@@ -193,13 +197,32 @@ class Calls:
         hooks.called(module, given[0], result)
         return result
 
+    @property
+    def _is_told(self) -> bool:
+        """Whether what fails is told, rather than that it ends an attempt."""
+        return self.refuse is None and not self.aside
+
+    def _with_right_picture(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any, before: int) -> Any:
+        """The result of a model in which something failed: another one where it did so as its picture has another form than it takes.
+        before: how many mismatches there were."""
+        assert self.picture is not None
+        known = misplaced_dims.found_in(self, module, args, kwargs, *self.picture)
+        if known is None:
+            return result
+        for each in self.mismatches[before:]:
+            if each.span is not None:
+                self.recorder.failed.discard(each.span)
+        del self.mismatches[before:]
+        self.add_mismatch(known[0])
+        return known[1]
+
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
         """What takes the place of the result of a call that failed. Raises NotRecovered."""
         may_be_unknown = is_unable(error) or (inner and is_of_unknown_size(module)) or HALF_BUILT in module.__dict__
-        may_be_unknown = may_be_unknown or misused_layers.is_given_result_of_class(args)
+        may_be_unknown = may_be_unknown or misused_layers.is_given_result_of_class(args) or misused_layers.lacks_forward(module)
         if self.refuse is not None and not may_be_unknown and not self.recovery.goes_past(error):
             raise NotRecovered
-        if inner and self.meta.inside_layer == 1:
+        if (inner and self.meta.inside_layer == 1) or (not inner and misused_layers.lacks_forward(module)):
             return self.recovery.layer(module, args, kwargs, error)
         if self.refuse is None and not inner and misused_layers.does_not_bind(module, args, kwargs, error):
             return self.recovery.unfit_call(args, kwargs, error)
@@ -239,7 +262,10 @@ class Calls:
             lone = lone_picture(module, args, kwargs) if self.wants_batch and self.refuse is not None else None
         if lone is not None and self.refuse is not None and self.most_dims <= lone.dim():
             message = "Expected %dD (unbatched) or %dD (batched) input, but got input of size: %s"
-            raise self.refuse(self._finding(module, "shape", message % (lone.dim(), lone.dim() + 1, list(lone.shape)), lone))
+            raise self.refuse(self.finding(module, "shape", message % (lone.dim(), lone.dim() + 1, list(lone.shape)), lone))
+        if self.picture is None and self.depth and self._is_told and isinstance(module, torch.nn.modules.conv._ConvNd):
+            picture = args[0] if args else kwargs.get("input")
+            self.picture = (module, picture) if isinstance(picture, Tensor) else None
         if failed:
             known = not (self.meta.vague and is_vague(failed[0].tensor))
             if known and not any(map(unknown_sizes.is_unknown, (failed[0].need, failed[0].tensor.shape[failed[0].dim]))):
@@ -271,7 +297,7 @@ class Calls:
             expected.need,
             list(tensor.shape),
         )
-        found = self._finding(module, expected.code, message, tensor)
+        found = self.finding(module, expected.code, message, tensor)
         found.argument, found.got, found.need, found.dim = expected.argument, int(tensor.shape[dim]), expected.need, dim
         found.origins = provenance.trace_back(tensor, dim, self.recorder)
         self.add_mismatch(found)
@@ -283,9 +309,10 @@ class Calls:
             message = "%s got an input of dtype %s, but its weight is %s" % (name, str(tensor.dtype)[6:], str(dtype)[6:])
         else:
             message = "%s needs indices of dtype int64 or int32, got %s" % (name, str(tensor.dtype)[6:])
-        self.add_mismatch(self._finding(module, code, message, tensor))
+        self.add_mismatch(self.finding(module, code, message, tensor))
 
-    def _finding(self, module: Any, code: str, message: str, tensor: Tensor) -> Mismatch:
+    def finding(self, module: Any, code: str, message: str, tensor: Tensor) -> Mismatch:
+        """What is wrong with the call of a module, at the expression that is running."""
         trail = self.frames.trail()
         inputs = [value_of(key_of(tensor))]
         span = trail[-1] if trail else None

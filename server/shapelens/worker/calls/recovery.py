@@ -50,6 +50,13 @@ LOSSES = {
 }  # fmt: skip
 
 
+# What Python takes for what a tensor of several elements cannot be made: of other types it would complain of the stand-in.
+_NUMBERS: Dict[str, Callable[[], Any]] = {
+    "__bool__": lambda: True, "__int__": lambda: int(unknown_sizes.size()), "__index__": lambda: int(unknown_sizes.size()),
+    "__float__": lambda: float("nan"),
+}  # fmt: skip
+
+
 class Recovery:
     """What happens to failures during one example. `calls` is what watches the module calls of it."""
 
@@ -72,9 +79,19 @@ class Recovery:
                 shapes = [[]]
             # That there is no meta kernel says nothing about the code; it is said only where nothing is known of the result.
             if not (is_unable(error) and (changed is not None or shapes is not None)) and not self._follows(args, kwargs, function):
-                self._report(mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail))
+                found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+                if found.code == "exception" and self._is_followed and args and misused_layers.holds_tuples(args[0]):
+                    found.code, found.message = "layer-input", "%s takes tensors, and gets tuples" % getattr(function, "__name__", "it")
+                elif found.code == "exception" and self._is_followed and args and misused_layers.is_tuple_of_layer(args[0]):
+                    found.code, found.origins = "layer-input", misused_layers.made_at(args[0], self.calls.recorder)
+                    found.message = "%s takes a tensor, and gets a tuple" % getattr(function, "__name__", "it")
+                self._report(found)
+                if found.code == "backward-scalar" and args and isinstance(args[0], Tensor):
+                    args[0].__dict__[STAND_IN], self.meta.vague = VAGUE, True  # It should be a number: what else fails follows.
             if changed is not None:
                 return changed[0]
+            if getattr(function, "__name__", "") in _NUMBERS:
+                return _NUMBERS[function.__name__]()
             return self._made(shapes, expected_shapes.dtype_of(function, args, kwargs), args, kwargs)
 
     def unable(self, function: Callable[..., Any], args: Args, kwargs: Kwargs, error: Exception) -> Any:
@@ -98,7 +115,8 @@ class Recovery:
         trail = self._trail(error)
         with _plainly():
             half_built = HALF_BUILT in module.__dict__ or misused_layers.is_given_result_of_class(args)
-            if not half_built and not is_of_unknown_size(module) and not self._follows(args, kwargs):
+            is_said = misused_layers.lacks_forward(module) and self.calls.refuse is not None  # By the run of what is found.
+            if not (half_built or is_said) and not is_of_unknown_size(module) and not self._follows(args, kwargs):
                 loss = LOSSES.get(type(module).__name__) if isinstance(module, torch.nn.modules.loss._Loss) else None
                 if loss is not None:  # The layer is only another way to write the function.
                     self.meta.failure = FailedTorchCall(loss, list(tensors_in((args, kwargs))), error)
@@ -107,6 +125,9 @@ class Recovery:
                 if self._is_followed and misused_layers.is_given_no_tensor(module, args, kwargs):
                     found.code, found.origins = "layer-input", misused_layers.made_at(args[0], self.calls.recorder)
                     found.message = "%s takes a tensor, and gets %s" % (type(module).__name__, misused_layers.words_for(args[0]))
+                elif misused_layers.lacks_forward(module):
+                    found.code, found.exception = "call-arguments", "TypeError"
+                    found.message = "%s only lists layers, and has no forward() that could be called" % type(module).__name__
                 elif self._is_followed and misused_layers.does_not_bind(module, args, kwargs, error):
                     found.code = "call-arguments"
                 if isinstance(module, torch.nn.Embedding) and "index out of range in self" in found.message:

@@ -83,8 +83,13 @@ def code_of_sure(error: BaseException) -> str:
 
 def tuple_of_layer(error: BaseException) -> Any:
     """What a layer of torch gave, all of it, where it was taken for a tensor; None where that is not what is wrong."""
-    place = _last_place(error) if isinstance(error, (TypeError, AttributeError)) and "tuple" in message_of(error) else None
+    place = _last_place(error) if _speaks_of_tuple(error) else None
     return None if place is None else misused_layers.tuple_in_place_of_tensor(error, tree_of(place[0]), *place)
+
+
+def _speaks_of_tuple(error: BaseException) -> bool:
+    said = message_of(error) if isinstance(error, (TypeError, AttributeError)) else ""
+    return "tuple" in said or "torch.return_types" in said
 
 
 def name_of_called_tensor(error: BaseException) -> str:

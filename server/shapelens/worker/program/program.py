@@ -45,6 +45,7 @@ class Program:
     def __init__(self, file: str, text: str, loaded: ModuleType, unobserved: Unobserved) -> None:
         self.file = file
         self.failures: List[Tuple[int, BaseException]] = []  # line and exception of the statements that failed, in the order of failing
+        self.failed_at: Dict[int, Tuple[str, int]] = {}  # by the id of an exception: the file and line of the statement
         self.tensors_called: Dict[int, str] = {}  # by the id of an exception: the name of a tensor that was called
         self.gone: Dict[int, AttributeError] = {}  # by line: methods that are gone, and that the program has got on without
         self.names: Dict[str, Any] = {}  # of the program, once it was followed
@@ -154,6 +155,7 @@ class Program:
 
     def _failed(self, error: BaseException, frame: Optional[FrameType], line: int) -> None:
         self.failures.append((line, error))
+        self.failed_at[id(error)] = (frame.f_code.co_filename if frame is not None else self.file), line
         name = name_of_called_tensor(error)  # It is given another value now.
         if name:
             self.tensors_called[id(error)] = name

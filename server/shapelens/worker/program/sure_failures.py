@@ -7,7 +7,7 @@ from typing import List
 
 from ...protocol import Mismatch
 from ..calls.mismatches import mismatch_of, one_line
-from ..calls.misused_layers import backs_from_number, made_at
+from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at
 from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer
 from ..evaluation.evaluation import Evaluation
 from .program import Program
@@ -22,9 +22,15 @@ def sure_failures(program: Program, evaluation: Evaluation, example: int) -> Lis
         if code:
             mismatch = mismatch_of(error, example, evaluation.frames, evaluation.meta, evaluation.calls)
             mismatch.code, mismatch.message, mismatch.argument = code, one_line(error), name
-            if code == "layer-input":
+            held = cannot_be_collated(error)
+            if held:
+                mismatch.message = "default_collate takes a tensor, and gets %s from the data set" % held
+            elif code == "layer-input":
                 mismatch.origins = made_at(tuple_of_layer(error), evaluation.calls.recorder)
-            if mismatch.trail and all(each.span != mismatch.span for each in found):
+            if not mismatch.trail:  # What a loop goes through failed.
+                mismatch.span = evaluation.frames.line(*program.failed_at[id(error)])
+                mismatch.trail = [mismatch.span]
+            if all(each.span != mismatch.span for each in found):
                 found.append(mismatch)
     return found
 
@@ -33,5 +39,9 @@ def _code_of(error: BaseException) -> str:
     """The code of a mistake; "" where it is none for sure."""
     if backs_from_number(error):
         return "detached-loss"
+    if cannot_be_collated(error):
+        return "layer-input"
+    if lacks_forward_function(error):
+        return "call-arguments"
     code = code_of_sure(error)
     return code if code in ("call-arguments", "layer-input") and is_sure(error) else ""

@@ -51,7 +51,7 @@ ENOUGH = 4  # random numbers, among which one is likely to be too large where so
 def _assigned(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     """`x[i] = …`, which gives nothing that would tell of it."""
     if isinstance(args[0], Tensor):
-        tape.assigned(args[0])
+        tape.assigned(args[0], args[2] if len(args) > 2 else None)
     return _changed(args, kwargs, result)
 
 
@@ -227,6 +227,10 @@ def _logits_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall
     return _loss_of(args, kwargs, {"sigmoid", "sigmoid_", "Sigmoid", "softmax", "Softmax"})
 
 
+def _probabilities_entropy(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    return _loss_of(args, kwargs, {"linear", "Linear", "log_softmax", "LogSoftmax"})
+
+
 def _nll(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     return _class_numbers(args, kwargs) or _loss_of(args, kwargs, _NO_LOG_PROBABILITIES)
 
@@ -321,6 +325,7 @@ for _check, _watched in (
     (_softmax, [owner for place in (_functional, torch, Tensor) for owner in _functions(place, "softmax log_softmax")]),
     (_cross_entropy, [_functional.cross_entropy]),
     (_logits_entropy, _functions(_functional, "binary_cross_entropy_with_logits")),
+    (_probabilities_entropy, _functions(_functional, "binary_cross_entropy")),
     (_nll, [_functional.nll_loss]),
 ):
     WATCHED.update(dict.fromkeys(_watched, _check))

@@ -48,12 +48,18 @@ HANDS_ON = {
     "sigmoid", "tanh", "relu", "gelu", "softmax", "log_softmax", "logsigmoid", "mean", "sum", "amax", "amin", "logsumexp", "clamp",
     "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "t", "contiguous", "float", "clone", "linear",
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "kl_div", "dropout", "randn", "rand", "randint", "zeros", "ones", "tensor",
+    "binary_cross_entropy_with_logits", "kl_div", "dropout", "randn", "rand", "randint", "zeros", "ones", "tensor", "to", "T", "cat",
+    "stack", "chunk", "split", "unbind", "select", "expand", "repeat", "silu", "leaky_relu", "elu", "softplus", "max_pool2d", "avg_pool2d",
+    "max_pool1d", "avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool1d", "batch_norm", "layer_norm", "conv1d",
+    "conv2d", "embedding", "rand_like", "randn_like", "zeros_like", "ones_like",
 }  # fmt: skip
+_PICKS = "__getitem__"
 LAYERS = {
     "Linear", "Conv1d", "Conv2d", "ReLU", "GELU", "Tanh", "Sigmoid", "Softmax", "LogSoftmax", "Dropout", "Flatten", "BatchNorm1d",
     "BatchNorm2d", "LayerNorm", "MaxPool2d", "AvgPool2d", "CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss",
-    "BCELoss", "BCEWithLogitsLoss", "KLDivLoss",
+    "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "Dropout2d", "Identity", "LeakyReLU", "ELU", "SiLU", "Softplus", "ReLU6", "Hardswish",
+    "Conv3d", "ConvTranspose2d", "BatchNorm3d", "GroupNorm", "InstanceNorm2d", "MaxPool1d", "AvgPool1d", "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d", "AdaptiveMaxPool2d", "Unflatten", "Upsample", "Embedding",
 }  # fmt: skip
 
 
@@ -72,7 +78,8 @@ def cut_off(tensor: Tensor) -> Optional[Tuple[provenance.Derivation, str]]:
         if node.operation in CUTS or (node.operation == "tensor" and _is_given_learning(node)):
             found = node, node.operation
             continue
-        known = node.operation in HANDS_ON if node.module is None else type(node.module).__name__ in LAYERS
+        is_pick = node.operation == _PICKS and len(node.parents) == 1
+        known = is_pick or node.operation in HANDS_ON if node.module is None else type(node.module).__name__ in LAYERS
         if not known or len(node.parents) > 3 or node.learns:
             return None
         if _is_given_learning(node) or (node.module is not None and any(parameter.requires_grad for parameter in node.module.parameters())):

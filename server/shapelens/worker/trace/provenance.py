@@ -35,7 +35,7 @@ tape_clock = TapeClock()
 class Derivation:
     """One result of one operation."""
 
-    __slots__ = ("largest", "layer", "learns", "module", "operation", "owner", "parents", "result", "site", "stand_in", "time")
+    __slots__ = ("largest", "layer", "learns", "module", "operation", "owner", "parents", "result", "site", "stand_in", "time", "written")
 
     def __init__(self, operation: str, result: Tuple[Any, ...], parents: List[Tuple[Optional["Derivation"], Tuple[Any, ...]]]) -> None:
         self.operation = operation
@@ -49,6 +49,7 @@ class Derivation:
         self.owner: Optional[int] = None  # the innermost of the user's own modules that returned it
         self.learns = False  # whether it requires a gradient
         self.time = tape_clock.time
+        self.written: Tuple[Derivation, ...] = ()  # what was assigned to parts of it
 
     def copy(self) -> "Derivation":
         """A node of its own for a result that is made again."""

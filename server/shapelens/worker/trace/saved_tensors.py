@@ -76,7 +76,14 @@ KEEPS_MORE = {
 KEEPS_NONE = {
     "add", "sub", "__add__", "__radd__", "__sub__", "__rsub__", "neg", "__neg__", "sum", "mean", "view", "reshape", "flatten", "squeeze",
     "unsqueeze", "transpose", "permute", "t", "T", "contiguous", "clone", "float", "cat", "stack", "chunk", "split", "unbind", "dropout",
-    "linear", "Dropout", "Dropout2d", "Flatten", "l1_loss", "L1Loss", "Identity", "expand", "repeat",
+    "linear", "Dropout", "Dropout2d", "Flatten", "l1_loss", "L1Loss", "Identity", "expand", "repeat", "select", "narrow", "movedim",
+    "swapaxes", "mT", "view_as", "unfold", "hstack", "vstack", "concat", "tile", "flip", "roll",
+}  # fmt: skip
+_PICKS = "__getitem__"  # keeps no numbers either where no tensor says which
+# Operations whose result is a view of the first tensor that they are given: what changes that in place, or another view of it, changes it.
+VIEWS = {
+    "view", "transpose", "permute", "t", "T", "mT", "squeeze", "unsqueeze", "chunk", "split", "unbind", "expand", "select", "narrow",
+    "movedim", "swapaxes", "view_as", _PICKS,
 }  # fmt: skip
 KEEPING = KEEPS_RESULT | KEEPS_GIVEN.keys() | KEEPS_MORE
 
@@ -91,7 +98,12 @@ def name_of(node: Derivation) -> str:
 def is_known(node: Derivation) -> bool:
     """Whether the gradients of an operation go to all that it is given."""
     name = name_of(node)
-    return not node.stand_in and (name in KEEPING or name in KEEPS_NONE)
+    return not node.stand_in and (name in KEEPING or name in KEEPS_NONE or (name == _PICKS and len(node.parents) == 1))
+
+
+def is_view(node: Derivation) -> bool:
+    """Whether a result shares its numbers with the first tensor that its operation was given."""
+    return node.module is None and node.operation in VIEWS and len(node.parents) == 1
 
 
 def keeps_any(node: Derivation) -> bool:

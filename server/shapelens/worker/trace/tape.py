@@ -106,10 +106,16 @@ class Tape:
         if changes and any(tensor is each for each in (*args, *kwargs.values())):
             self.changed(operation, tensor, module)
 
-    def assigned(self, tensor: Tensor) -> None:
-        """`tensor[i] = …`"""
-        if self.active:
-            self.changed(_SETS_ITEM, tensor)
+    def assigned(self, tensor: Tensor, value: Any) -> None:
+        """`tensor[i] = value`"""
+        if not self.active:
+            return
+        self.changed(_SETS_ITEM, tensor)
+        given = value.__dict__.get(ORIGIN) if isinstance(value, Tensor) else None
+        for each in (tensor, tensor._base) if given is not None and given.learns else ():
+            node = each.__dict__.get(ORIGIN) if each is not None else None
+            if node is not None and node is not INPUT:  # Gradients go to what was assigned from now on.
+                node.learns, node.written = True, (*node.written, given)
 
     def changed(self, operation: str, tensor: Tensor, module: Any = None) -> None:
         """A tensor was changed in place, and what it is a view of."""
@@ -152,9 +158,12 @@ class Tape:
         visited: List[Derivation] = []
         while todo and len(seen) < MOST_NODES:
             node = todo.pop()
-            if node is None or not node.learns or id(node) in seen or not saved_tensors.is_known(node):
+            if node is None or not node.learns or id(node) in seen:
                 continue
             seen.add(id(node))
+            todo += node.written
+            if not saved_tensors.is_known(node):
+                continue
             freed = self._freed.get(id(node.parents))
             if freed is not None and saved_tensors.keeps_any(node):
                 self.origins = [*self._saved(node), _at("backward", freed[1])]
@@ -178,9 +187,11 @@ class Tape:
             return change
         for index in saved_tensors.kept_of_given(node):
             parent = node.parents[index][0] if index < len(node.parents) else None
-            change = self._stale.get(id(parent)) if parent is not None else None
-            if change is not None and (change.by is None or change.by is not node.module):
-                return change
+            while parent is not None:
+                change = self._stale.get(id(parent))
+                if change is not None and (change.by is None or change.by is not node.module):
+                    return change
+                parent = parent.parents[0][0] if saved_tensors.is_view(parent) else None
         for parameter in saved_tensors.kept_weights(node):
             stepped = self._stepped.get(id(parameter))
             if stepped is not None and stepped[0] > node.time:

@@ -37,6 +37,7 @@ SMALL = 8  # height and width of a picture that takes little time
 MOST_ALIKE = 20  # attempts that end alike
 _ATTENDS = re.compile(r"(?i)atten|attn|heads?\b|multi_?head|transformer")
 _IS_OF_ROWS = re.compile(r"f32\[B:⟨#B⟩, ⟨[^⟩]*⟩\]")
+_SQUARE = re.compile(r", (\d+), \1\]")
 _IS_STATE = re.compile(r"f32\[1, B:")
 _HAS_STEPS_FIRST = re.compile(r"f32\[[ST]:[^,]*, B:")
 
@@ -73,6 +74,7 @@ class InputSearch:
         self._hopeless = False  # whether what fails has nothing to do with inputs
         self._alike: Dict[Tuple[Any, str], int] = {}  # attempts that failed at the same place with the same words
         self._adjusted = adjusted
+        self._lacks_transpose: Optional[Trial] = None  # an attempt that would run only if two factors were square by chance
         self._ran: List[ChoiceNode] = []  # that ran to its end
         self._parameters: List[inspect.Parameter] = []
         self._from = ChoiceNode(BuildPlan(""), (), {})  # whose neighbours are tried
@@ -87,6 +89,7 @@ class InputSearch:
     def search(self, plan: BuildPlan, model: Any) -> Iterator[ChoiceNode]:
         """The choice that came furthest, each time that further ones were tried; the last one ran to its end, if one did."""
         self._ran = []
+        self._lacks_transpose = None
         self.too_long = self._hopeless = False
         self._parameters = _called_with(model)
         self._model, self._is_module = model, isinstance(model, torch.nn.Module)  # or else a function
@@ -190,9 +193,14 @@ class InputSearch:
             trial = node.trial = self.runner.call(model, node.given)
         finally:
             self.runner.wants_batch = False
+        if trial.error is None and self._lacks_transpose is not None and _is_square(node):
+            node.trial = self._lacks_transpose  # This input only hides what is missing.
+            return False
         if trial.error is None:
             self._ran.append(node)
             return True
+        if trial.found is not None and trial.found.lacks_transpose:
+            self._lacks_transpose = trial
         self.too_long = self.too_long or isinstance(trial.error, TooLong)
         self._hopeless = self._hopeless or lacks_own_attribute(self.runner, trial)
         words = _words_of(trial)
@@ -505,6 +513,11 @@ def last_of(search: Iterator[ChoiceNode]) -> Optional[ChoiceNode]:
 def _words_of(trial: Trial) -> Tuple[Any, str]:
     """Where an attempt failed, and what was said there."""
     return trial.place, trial.found.message if trial.found is not None else str(trial.error)
+
+
+def _is_square(node: ChoiceNode) -> bool:
+    """Whether the last two dims of a tensor that is given are equal."""
+    return _SQUARE.search(node.given) is not None
 
 
 def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:

@@ -28,6 +28,7 @@ from .trial import RefusedInput, Trial, TrialRunner
 PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on a fast machine only
 MOST_VARIANTS = 12
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
+_DTYPES = ("f32", "i64", "f64", "f16", "u8", "bool", "c64")  # that an input may have
 _DUPLICATE = "duplicate dims"
 _OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
 _TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
@@ -134,6 +135,13 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
             for mistake, found in left.items()
             if not _may_hang_on_rank(found) or (others and all(_stands_at_rank(base, mistake, other) for other in others))
         }
+    if any(found.code == "dtype" for found in left.values()):
+        others = [_all_that_fails(runner, text) for text in _other_dtypes(expression)]
+        left = {
+            mistake: found
+            for mistake, found in left.items()
+            if found.code != "dtype" or (others and all(_stands_at_dtype(base, mistake, other) for other in others))
+        }
     return left
 
 
@@ -179,9 +187,7 @@ def _all_follow_first(base: Mismatches) -> bool:
     """Whether all that fails in a run has to do with what fails first: its place gave what led to the others, or runs several times."""
     first, *others = base.values()
     others = [other for other in others if not _OF_STAND_IN.search(other.message)]
-    return first.span is not None and all(
-        other.span == first.span or first.span in [suspect.span for suspect in other.suspects] for other in others
-    )
+    return all(first.span is not None and first.span in [other.span, *[suspect.span for suspect in other.suspects]] for other in others)
 
 
 # --- what stays the same of a mismatch ---
@@ -227,8 +233,8 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     """Whether a mismatch may rest on the code alone. is_alone: all the rest of the example fits.
 
     Of a layer it may where another layer's constructor says the size that arrived, or where nothing else fails; of an operation where
-    layers say the sizes of both sides, or where nothing else fails. What the constructor of a layer refuses, or an operation whatever it is
-    given, needs no input.
+    layers say the sizes of both sides, or where nothing else fails. A dtype may be wrong where nothing else fails, and what is no tensor
+    is, if the code made it of some. What the constructor of a layer refuses, or an operation whatever it is given, needs no input.
     """
     if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
@@ -240,8 +246,12 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
     if is_direct and (len(of_layers) > 1 if not found.argument else found.origins[0] is of_layers[0]):
         return True
-    if not is_alone or _forms_asked_for(found) - {"rank"}:
+    if found.code == "layer-as-function" or (found.code == "layer-input" and found.origins):
+        return True
+    if not is_alone or _forms_asked_for(found) - ({"rank", "dtype"} if found.code == "dtype" else {"rank"}):
         return False
+    if found.code == "dtype":
+        return True
     if not found.argument:
         return _is_of_rank(found) or found.lacks_transpose or found.code in OF_SIZES or found.exception == "EinopsError"
     return not _is_of_rank(found)
@@ -292,6 +302,13 @@ def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatch
     if other is None or mistake in other:
         return True
     return any(_is_of_rank(each) for key, each in other.items() if key not in base)
+
+
+def _stands_at_dtype(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
+    """Whether a mismatch stands where an input has another dtype, or the code wants the one that it had."""
+    if other is None or mistake in other:
+        return True
+    return any("dtype" in each.code or "dtype" in _forms_asked_for(each) for key, each in other.items() if key not in base)
 
 
 def _refuses(found: Mismatch, size: int, other: int) -> bool:
@@ -358,6 +375,14 @@ def _other_ranks(expression: str) -> Iterator[str]:
         for other in ([dims[0], "5", *dims[1:]], [dims[0], *dims[2:]]):
             if other != dims and dims != ["()"]:
                 yield expression[: match.start()] + "%s[%s]" % (match[1], ", ".join(other)) + expression[match.end() :]
+
+
+def _other_dtypes(expression: str) -> Iterator[str]:
+    """The example with tensors of other dtypes, one at a time."""
+    begin = len(constructor_of(expression))
+    for match in _TENSOR.finditer(expression, begin):
+        for other in [each for each in _DTYPES if each != match[1] in _DTYPES]:
+            yield expression[: match.start(1)] + other + expression[match.end(1) :]
 
 
 def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[str, int]]]]:

@@ -31,10 +31,17 @@ def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, gue
     given: Set[Tuple[Tuple[str, int], ...]] = set()
     for change in _changes(trial, wanted, free, guessed, reaches):
         key = tuple(sorted(change.items()))
-        is_step = any(size == 1 < free[name] for name, size in change.items() if _role(name).lstrip("@") in ("T", "S"))  # Of a sequence.
-        if key not in given and not is_step and all(map(_may_be_tried, change.values())):
+        if key not in given and not _hides(free, change) and all(map(_may_be_tried, change.values())):
             given.add(key)
             yield change
+
+
+def _hides(free: Sizes, change: Sizes) -> bool:
+    """Whether a change makes a sequence of one step, or a picture of so few pixels that sizes agree as they cannot become smaller."""
+    roles = [(_role(name).lstrip("@"), free[name], size) for name, size in change.items()]
+    if any(size == 1 < before for role, before, size in roles if role in ("T", "S")):
+        return True
+    return any(size < SMALLEST_SIDE <= before for role, before, size in roles if role in _SPATIAL)
 
 
 def _may_be_tried(size: int) -> bool:
@@ -160,6 +167,7 @@ def _role(name: str) -> str:
     return name.rpartition(".")[2].lstrip("#")
 
 
+SMALLEST_SIDE = 4  # of a picture that sizes are solved for
 _PLANE = {"H", "W", "U2", "U3", "@h", "@w", "@H", "@W", "@height", "@width"}
 _SPATIAL = {"P", "H", "W", "L", "V", "T", "S", "F"}
 

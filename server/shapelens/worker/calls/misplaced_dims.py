@@ -1,0 +1,88 @@
+"""Pictures that a model is given in another form than its first convolution takes them: without a dim for the batch or the channel, or with
+the channels last. What fails behind that is no mistake of the model: it is called once more with the picture as it should
+be, and where nothing fails then, the call is what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+from torch import nn
+
+from ...protocol import Mismatch
+from ..trace import provenance
+from ..trace.devices import devices
+from ..trace.tape import tape
+from ..trace.value_summary import STAND_IN
+from ..unknown import unknown_sizes
+
+Tensor = torch.Tensor
+Args = Tuple[Any, ...]
+Kwargs = Dict[str, Any]
+_plainly = torch._C.DisableTorchFunction
+
+NO_BATCH = "%s takes a batch, and gets one picture without its dim"
+NO_CHANNEL = "%s takes pictures with a dim for the channel, which these lack"
+CHANNELS_LAST = "%s takes the channels before height and width, and gets them last"
+
+
+def _other_form(conv: Any, tensor: Tensor) -> Optional[Tuple[str, Callable[[Tensor], Tensor], str]]:
+    """How a picture should be given to a convolution: what is wrong with it now, what makes it right, and the code of the finding."""
+    if not isinstance(conv, nn.modules.conv._ConvNd) or unknown_sizes.any_unknown(tensor.shape):
+        return None
+    spatial, channels = len(conv.kernel_size), conv.in_channels
+    if tensor.dim() == spatial + 1:
+        if tensor.shape[0] == channels:
+            return NO_BATCH, lambda given: given.unsqueeze(0), "shape"
+        return (NO_CHANNEL, lambda given: given.unsqueeze(1), "conv-in-channels") if channels == 1 else None
+    if tensor.dim() == spatial + 2 and tensor.shape[1] != channels == tensor.shape[-1]:
+        return CHANNELS_LAST, lambda given: given.movedim(-1, 1), "conv-in-channels"
+    return None
+
+
+def found_in(calls: Any, module: Any, args: Args, kwargs: Kwargs, conv: Any, picture: Tensor) -> Optional[Tuple[Mismatch, Any]]:
+    """What is wrong with the call of a model in which something failed, and what it would have given; None where that is another thing.
+
+    conv: the first convolution of the model, which was given `picture`.
+    """
+    with _plainly():
+        form = _other_form(conv, picture)
+    if form is None or module is conv:
+        return None
+    said, rearranged, code = form
+
+    def right(value: Any) -> Any:
+        return rearranged(value) if isinstance(value, Tensor) and value.shape == picture.shape else value
+
+    with _plainly():
+        other_args, other_kwargs = tuple(map(right, args)), {name: right(value) for name, value in kwargs.items()}
+        given = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.shape == picture.shape]
+    if not given:  # What the model makes of its input is its own affair.
+        return None
+    try:
+        with _aside(calls) as failed:
+            result = module._call_impl(*other_args, **other_kwargs)
+    except (MemoryError, Exception):
+        return None
+    if failed:
+        return None
+    with _plainly():
+        for tensor in provenance.tensors_in(result):
+            tensor.__dict__[STAND_IN] = True
+        found = calls.finding(module, code, said % type(module).__name__, given[0])
+    found.layer = None
+    return found, result
+
+
+@contextlib.contextmanager
+def _aside(calls: Any) -> Iterator[List[Mismatch]]:
+    """Nothing of what goes on meanwhile is seen; the mismatches in it."""
+    recorder = calls.recorder
+    before = calls.mismatches, calls.seen, recorder.seen, calls.depth, calls.picture
+    calls.mismatches, calls.seen, recorder.seen, calls.depth = [], {}, {}, 1
+    try:
+        with tape.aside(), devices.aside():
+            yield calls.mismatches
+    finally:
+        calls.mismatches, calls.seen, recorder.seen, calls.depth, calls.picture = before
