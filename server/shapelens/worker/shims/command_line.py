@@ -6,7 +6,7 @@ import argparse
 from types import ModuleType
 from typing import Any, List
 
-from .asked_for import asked_for
+from ..loading.asked_for import asked_for
 from .compilers import Replacement
 
 _parse_known_args = argparse.ArgumentParser.parse_known_args

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Any, Iterator, List, Optional, Tuple
 
-from ..loading.importer import UserFinder
+from .importer import UserFinder
 
 MOST_FILES = 60
 _BRANCH_ENDS = re.compile(r"\n[ \t]*(?:elif|else|return)\b")
