@@ -29,14 +29,14 @@ CHANNELS_LAST = "%s takes the channels before height and width, and gets them la
 
 def _other_form(conv: Any, tensor: Tensor) -> Optional[Tuple[str, Callable[[Tensor], Tensor], str]]:
     """How a picture should be given to a convolution: what is wrong with it now, what makes it right, and the code of the finding."""
-    if not isinstance(conv, nn.modules.conv._ConvNd) or unknown_sizes.any_unknown(tensor.shape):
-        return None
+    if not isinstance(conv, nn.modules.conv._ConvNd) or unknown_sizes.any_unknown(tensor.shape) or not hasattr(conv, "kernel_size"):
+        return None  # Its constructor may have failed.
     spatial, channels = len(conv.kernel_size), conv.in_channels
     if tensor.dim() == spatial + 1:
         if tensor.shape[0] == channels:
             return NO_BATCH, lambda given: given.unsqueeze(0), "shape"
         return (NO_CHANNEL, lambda given: given.unsqueeze(1), "conv-in-channels") if channels == 1 else None
-    if tensor.dim() == spatial + 2 and tensor.shape[1] != channels == tensor.shape[-1]:
+    if tensor.dim() == spatial + 2 and tensor.shape[1] != channels == tensor.shape[-1] != tensor.shape[-2]:
         return CHANNELS_LAST, lambda given: given.movedim(-1, 1), "conv-in-channels"
     return None
 

@@ -300,6 +300,7 @@ class Calls:
         found = self.finding(module, expected.code, message, tensor)
         found.argument, found.got, found.need, found.dim = expected.argument, int(tensor.shape[dim]), expected.need, dim
         found.origins = provenance.trace_back(tensor, dim, self.recorder)
+        found.pinned = provenance.pinned_size(tensor, dim)
         self.add_mismatch(found)
 
     def _wrong_dtype(self, module: Any, tensor: Tensor, dtype: torch.dtype) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
+from torch import nn
 
 from ...protocol import Origin
 from .layer_inputs import size_setter
@@ -17,6 +18,7 @@ from .value_summary import ORIGIN
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
+_LAYER_NORMS = (nn.LayerNorm, getattr(nn, "RMSNorm", nn.LayerNorm))  # RMSNorm came with torch 2.4.
 
 MOST_STEPS = 200  # back through a chain of operations
 MOST_ORIGINS = 5  # reported
@@ -156,6 +158,33 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
             # A layer's features were folded into other dims: a wrong number of them shows up there.
             found.append(origin(node, size_setter(node.module, last, len(shape)), recorder))
     return found
+
+
+def pinned_size(tensor: Tensor, dim: int) -> Optional[int]:
+    """The size that the constructor of a normalisation says of dim `dim` of a tensor that went through it: it has that size whatever comes
+    in, if the rest fits. None where there is none.
+    """
+    with _plainly():
+        node: Optional[Derivation] = tensor.__dict__.get(ORIGIN)
+    for _ in range(MOST_STEPS):
+        if node is None or dim >= len(node.result):
+            break
+        sizes = _normalised(node.module, len(node.result)) if node.module is not None else {}
+        if dim in sizes:
+            return sizes[dim]
+        kept = _kept(node, dim)
+        node = kept[0] if kept is not None else None
+    return None
+
+
+def _normalised(module: Any, rank: int) -> Dict[int, int]:
+    """The sizes that a normalisation's constructor says, by dim."""
+    shape = getattr(module, "normalized_shape", None)
+    if isinstance(shape, tuple) and type(module) in _LAYER_NORMS:
+        return {rank - len(shape) + index: size for index, size in enumerate(shape)}
+    if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        return {1: module.num_features}
+    return {1: module.num_channels} if isinstance(module, nn.GroupNorm) else {}
 
 
 def made_by(tensor: Tensor, recorder: Recorder) -> List[Origin]:

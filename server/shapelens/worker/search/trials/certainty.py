@@ -180,7 +180,11 @@ def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
     """Without those that may follow from what stands in for the result of an earlier one: all but the first, unless a layer's constructor
     says the size that arrived."""
     first = next(iter(base))
-    return {mistake: found for mistake, found in left.items() if mistake == first or (found.origins and found.origins[0].argument)}
+    return {
+        mistake: found
+        for mistake, found in left.items()
+        if mistake == first or found.pinned is not None or (found.origins and found.origins[0].argument)
+    }
 
 
 def _all_follow_first(base: Mismatches) -> bool:
@@ -208,6 +212,8 @@ def _clashes(found: Mismatch) -> Clashes:
 
 def _clash(found: Mismatch) -> Tuple[int, ...]:
     """The sizes that do not fit each other: what arrived and what is needed, or else all numbers that are told."""
+    if found.pinned is not None and found.need is not None:
+        return found.pinned, found.need
     wanted = [each for each in demands(Trial(0, RefusedInput(found), found)) if each.kind in ("equal", "multiple") and each.got > 0]
     return (wanted[0].got, wanted[0].need) if wanted else tuple(map(int, _INT.findall(found.message)))
 
@@ -232,9 +238,10 @@ def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
 def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     """Whether a mismatch may rest on the code alone. is_alone: all the rest of the example fits.
 
-    Of a layer it may where another layer's constructor says the size that arrived, or where nothing else fails; of an operation where
-    layers say the sizes of both sides, or where nothing else fails. A dtype may be wrong where nothing else fails, and what is no tensor
-    is, if the code made it of some. What the constructor of a layer refuses, or an operation whatever it is given, needs no input.
+    Of a layer it may where the constructor of another one, or of a normalisation, says the size that arrived, or where nothing else fails;
+    of an operation where layers say the sizes of both sides, or where nothing else fails. A dtype may be wrong where nothing else fails,
+    and what is no tensor is, if the code made it of some. What the constructor of a layer refuses, or an operation whatever it is given,
+    needs no input.
     """
     if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
@@ -246,7 +253,7 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
     if is_direct and (len(of_layers) > 1 if not found.argument else found.origins[0] is of_layers[0]):
         return True
-    if found.code == "layer-as-function" or (found.code == "layer-input" and found.origins):
+    if found.pinned is not None or found.code == "layer-as-function" or (found.code == "layer-input" and found.origins):
         return True
     if not is_alone or _forms_asked_for(found) - ({"rank", "dtype"} if found.code == "dtype" else {"rank"}):
         return False

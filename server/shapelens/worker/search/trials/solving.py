@@ -41,7 +41,7 @@ def _hides(free: Sizes, change: Sizes) -> bool:
     roles = [(_role(name).lstrip("@"), free[name], size) for name, size in change.items()]
     if any(size == 1 < before for role, before, size in roles if role in ("T", "S")):
         return True
-    return any(size < SMALLEST_SIDE <= before for role, before, size in roles if role in _SPATIAL)
+    return any(size < SMALLEST_SIDE <= before for role, before, size in roles if role == "P" or role in _PLANE or "@" + role in _PLANE)
 
 
 def _may_be_tried(size: int) -> bool:
