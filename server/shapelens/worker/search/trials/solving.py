@@ -41,9 +41,7 @@ def _hides(free: Sizes, change: Sizes) -> bool:
     roles = [(_role(name).lstrip("@"), free[name], size) for name, size in change.items()]
     if any(size == 1 < before for role, before, size in roles if role in ("T", "S")):
         return True
-    small = {role for role, before, size in roles if size < SMALLEST_SIDE <= before}
-    # A single one may be the length of a sequence.
-    return not small.isdisjoint(_PLANE | {"P"}) or (len(small) > 1 and not small.isdisjoint(_SPATIAL))
+    return any(size < SMALLEST_SIDE <= before for role, before, size in roles if role in _SPATIAL)
 
 
 def _may_be_tried(size: int) -> bool:
