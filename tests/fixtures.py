@@ -88,10 +88,10 @@ def read(path: Path) -> tuple[str, dict[int, Expected]]:
     return "\n".join(kept), expected
 
 
-async def check(batch: Batch, name: str, update: bool = False) -> None:
+async def check(batch: Batch, name: str, update: bool = False, *, fixes: bool = True) -> None:
     """Compares a fixture with what ShapeLens says, and applies its fixes.
 
-    update: write what ShapeLens says into the file rather than compare.
+    update: write what ShapeLens says into the file rather than compare. fixes: False if no fix is looked for, which takes most of the time.
     Raises AssertionError, with the difference as a diff of the file, or with the fix that leaves a finding.
     """
     path = FOLDER / name
@@ -100,24 +100,24 @@ async def check(batch: Batch, name: str, update: bool = False) -> None:
     if shown != path and not shown.exists():
         shown = shown.with_suffix(SUFFIX)
     content = shown.read_bytes().decode() if shown != path else text
-    said = await batch.analyse(shown, content)
+    said = await batch.analyse(shown, content, fixes=fixes)
     assert said.source == text, f"{shown.name} is not {path.name} without its comments"
-    old, new = path.read_bytes().decode(), annotated(text, expected, said)
+    old, new = path.read_bytes().decode(), annotated(text, expected, said, fixes=fixes)
     if update and old != new:
         path.write_bytes(new.encode())
         old = new
     assert expected or update, f"{name} expects nothing"
     assert old == new, "\n" + "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), "expected", "said", lineterm=""))
-    fixes = [(finding, fix) for finding in said.findings for fix in (finding.fix, *finding.alternatives) if fix is not None]
-    if fixes:
+    found = [(finding, fix) for finding in said.findings for fix in (finding.fix, *finding.alternatives) if fix is not None]
+    if found:
         with tempfile.TemporaryDirectory() as folder:
             project = FOLDER / shown.relative_to(FOLDER).parts[0]
             copy = Path(shutil.copytree(project, Path(folder) / project.name))
-            for finding, fix in fixes:
+            for finding, fix in found:
                 await _check_fix(batch, shown, copy, said, finding, fix)
 
 
-def annotated(text: str, expected: dict[int, Expected], said: Analysed) -> str:
+def annotated(text: str, expected: dict[int, Expected], said: Analysed, *, fixes: bool = True) -> str:
     """The text with what ShapeLens says in comments; an expectation that holds stands as it was written."""
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
@@ -126,19 +126,19 @@ def annotated(text: str, expected: dict[int, Expected], said: Analysed) -> str:
         labels = [hint.label for hint in said.hints if hint.position.line == number]
         comments = [f"#> {' | '.join(labels)}"] if labels else []
         found = [finding for finding in said.findings if finding.span.line == number]
-        comments += ["#! " + _finding_comment(finding, said.module, here.findings) for finding in found]
+        comments += ["#! " + _finding_comment(finding, said.module, here.findings, fixes=fixes) for finding in found]
         comments += ["#? " + _hover_comment(wanted, number, said) for wanted in here.hovers]
         lines[number - 1] = code + "".join(f"  {comment}" for comment in comments) + end
     return "\n".join(lines)
 
 
-def _finding_comment(finding: Finding, module: Module, wanted: list[str]) -> str:
+def _finding_comment(finding: Finding, module: Module, wanted: list[str], *, fixes: bool) -> str:
     text = text_of(module, finding.span)
     for comment in wanted:
         fields = _FINDING.match(comment)
-        if fields is None or fields["code"] != finding.code or (fields["unfixed"] is None) != (finding.fix is not None):
+        if fields is None or fields["code"] != finding.code or (fixes and (fields["unfixed"] is None) != (finding.fix is not None)):
             continue
-        if fields["fix"] is not None and (finding.fix is None or fields["fix"] not in (finding.fix.title, finding.fix.label)):
+        if fixes and fields["fix"] is not None and (finding.fix is None or fields["fix"] not in (finding.fix.title, finding.fix.label)):
             continue
         if fields["text"] in (None, text) and fields["message"] in finding.message:
             return comment

@@ -39,8 +39,8 @@ SLOW = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow(SLOW[name]) if name in SLOW else ()) for name in fixtures.names()]
 )
-async def test_fixture(batch: Batch, name: str) -> None:
-    await fixtures.check(batch, name)
+async def test_fixture(batch: Batch, name: str, request: pytest.FixtureRequest) -> None:
+    await fixtures.check(batch, name, fixes=not request.config.getoption("--core"))
 
 
 RECIPE = fixtures.FOLDER / "recipe"
