@@ -262,7 +262,7 @@ class Batch:
                 search = protocol.Search([], self._importers(path, settings, importer), list(classes), PATIENT_SECONDS)
                 trace, _ = await self._run(path, importer, [], settings, texts, search=search)
                 known = trace.examples
-            seen, _ = await self._run(path, importer, [], settings, texts, program=PATIENT_SECONDS, known=known)
+            seen, _ = await self._run(path, importer, [], settings, texts, program=PATIENT_SECONDS, known=known, followed_for=file)
             view = seen_by_program(seen, file)
             if more := examples_of_program(shown[0], view):
                 shown[0] = await self._with_examples_of_program(analysed, shown[0], more, lacking)
@@ -393,6 +393,7 @@ class Batch:
         brief: bool = False,
         program: float = 0.0,
         known: Sequence[protocol.ExampleRun] = (),
+        followed_for: str = "",
         search: protocol.Search | None = None,
         profile: protocol.ProfileRequest | None = None,
         on_profile: Callable[[protocol.ModelProfile], None] = lambda profile: None,
@@ -421,6 +422,7 @@ class Batch:
             allow=settings.allow,
             search=search,
             program=program,
+            followed_for=followed_for,
             known=[protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in known if each.error is None],
             profile=profile,
         )

@@ -163,6 +163,7 @@ class Run:
     search: Optional[Search] = None  # None: only `examples` are run
     findings_first: bool = False  # traces of stages "first" and "findings" are wanted as soon as it is known what is wrong
     known: List[ExampleRequest] = field(default_factory=list)  # as they were run: of classes, whose methods are called so, and of functions
+    followed_for: str = ""  # the file which the document imports, and for what it gives that file it is followed; "" for its own sake
     program: float = 0.0  # seconds for which the document is followed as a program after its examples; 0: not at all
     line_by_line: bool = False  # word is wanted of each statement and line before it is executed, as one of them ends the process
     left_out: List[LeftOutStatement] = field(default_factory=list)  # statements that are not executed while the document is loaded

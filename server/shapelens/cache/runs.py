@@ -128,7 +128,8 @@ def _key(run: Run, environment: str) -> str:
     search = run.search.classes if run.search is not None else None
     examples = [[example.target, example.expression] for example in run.examples]
     limits = [run.deadline, run.memory_limit, run.named, *run.allow]
-    program = _as_program(run) if run.program else None
+    program: object = _as_program(run) if run.program else None
+    program = [program, run.followed_for] if run.followed_for else program
     return digest("run", version(), environment, run.file, run.text, run.root, examples, run.overlays, limits, search, program)
 
 

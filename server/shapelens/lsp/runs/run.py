@@ -112,6 +112,7 @@ class Runner:
         """Follow a file as a program for a document that it imports, with the examples that are known of the file's classes."""
         requests = [protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in known if each.proven]
         repeatable = _as_program(self._to_send(importer, results, None), requests, protocol.PROGRAM_SECONDS)
+        repeatable = replace(repeatable, run=replace(repeatable.run, followed_for=document.path))
         await self._send(importer, results, repeatable, on_behalf_of=document)
 
     async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:

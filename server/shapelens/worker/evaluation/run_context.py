@@ -51,6 +51,7 @@ class RunContext:
         self.progress = Progress()
         texts = {**run.overlays, run.file: run.text}
         self.finder = UserFinder(run.file, texts, run.observe, self.frames.is_user_file, self.recorder, self._definition_failed)
+        self.finder.followed_for = run.followed_for
         self.missing = MissingFinder(self._missing)
         self.shadowed = shadowed_by_files(run.file, run.root)
         op_cache.state.off = False

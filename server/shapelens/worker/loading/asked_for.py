@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Any, Iterator, List, Optional, Tuple
+from types import ModuleType
+from typing import Iterator, List, Optional, Tuple
 
 from .importer import UserFinder
 
@@ -16,13 +17,13 @@ _BRANCH_ENDS = re.compile(r"\n[ \t]*(?:elif|else|return)\b")
 def asked_for(name: str) -> Optional[str]:
     """A text that the project's code compares an option of this name with, or looks up by it; None where it does neither.
 
-    Of several, the one that leads to a file for which the program is followed (`Run.observe`), else the first one.
+    Of several, the one that leads to the file for which the program is followed (`Run.followed_for`), else the first one.
     """
     finder = next((each for each in sys.meta_path if isinstance(each, UserFinder)), None)
     if finder is None:
         return None
-    wanted = [os.path.splitext(os.path.basename(file))[0] for file in finder.observe if file != finder.document]
-    modules = {getattr(module, "__file__", None): module for module in list(sys.modules.values())}
+    wanted = os.path.splitext(os.path.basename(finder.followed_for))[0]
+    modules = {vars(module).get("__file__"): module for module in list(sys.modules.values()) if isinstance(module, ModuleType)}
     found: List[str] = []
     for file in [finder.document, *finder.loaded[:MOST_FILES]]:
         try:
@@ -30,7 +31,7 @@ def asked_for(name: str) -> Optional[str]:
         except (OSError, SyntaxError, ValueError):
             continue
         for choice, leads_to in (*_compared(name, text), *_looked_up(name, text, modules.get(file))):
-            if any(re.search(r"\b%s\b" % re.escape(stem), leads_to) for stem in wanted):
+            if wanted and re.search(r"\b%s\b" % re.escape(wanted), leads_to):
                 return choice
             found.append(choice)
     return found[0] if found else None
@@ -43,10 +44,10 @@ def _compared(name: str, text: str) -> Iterator[Tuple[str, str]]:
         yield match[2], text[match.end() : end.start() if end is not None else match.end() + 400]
 
 
-def _looked_up(name: str, text: str, module: Any) -> Iterator[Tuple[str, str]]:
+def _looked_up(name: str, text: str, module: Optional[ModuleType]) -> Iterator[Tuple[str, str]]:
     """Keys of a dict of the module that is asked by an attribute or variable of a name, each with the file of what it holds."""
     for match in re.finditer(r"\b(\w+)\[(?:\w+\.)*%s\]" % re.escape(name), text):
-        held = getattr(module, "__dict__", {}).get(match[1])
+        held = vars(module).get(match[1]) if module is not None else None
         for key, value in list(held.items()) if type(held) is dict else ():
             if type(key) is str:
                 yield key, str(getattr(value, "__module__", ""))

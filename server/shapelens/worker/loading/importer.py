@@ -90,6 +90,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         self.document = document
         self.texts = texts  # of open documents, by absolute path
         self.observe = {*texts, *observe}
+        self.followed_for = ""  # Run.followed_for
         self.is_user_file = is_user_file
         self.recorder = recorder
         self.on_failure = on_failure

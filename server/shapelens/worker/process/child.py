@@ -135,7 +135,7 @@ def _is_better(before: Run, run: Run, project: LoadedProject) -> bool:
     rehearsed = project.rehearsed_examples
     if rehearsed is None or rehearsed.is_open or not rehearsed.went_well:
         return False
-    return all(getattr(before, name) == getattr(run, name) for name in ("file", "root", "examples", "overlays", "observe"))
+    return all(getattr(before, name) == getattr(run, name) for name in ("file", "root", "examples", "overlays", "observe", "followed_for"))
 
 
 def rehearse(run: Run, project: LoadedProject, jobs: int) -> bool:

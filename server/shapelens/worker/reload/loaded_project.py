@@ -275,6 +275,7 @@ class LoadedProject:
         context.missing.forget()
         before = finder.states.get(run.file)
         finder.adopt(run.file, {**run.overlays, run.file: run.text}, run.observe, anew)
+        finder.followed_for = run.followed_for
         absences.said[:] = [entry for entry in absences.said if entry[0] not in anew]
         op_cache.state.off = False
         stand_ins.called.clear()  # What the text before used excuses nothing in this one.
@@ -328,6 +329,7 @@ class _NextRun:
         run, loaded = self._run, self._project.context.run
         same = (run.file, run.text, run.overlays, run.observe) == (loaded.file, loaded.text, loaded.overlays, loaded.observe)
         is_unused = self.names is not None and not self._project.is_moved
+        same = same and run.followed_for == loaded.followed_for  # The command line is read anew for another file.
         return is_unused and same and not self._project.files.have_changed(run)
 
     @cached_property
@@ -349,6 +351,8 @@ class _NextRun:
 
     @cached_property
     def patch(self) -> Optional[Patch]:
+        if self._run.followed_for != self._project.context.run.followed_for:
+            return None
         return self._project.patch_for(self._run, self.tree)
 
     @property
