@@ -166,13 +166,16 @@ class Session:
                     self._want_anew(other, urgent=False)
 
     def files_changed(self, paths: AbstractSet[str]) -> None:
-        """These files are others on disk now, as after `git checkout`: the open documents that import one, or have read it, run anew."""
+        """These files are others on disk now, as after `git checkout`: the open documents that import one, or have read it, run anew.
+
+        What a run that is under way has read is known once it has ended.
+        """
         is_open = {document.path for document in self.documents.values()}  # What is open is what the editor says.
         changed = [path for path in paths if path not in is_open and "site-packages" not in path]
         for document in self.documents.values():
             if any(depends_on(document, path) for path in changed):
                 self._want_anew(document)
-            elif any(self._cached_runs.has_read(document.path, path) for path in changed):
+            elif (changed and self._schedule.runs(document)) or any(self._cached_runs.has_read(document.path, path) for path in changed):
                 self._want_anew(document, urgent=False)
 
     def _want_anew(self, document: Document, *, urgent: bool = True) -> None:

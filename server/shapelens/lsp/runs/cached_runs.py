@@ -28,6 +28,7 @@ class CachedRuns:
         self._read: dict[str, tuple[protocol.Run, ReadState]] = {}  # by file: its last run that is kept, and what that read; not of trials
         # By file: the last run of all its examples, and which files it and those of some of them since have read, at what time (seconds).
         self._whole: dict[str, tuple[protocol.Run, dict[str, float]]] = {}
+        self._ever_read: dict[str, set[str]] = {}  # by file: what any of its runs has read, or asked for
         self._hellos: dict[str, protocol.Hello] = {}  # by interpreter
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -62,6 +63,7 @@ class CachedRuns:
             if run.named:
                 self._read[run.file] = run, kept.read
                 self._whole[run.file] = run, dict.fromkeys(kept.read[0], started)
+            self._ever_read.setdefault(run.file, set()).update(kept.read[0])
             on_trace(kept.traced)
             return kept.finished
         if run.named:
@@ -74,6 +76,7 @@ class CachedRuns:
             on_trace(traced)
 
         finished = await worker.submit(run, take)
+        self._ever_read.setdefault(run.file, set()).update(finished.read)
         if run.named and newest and finished.outcome == "ok":
             users = run.search.users if run.search is not None else []
             read = dict.fromkeys({*newest[0].trace.files, *finished.read, *users} - {run.file}, started)
@@ -125,8 +128,8 @@ class CachedRuns:
         return last[1] if last is not None and (last[0].text, last[0].overlays) == (run.text, run.overlays) else None
 
     def has_read(self, file: str, path: str) -> bool:
-        """Whether the last run of all of a file's examples, or one since, has read another file, or asked for it."""
-        return file in self._whole and path in self._whole[file][1]
+        """Whether a run of a file has read another file, or asked for it; also one of an earlier text, which costs a run at most."""
+        return path in self._ever_read.get(file, ())
 
     def now(self, files: Iterable[str]) -> ReadState:
         """The states of files as they are now."""

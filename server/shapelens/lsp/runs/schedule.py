@@ -72,6 +72,10 @@ class Schedule:
         else:
             self._enqueue(document, urgent)
 
+    def runs(self, document: Document) -> bool:
+        """Whether a run of this document is under way."""
+        return self._running is document
+
     def forget(self, document: Document) -> None:
         """This document need not run any more."""
         timer = self._timers.pop(document, None)
