@@ -173,10 +173,9 @@ class Session:
         is_open = {document.path for document in self.documents.values()}  # What is open is what the editor says.
         changed = [path for path in paths if path not in is_open and "site-packages" not in path]
         for document in self.documents.values():
-            if any(depends_on(document, path) for path in changed):
+            has_read = any(depends_on(document, path) or self._cached_runs.has_read(document.path, path) for path in changed)
+            if has_read or (changed and self._schedule.runs(document)):
                 self._want_anew(document)
-            elif (changed and self._schedule.runs(document)) or any(self._cached_runs.has_read(document.path, path) for path in changed):
-                self._want_anew(document, urgent=False)
 
     def _want_anew(self, document: Document, *, urgent: bool = True) -> None:
         """Run a document whose last run says nothing any more, be its text the same."""
