@@ -174,7 +174,8 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
     argument = places.argument(layer, first.argument)
     call = places.here(first)
     given = passed_argument(places, group, argument)
-    if given is not None and given.file == places.trace.file:
+    is_direct = bool(first.origins and first.origins[0].argument)  # Else what was joined on the way may be what is wrong.
+    if given is not None and given.file == places.trace.file and is_direct:
         span = given.span
     elif argument is not None and argument.file == places.trace.file:
         span = argument.span
