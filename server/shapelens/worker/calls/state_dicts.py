@@ -1,6 +1,6 @@
 """`load_state_dict` of a program: what is loaded is compared with the module, by torch itself, where both are known.
 
-A state is known where all of its values are tensors of the run: of a file that is there (shims/weight_files.py), of another module, of what
+A state is known where all of its values are tensors of the run: of a file that is there (`weight_files`), of another module, of what
 the program has saved. What stands in for something says nothing, and a size that nobody knows fits every other one.
 """
 

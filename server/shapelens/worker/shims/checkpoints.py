@@ -1,7 +1,7 @@
 """Saved weights: none are downloaded or written, and of those that are read only names, shapes and dtypes.
 
 What `torch.load` gives is asked for more than weights (`checkpoint["epoch"]`, `checkpoint["args"]`). A file that is there is read without
-its numbers (weight_files.py); for one that is not, and for a download, a stand-in answers. What was saved in the same run is what is loaded
+its numbers (`weight_files`); for one that is not, and for a download, a stand-in answers. What was saved in the same run is what is loaded
 again, as it was then. What a program loads into a module is compared with it (calls/state_dicts.py), and nothing is copied.
 """
 
@@ -19,9 +19,9 @@ import torch.hub
 from ..calls.state_dicts import FROM, state_dicts
 from ..trace.devices import devices
 from ..unknown import stand_ins
-from . import file_access, weight_files
+from . import file_access
 from .compilers import Replacement
-from .pretrained import torch_hub
+from .pretrained import torch_hub, weight_files
 
 DEEPEST = 8  # lists and dicts inside of each other
 

@@ -14,9 +14,9 @@ from typing import Any, Dict, Optional
 
 import torch
 
-from ..calls.state_dicts import FROM
-from ..meta.mode import made
-from ..sandbox.audit_hook import opened
+from ...calls.state_dicts import FROM
+from ...meta.mode import made
+from ...sandbox.audit_hook import opened
 
 _load = torch.load
 
