@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapelens.analysis.explanations.names_in_scope import Scope, scope_of
+from shapelens.analysis.explanations.passed_arguments import outer_argument
 from shapelens.analysis.explanations.statements import node_span, tree_of
 from shapelens.analysis.layer_arguments import parameter_size
 from shapelens.analysis.places import ArgumentPlace, Place, Places
@@ -18,7 +19,6 @@ from shapelens.source.position_map import TextEdit
 
 DEEPEST = 6  # constructors inside of each other
 MOST_NAMES = 8  # assignments that are followed for one name
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,8 @@ def size_settings(places: Places, mismatch: Mismatch) -> tuple[list[SizeSetting]
 
 def _followed(places: Places, layers: Sequence[LayerSeen], argument: str, now: int, wanted: int) -> SizeSetting | None:
     """Where the size is written that a layer was given; None where it is computed. layers: the layer, and the modules around it."""
-    index, position = 0, None  # position: of the parameter of a class of the user's
+    index, place = 0, places.argument(layers[0], argument)
     for _ in range(DEEPEST):
-        place = _argument(places, layers[index], argument, position)
         if place is None or place.hidden:
             return None
         if place.argument is None:
@@ -89,20 +88,11 @@ def _followed(places: Places, layers: Sequence[LayerSeen], argument: str, now: i
         text, where = place.argument.text.strip(), Place(place.file, place.module, place.argument.span)
         if text.isdecimal():
             return SizeSetting(argument, now, wanted, where, TextEdit(where.span, str(wanted))) if int(text) == now else None
-        scope = scope_of(place)
-        name = _parameter(scope, text)
-        owner = _around(layers, index, places, place, scope) if name else None
-        if owner is None or scope is None:
-            return _named(places, where, scope, text, now, wanted)
-        index, argument, position = owner, name, _position(scope, name)
+        outer = outer_argument(places, layers, index, place)
+        if outer is None:
+            return _named(places, where, scope_of(place), text, now, wanted)
+        index, argument, place = outer
     return None
-
-
-def _argument(places: Places, layer: LayerSeen, argument: str, position: int | None) -> ArgumentPlace | None:
-    found = places.argument(layer, argument)
-    if found is None or found.argument is not None or position is None:
-        return found
-    return ArgumentPlace(found.file, found.module, found.call, found.module.argument(found.call, [argument], position))
 
 
 def _added(place: ArgumentPlace, argument: str, now: int, wanted: int) -> SizeSetting:
@@ -111,41 +101,6 @@ def _added(place: ArgumentPlace, argument: str, now: int, wanted: int) -> SizeSe
     at, text = (end, f", {argument}={wanted}") if end is not None else (place.call.open_bracket, f"{argument}={wanted}")
     span = type(place.call.span).of(at, at)
     return SizeSetting(argument, now, wanted, Place(place.file, place.module, place.call.span), TextEdit(span, text))
-
-
-def _parameter(scope: Scope | None, text: str) -> str:
-    """The parameter of a constructor that an expression is: `hidden`, or `self.hidden` where that was assigned to it; "" for others."""
-    if scope is None or not isinstance(scope.node, _FUNCTIONS) or scope.node.name != "__init__":
-        return ""
-    parameters = {each.arg for each in (*scope.node.args.posonlyargs, *scope.node.args.args, *scope.node.args.kwonlyargs)}
-    if text.startswith("self."):
-        given = [
-            node.value.id
-            for node in ast.walk(scope.node)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and ast.unparse(node.targets[0]) == text
-        ]
-        text = given[0] if len(set(given)) == 1 else ""
-    return text if text in parameters and not _is_rebound(scope.node, text) else ""
-
-
-def _is_rebound(node: ast.AST, name: str) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store) for each in ast.walk(node))
-
-
-def _position(scope: Scope, name: str) -> int:
-    """Where the call of a class takes a parameter of its constructor."""
-    assert isinstance(scope.node, _FUNCTIONS)
-    names = [each.arg for each in (*scope.node.args.posonlyargs, *scope.node.args.args)]
-    return names.index(name) - 1 if name in names else -1
-
-
-def _around(layers: Sequence[LayerSeen], index: int, places: Places, place: ArgumentPlace, scope: Scope | None) -> int | None:
-    """The module in whose constructor a layer was made."""
-    cls = scope.qualified_name.rpartition(".")[0] if scope is not None else ""
-    for number in range(index + 1, len(layers)):
-        if cls and layers[number].qualified_name.endswith(f".{cls}"):
-            return number
-    return None
 
 
 # --- what has a name ---
