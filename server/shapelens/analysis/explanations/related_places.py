@@ -18,6 +18,7 @@ from shapelens.analysis.shapes import shape_text
 from shapelens.protocol import LayerSeen, Mismatch, Observation
 from shapelens.source.positions import Span
 
+_NAMES = {"__getitem__": "an index", "__matmul__": "@", "__rmatmul__": "@"}  # of operations that Python writes as signs
 MOST_PLACES = 3  # of a finding: more of them are read by nobody
 MOST_CALLERS = 4  # of a mismatch deep in calls that are shown
 MOST_VARIABLES = 3  # of one expression, whose assignments are shown
@@ -87,7 +88,8 @@ def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
             place = places.locate(origin.span)
             factors = product(origin, mismatch.got)
             multiplied = multiplied or bool(factors)
-            words = f"{mismatch.got} is {factors} here" if factors else f"the size comes from {origin.operation}"
+            operation = _NAMES.get(origin.operation, origin.operation)
+            words = f"{mismatch.got} is {factors} here" if factors else f"the size comes from {operation}"
         if place is not None:
             yield related_place(places, place, words)
 
