@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from shapelens.analysis.explanations.size_settings import SizeSetting, differing_sizes, size_settings
 from shapelens.analysis.places import Places
@@ -103,13 +103,19 @@ def positions_words(origin: Origin) -> str:
     for there, here in zip(origin.shape, origin.result, strict=False):
         if there is None or here is None or there == here:
             continue
-        for extra in (0, 1, 2):
-            sides = math.isqrt(max(there - extra, 0)), math.isqrt(max(here - extra, 0))
-            if min(sides) > 1 and (sides[0] ** 2 + extra, sides[1] ** 2 + extra) == (there, here):
-                more = f" + {extra}" if extra else ""
-                return f"{sides[0]}·{sides[0]}{more} positions there, {sides[1]}·{sides[1]}{more} here"
+        for one, other, extra in square_sides(there, here):
+            more = f" + {extra}" if extra else ""
+            return f"{one}·{one}{more} positions there, {other}·{other}{more} here"
         return ""
     return ""
+
+
+def square_sides(there: int, here: int) -> Iterator[tuple[int, int, int]]:
+    """The sides of two squares of patches, and how many positions either has besides: 24, 14 and 1 of 577 and 197."""
+    for extra in (0, 1, 2):
+        one, other = math.isqrt(max(there - extra, 0)), math.isqrt(max(here - extra, 0))
+        if min(one, other) > 1 and (one**2 + extra, other**2 + extra) == (there, here):
+            yield one, other, extra
 
 
 def _names(state: StateSeen) -> Iterable[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from shapelens.analysis.explanations.checkpoint_messages import CHECKPOINT, settings_words
+from shapelens.analysis.explanations.checkpoint_messages import CHECKPOINT, settings_words, square_sides
 from shapelens.analysis.explanations.size_settings import SizeSetting, differing_sizes, size_settings
 from shapelens.analysis.explanations.statements import inserted, tree_of
 from shapelens.analysis.places import Place, Places
@@ -246,9 +245,7 @@ def _numbers_given(call: Call, made: Place, name: str) -> Iterator[tuple[str, Ar
 def _scaled(value: int, there: int, here: int) -> Iterator[int]:
     if value == here:
         yield there
-    for extra in (0, 1, 2):
-        sides = math.isqrt(max(there - extra, 0)), math.isqrt(max(here - extra, 0))
-        if min(sides) > 1 and (sides[0] ** 2 + extra, sides[1] ** 2 + extra) == (there, here):
-            for more, less in (sides, sides[::-1]):
-                if value > 8 and value * more % less == 0:
-                    yield value * more // less
+    for one, other, _ in square_sides(there, here):
+        for more, less in ((one, other), (other, one)):
+            if value > 8 and value * more % less == 0:
+                yield value * more // less
