@@ -206,6 +206,7 @@ class Remark:
     origins: List[Origin] = field(default_factory=list)  # where the size of `dim` came from
     given: str = ""  # the operation or layer that gave the first input, where that is what is odd: "softmax"
     largest: Optional[int] = None  # number that the second input may hold, where that is what is odd
+    axes: List[str] = field(default_factory=list)  # what the dims of the first input are made of: ["B", "T", "64"]
 
 
 @dataclass

@@ -41,6 +41,7 @@ LINTS = {
     "shape-comment": True,
     "torn-view": True,
     "batch-first": True,
+    "batch-mix": True,
     "attention-axis": True,
 }
 

@@ -189,7 +189,7 @@ class Stages:
         run, runner = self.run, self.runner
         # In a brief run only the dims count that are spoken of.
         worth_naming = [found for found in self.evaluated if not run.brief or found.remarks or found.calls.mismatches]
-        to_be_named = run.named and in_time and any(found.sizes for found in worth_naming)
+        to_be_named = run.named and in_time and bool(worth_naming)
         if not to_be_named:
             self.trace.remarks = self._remarks()
         if not (to_be_named and runner.findings.said is not None and runner.seconds_to_name(worth_naming) < SOON_NAMED):

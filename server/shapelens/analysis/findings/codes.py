@@ -220,8 +220,15 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "batch-mix",
+        "A softmax, sum or normalisation runs over the batch, so that each sample of the result depends on the others.",
+        "`torch.softmax(scores, dim=0)` of `[B, 10]`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "attention-axis",
-        "Attention runs over the heads of each position: queries and keys were split into heads, and not transposed.",
+        "Attention runs over the wrong axis: heads were not transposed, or the softmax is over another dim than the sum.",
         "`F.scaled_dot_product_attention(q, k, v)` of `[B, T, 4, 16]`",
         "warning",
         lint=True,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from shapelens.analysis.explanations.operands import operands
 from shapelens.analysis.explanations.related_places import names_read, related_place
-from shapelens.analysis.explanations.statements import inserted
+from shapelens.analysis.findings.axis_lints import OF_AXES
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.findings.shape_annotations import shape_annotations
 from shapelens.analysis.findings.shape_comments import shape_comments
@@ -17,7 +17,7 @@ from shapelens.analysis.findings.training_lints import TRAINING
 from shapelens.analysis.findings.unused_layers import unused_layers
 from shapelens.analysis.places import Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.targets import appended, with_method
+from shapelens.analysis.repairs.targets import appended
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import ExampleRun, Remark, Value
 from shapelens.source.edits import replace_argument
@@ -181,42 +181,6 @@ def _name_of_layer(places: Places, remark: Remark) -> str:
 # --- the batch ---
 
 
-def _batch_first(places: Places, remark: Remark, place: Place) -> Lint | None:
-    """`out[:, -1]` of an LSTM without `batch_first`, at its constructor."""
-    layer = places.trace.layers[remark.origins[0].layer] if remark.origins and remark.origins[0].layer is not None else None
-    target = places.locate(layer.span) if layer is not None else None
-    call = target.module.call_at(target.span) if target is not None else None
-    if layer is None or target is None or call is None or target.file != places.trace.file:
-        return None
-    if any(mismatch.layer == layer.index for mismatch in places.trace.mismatches):
-        return None  # That is told already.
-    shape = dims_text(remark.inputs[0])
-    message = f"{layer_name(layer)} takes dim 0 of {shape} for the time, and dim 1 for the batch: {remark.given} has batch_first=False"
-    related = [related_place(places, place, "this takes dim 1 for the time")]
-    # An encoder has it from its layers.
-    inner = next((each for each in places.trace.layers if (each.example, each.path) == (layer.example, f"{layer.path}.layers.0")), layer)
-    said = places.argument(inner, "batch_first")
-    fix = None
-    if said is not None and not said.hidden:
-        edit = replace_argument(said.module, said.call, said.argument, "batch_first", "True")
-        fix = Fix("Set batch_first=True", [edit], said.file)
-    return Lint("batch-first", "warning", message, target.span, related, fix)
-
-
-def _attention_axis(places: Places, remark: Remark, place: Place) -> Lint | None:
-    """Attention of heads with each other, at each position by itself."""
-    value = remark.inputs[0]
-    names = value.named or [str(size) for size in value.shape or []]
-    message = f"{dims_text(value)}: each of the {names[1]} positions attends to its own {names[-2]} heads: transpose(1, 2) is missing"
-    call, fix = place.module.call_at(place.span), None
-    if remark.operation == "scaled_dot_product_attention" and call is not None and call.span == place.span:
-        given = [each for each in call.arguments if each.index in (0, 1, 2) or each.keyword in ("query", "key", "value")]
-        edits = [TextEdit(each.span, with_method(each.text, "transpose(1, 2)")) for each in given]
-        if len(given) == 3 and not any(each.star for each in call.arguments):
-            fix = Fix("Transpose heads and positions, and back", [*edits, inserted(call.span.end, ".transpose(1, 2)")], place.file)
-    return Lint("attention-axis", "warning", message, place.span, fix=fix)
-
-
 # --- softmax and losses ---
 
 
@@ -303,8 +267,7 @@ _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "loss-input": _loss_input,
     "class-index": _class_index,
     "loss-broadcast": _loss_broadcast,
-    "attention-axis": _attention_axis,
-    "batch-first": _batch_first,
     "torn-view": torn_view,
+    **OF_AXES,
     **TRAINING,
 }

@@ -25,6 +25,8 @@ from ..trace.recorder import SeenValues
 from ..trace.value_summary import value_of
 from ..unknown import unknown_sizes
 from ..unknown.conditions import LONGEST, ConditionPlace, branches, gave_up
+from .axis_run import LONGEST as LONGEST_WITH_AXES
+from .axis_run import add_remarks_of_axes
 from .branch_exploration import explore
 from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
@@ -258,22 +260,30 @@ class ExampleRunner:
         return sum(self.trace.examples[found.example].seconds * len(found.sizes) for found in examples)
 
     def name_dims(self, examples: List[Evaluated]) -> None:
-        """Evaluate examples again with other sizes, and record them with names for their dims."""
+        """Evaluate examples again with other sizes, record them with names for their dims, and follow the axes of their inputs."""
         for found in examples:
-            if not found.sizes or len(found.sizes) > MOST_NAMED_DIMS:
+            if len(found.sizes) > MOST_NAMED_DIMS:
                 continue
             mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
             example, self.recorder.reached = self.trace.examples[found.example], set()
-            others = probes(found, partial(self._probe, found, mismatches), any_size=bool(example.evidence))
+            others = probes(found, partial(self._probe, found, mismatches), any_size=bool(example.evidence)) if found.sizes else []
             example.reached = self.recorder.functions(self.run.file, also=example.reached)
             if others:
                 self._record(found, others)
+            if example.seconds < LONGEST_WITH_AXES and found.end is None:
+                add_remarks_of_axes(found, self.frames, partial(self._probe, found, mismatches), given=not example.evidence)
 
-    def _probe(self, found: Evaluated, mismatches: List[Any], sizes: Sizes) -> Optional[Evaluated]:
-        """An example with other sizes; None where it goes another way than the run did."""
+    def _probe(self, found: Evaluated, mismatches: List[Any], sizes: Sizes, outputs: Optional[List[Any]] = None) -> Optional[Evaluated]:
+        """An example with other sizes; None where it goes another way than the run did. What it gives is put into `outputs`."""
         evaluation = self.evaluation
         dims: Sizes = {}
-        error = evaluation.run(lambda: evaluation.start(0, found.turned), partial(evaluate, found.code, self.names, sizes, dims))
+
+        def give() -> None:
+            given = evaluate(found.code, self.names, sizes, dims)
+            if outputs is not None:
+                outputs[:] = [given]
+
+        error = evaluation.run(lambda: evaluation.start(0, found.turned), give)
         met = evaluation.calls.mismatches
         # A size that the model cannot take ends the probe elsewhere than the run, or brings other mismatches.
         if dims != sizes or self._end_of(error) != found.end or [invariant_part(mismatch) for mismatch in met] != mismatches:
@@ -284,7 +294,8 @@ class ExampleRunner:
             failed.append(mismatch_of(error, 0, self.frames, evaluation.meta, evaluation.calls))
         probe.refused = [mismatch.inputs for mismatch in failed]
         probe.remarks = evaluation.remarks.found
-        if found.is_explored and not explore(evaluation, partial(evaluate, found.code, self.names, sizes, {}), found.turned_alone):
+        again = partial(evaluate, found.code, self.names, sizes, {})
+        if found.is_explored and outputs is None and not explore(evaluation, again, found.turned_alone):
             return None
         return probe
 

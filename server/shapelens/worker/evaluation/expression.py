@@ -160,9 +160,9 @@ class Maker:
         return made
 
 
-def evaluate(code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str, int], dims: Dict[str, int]) -> None:
-    """Evaluate an example; its named dims and their sizes are put into `dims` as they come. Raises whatever user code raises."""
+def evaluate(code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str, int], dims: Dict[str, int]) -> Any:
+    """The value of an example; its named dims and their sizes are put into `dims` as they come. Raises whatever user code raises."""
     namespace = Namespace(module_names)
     namespace[MAKE] = Maker(namespace, sizes, dims)
     namespace["__builtins__"] = vars(builtins)
-    eval(code, namespace)
+    return eval(code, namespace)

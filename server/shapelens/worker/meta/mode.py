@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..axes import tracking as axes
 from ..remarks.remarks import WATCHED, Remarks
 from ..sandbox.exceptions import message_of
 from ..torch_calls import changed_tensor
@@ -169,7 +170,9 @@ class MetaMode(TorchFunctionMode):
             if isinstance(result, (Tensor, tuple, list)):
                 provenance.observed(func, (args, kwargs), result)
             if devices.active:
-                return devices.gave(func, *given, result, placement)
+                result = devices.gave(func, *given, result, placement)
+        if axes.state.tracking is not None:
+            axes.state.tracking.observed(provenance.name_of(func), *given, result)
         return result
 
     def _instead(self, func: Callable[..., Any], types: Any, tried: Call, given: Call, as_given: Args, raised: Exception) -> Any:

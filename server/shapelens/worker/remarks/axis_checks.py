@@ -1,4 +1,4 @@
-"""Calls that mix axes, though every shape fits: views across dims, attention over heads, the batch taken for the time."""
+"""Calls that mix axes, though every shape fits: views across dims, attention over heads."""
 
 from __future__ import annotations
 
@@ -48,57 +48,6 @@ def _boundaries(shape: Sequence[int]) -> Set[int]:
         product *= size
         found.add(product)
     return found
-
-
-def picked_from_batch(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
-    """`out[:, -1]` of a layer that takes dim 0 for the time: what is meant as the last step is the last sample."""
-    index = args[1] if len(args) > 1 else None
-    if type(index) is not tuple or len(index) < 2 or type(index[1]) is not int or index[0] != slice(None):
-        return None
-    return _in_batch(args[0]) if all(each == slice(None) or each is Ellipsis for each in index[2:]) else None
-
-
-def reduced_batch(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
-    """`out.mean(1)`, the same of all steps."""
-    return _in_batch(args[0]) if argument(args, kwargs, 1, "dim") == 1 and isinstance(args[0], Tensor) else None
-
-
-def _in_batch(tensor: Tensor) -> Optional[OddCall]:
-    with plainly():
-        node = node_of(tensor)
-        if node is None or len(node.result) != 3 or unknown_sizes.any_unknown(node.result) or node.result[1] == 1:
-            return None
-        for _ in range(NEAR):
-            if node is None or not node.parents:
-                return None
-            before, shape = node.parents[0]
-            if node.module is not None and _takes_time_first(node.module):
-                kept = len(shape) == 3 and shape[:2] == tuple(node.result)[:2] and not (node.stand_in or _is_turned(before))
-                return OddCall("batch-first", (tensor,), 1, type(node.module).__name__, maker=node) if kept else None
-            if tuple(shape) != tuple(node.result) or node.operation in _TURNS:
-                return None
-            node = before
-    return None
-
-
-def _takes_time_first(module: Any) -> bool:
-    """Whether a layer takes `[T, B, C]`, as recurrent and attention layers do unless `batch_first` says otherwise."""
-    if isinstance(module, torch.nn.TransformerEncoder) and len(module.layers):
-        module = module.layers[0]
-    if isinstance(module, torch.nn.TransformerEncoderLayer):
-        module = module.self_attn
-    return getattr(module, "batch_first", None) is False and isinstance(module, (torch.nn.RNNBase, torch.nn.MultiheadAttention))
-
-
-def _is_turned(node: Optional[provenance.Derivation]) -> bool:
-    """Whether the dims of a tensor were exchanged shortly before: its author arranged them for the layer."""
-    for _ in range(NEAR):
-        if node is None or not node.parents:
-            return False
-        if node.operation in _TURNS:
-            return True
-        node = node.parents[0][0]
-    return False
 
 
 def scores_of_heads(tensor: Tensor, dim: Any) -> Optional[OddCall]:

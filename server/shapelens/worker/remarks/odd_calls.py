@@ -25,7 +25,6 @@ class OddCall(NamedTuple):
     dim: Optional[int] = None
     given: str = ""
     largest: Optional[int] = None
-    maker: Optional[provenance.Derivation] = None  # the layer that has to do with it
 
 
 Check = Callable[[Args, Kwargs, Any], Optional[OddCall]]

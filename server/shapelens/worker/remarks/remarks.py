@@ -24,7 +24,7 @@ from ..trace.recorder import Recorder
 from ..trace.tape import tape
 from ..trace.value_summary import LAYER, key_of, value_of
 from ..unknown import unknown_sizes
-from .axis_checks import attends_to_heads, picked_from_batch, reduced_batch, scores_of_heads, torn
+from .axis_checks import attends_to_heads, scores_of_heads, torn
 from .odd_calls import (
     KEEPS_SHAPE,
     MOST_NODES,
@@ -44,7 +44,7 @@ from .odd_calls import (
 _functional = torch.nn.functional
 
 MOST_REMARKS = 50
-OF_AXES = ("torn-view", "attention-axis", "batch-first")
+OF_AXES = ("torn-view", "attention-axis")
 ENOUGH = 4  # random numbers, among which one is likely to be too large where some may be
 
 
@@ -312,8 +312,6 @@ for _check, _watched in (
     (_assigned, [Tensor.__setitem__]),
     (_changed, _functions(Tensor, "clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
-    (picked_from_batch, [Tensor.__getitem__]),
-    (reduced_batch, [owner for place in (torch, Tensor) for owner in _functions(place, "mean amax")]),
     (_embedded, [_functional.embedding, torch.embedding]),
     (_one_hot, _functions(_functional, "one_hot")),
     (_gathered, [owner for place in (torch, Tensor) for owner in _functions(place, "gather index_select")]),
@@ -362,8 +360,6 @@ class Remarks:
             found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
             if odd.code in ("softmax-single-value", "norm-single-value") and odd.dim is not None:
                 found.origins = provenance.trace_back(odd.tensors[0], odd.dim, self._recorder)
-            elif odd.maker is not None:
-                found.origins = [provenance.origin(odd.maker, "batch_first", self._recorder)]
         found.layer = _running_layer()
         self.found.append(found)
 

@@ -243,12 +243,15 @@ def origin(node: Derivation, argument: str, recorder: Recorder) -> Origin:
     return Origin(node.operation, span, shape, known_sizes(node.result), node.layer, argument)
 
 
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a torch function; of `x.data` and `x.T` that of the attribute."""
+    name = getattr(function, "__name__", "") or "operation"
+    return getattr(getattr(function, "__self__", None), "__name__", name) if name == "__get__" else name
+
+
 def observed(function: Callable[..., Any], arguments: Any, result: Any) -> None:
     """Note the origin of what a torch function returned."""
-    name = getattr(function, "__name__", "") or "operation"
-    if name == "__get__":  # `x.data`, `x.T`
-        name = getattr(getattr(function, "__self__", None), "__name__", name)
-    mark_result(name, result, arguments)
+    mark_result(name_of(function), result, arguments)
     if function is torch.randint and isinstance(result, Tensor):
         with _plainly():
             result.__dict__[ORIGIN].largest = _largest(*arguments)

@@ -1,0 +1,299 @@
+"""Plants silent mistakes into working models: every shape stays as it is, the numbers do not. Then counts what `shapelens check` says of them.
+
+    python benchmarks/silent_mistakes.py plant CASES.jsonl CORPUS OUT.jsonl     # with an interpreter that runs the models
+    python benchmarks/silent_mistakes.py check OUT.jsonl CORPUS PYTHON [--example] [--only KIND] [--every N]     # PYTHON runs the models
+
+A case is a line of JSON: `repo`, `file`, `entry` (builds the model), `args` (calls it). A mistake counts as planted where the model's
+outputs on the CPU keep their shapes and have other values. The right file is checked too: what it says is no find.
+
+Kinds: view-split, view-join, reshape-for-permute, flatten-order (the view family), batch-first, softmax-dim, reduction-dim,
+permute-order, mask-dropped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+VIEWS = ("view", "reshape")
+TURNS = ("transpose", "permute", "swapaxes")
+CODES = {"torn-view", "batch-mix", "batch-first", "attention-axis", "softmax-dim", "future-leak", "ignored-input", "shape-comment", "loss-input"}
+RUN = """
+import contextlib, json, random, sys
+import torch
+sys.argv = ["x"]
+def flat(out):
+    if isinstance(out, torch.Tensor): yield out
+    elif isinstance(out, dict):
+        for value in out.values(): yield from flat(value)
+    elif isinstance(out, (list, tuple)):
+        for value in out: yield from flat(value)
+    elif hasattr(out, "__dict__"):
+        for value in vars(out).values(): yield from flat(value)
+for line in sys.stdin:
+    job = json.loads(line)
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            import importlib.util, pathlib
+            root = pathlib.Path(job["root"])
+            for place in job["paths"]: 
+                if place not in sys.path: sys.path.insert(0, place)
+            module = job["module"]
+            package = module.rpartition(".")[0]
+            source = job["source"]
+            def load(source):
+                names = {"__name__": module, "__package__": package, "__file__": job["file"]}
+                import types
+                made = types.ModuleType(module); made.__dict__.update(names)
+                if package: importlib.import_module(package)
+                sys.modules[module] = made
+                exec(compile(source, job["file"], "exec"), made.__dict__)
+                return made.__dict__
+            def outputs(source):
+                names = load(source); names.setdefault("torch", torch)
+                torch.manual_seed(0); random.seed(0)
+                model = eval(job["entry"], names)
+                with torch.no_grad():
+                    for p in model.parameters():
+                        if p.is_floating_point() and float(p.abs().sum()) == 0: p.normal_(0, 0.02)
+                model.eval(); torch.manual_seed(1); random.seed(1)
+                with torch.no_grad(): return [t for t in flat(eval("model(%s)" % job["args"], {**names, "model": model}))]
+            right, again, wrong = outputs(source), outputs(source), outputs(job["mutated"])
+            same = len(right) == len(wrong) and all(a.shape == b.shape for a, b in zip(right, wrong))
+            steady = all(torch.equal(a, b) for a, b in zip(right, again))
+            verdict = "shapes" if not same else "unsteady" if not steady else (
+                "equal" if all(torch.allclose(a, b, 1e-4, 1e-6, equal_nan=True) if a.is_floating_point() else torch.equal(a, b) for a, b in zip(right, wrong)) else "planted")
+        except BaseException as error:
+            verdict = "fails: %s: %s" % (type(error).__name__, str(error)[:80])
+    print(json.dumps(verdict), flush=True)
+"""
+
+
+def mutations(source: str) -> Iterator[tuple[str, ast.AST, str]]:
+    """The kind of each mistake that can be planted, the expression that it replaces, and its new text."""
+    text = lambda node: ast.get_source_segment(source, node) or ""  # noqa: E731
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        inner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if name in TURNS and isinstance(inner, ast.Call) and _is_method(inner, VIEWS) and not node.keywords and _numbers(node.args):
+            sizes = inner.args[0].elts if len(inner.args) == 1 and isinstance(inner.args[0], (ast.Tuple, ast.List)) else inner.args
+            order = _order(name, _numbers(node.args), len(sizes))
+            if order is not None and not any(isinstance(size, ast.Starred) for size in sizes):
+                new = ", ".join(text(sizes[place]) for place in order)
+                yield "view-split", node, f"{text(inner.func)}({new})"
+        if name in (*VIEWS, "flatten") and inner is not None:
+            turned = inner
+            while isinstance(turned, ast.Call) and _is_method(turned, ("contiguous",)):
+                turned = turned.func.value  # type: ignore[attr-defined]
+            if isinstance(turned, ast.Call) and _is_method(turned, TURNS):
+                start = text(turned.func.value)  # type: ignore[attr-defined]
+                rest = text(node)[text(node).rindex(f".{name}") :].replace(".view(", ".reshape(")
+                yield "view-join", node, f"{start}{rest}"
+        if name in TURNS and inner is not None and not isinstance(inner, ast.Call) and not node.keywords:
+            numbers = _numbers(node.args)
+            rank = len(numbers) if name == "permute" else None
+            if numbers and (rank or (name != "permute" and min(numbers) >= 0)):
+                order = _order(name, numbers, rank or max(numbers) + 1)
+                if order is not None:
+                    base = text(inner)
+                    sizes = ", ".join(f"{base}.size({place})" for place in order)
+                    tail = "" if name == "permute" else f", *{base}.shape[{max(numbers) + 1}:]"
+                    yield "reshape-for-permute", node, f"{base}.reshape({sizes}{tail})"
+        if name == "transpose" and _numbers(node.args) in ([1, 2], [2, 1]) and isinstance(inner, ast.Call) and _is_method(inner, ("flatten",)):
+            if _numbers(inner.args) == [2]:
+                base = text(inner.func.value)  # type: ignore[attr-defined]
+                yield "flatten-order", node, f"{base}.reshape({base}.size(0), -1, {base}.size(1))"
+        for keyword in node.keywords:
+            if keyword.arg == "batch_first" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
+                yield "batch-first", keyword.value, "False"
+        if name in ("softmax", "log_softmax", "Softmax"):
+            dim = _dim(node, 0 if name == "Softmax" or (inner is not None and text(inner) not in ("F", "torch", "nn.functional")) else 1)
+            for new in ("0", "1", "-2"):
+                if dim is not None and text(dim) != new:
+                    yield "softmax-dim", dim, new
+        if name in ("mean", "sum", "norm", "normalize", "std", "var", "cumsum", "max", "amax") and inner is not None:
+            dim = _dim(node, 1 if text(inner) in ("F", "torch", "nn.functional") else 0)
+            if dim is not None and (any(k.arg == "keepdim" for k in node.keywords) or name in ("normalize", "cumsum")):
+                for new in ("0", "1", "-2"):
+                    if text(dim) != new:
+                        yield "reduction-dim", dim, new
+        if name == "permute":
+            numbers = _numbers(node.args)
+            if len(numbers) >= 3:
+                for one in range(len(numbers) - 1):
+                    changed = [*numbers]
+                    changed[one], changed[one + 1] = changed[one + 1], changed[one]
+                    yield "permute-order", node, f"{text(node.func)}({', '.join(map(str, changed))})"
+        if name in ("masked_fill", "masked_fill_") and inner is not None:
+            yield "mask-dropped", node, text(inner)
+        for keyword in node.keywords:
+            if keyword.arg == "is_causal" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
+                yield "mask-dropped", keyword.value, "False"
+
+
+def _is_method(node: ast.Call, names: tuple[str, ...]) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr in names
+
+
+def _numbers(nodes: list[ast.expr]) -> list[int]:
+    """The numbers of arguments; [] where one is something else."""
+    if len(nodes) == 1 and isinstance(nodes[0], (ast.Tuple, ast.List)):
+        nodes = nodes[0].elts
+    try:
+        found = [ast.literal_eval(node) for node in nodes]
+    except ValueError:
+        return []
+    return found if all(type(number) is int for number in found) else []
+
+
+def _order(name: str, numbers: list[int], rank: int) -> list[int] | None:
+    """Where each dim of the result of a transpose or permute comes from."""
+    if any(not -rank <= number < rank for number in numbers):
+        return None
+    numbers = [number % rank for number in numbers]
+    if name == "permute":
+        return numbers if sorted(numbers) == list(range(rank)) else None
+    if len(numbers) != 2:
+        return None
+    order = list(range(rank))
+    order[numbers[0]], order[numbers[1]] = numbers[1], numbers[0]
+    return order
+
+
+def _dim(node: ast.Call, place: int) -> ast.expr | None:
+    for keyword in node.keywords:
+        if keyword.arg == "dim":
+            return keyword.value if _is_number(keyword.value) else None
+    return node.args[place] if len(node.args) > place and _is_number(node.args[place]) else None
+
+
+def _is_number(node: ast.expr) -> bool:
+    return len(_numbers([node])) == 1 and not isinstance(node, (ast.Tuple, ast.List))
+
+
+def _replaced(source: str, node: ast.AST, new: str) -> str:
+    lines = source.splitlines(keepends=True)
+    offset = lambda line, column: sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())  # noqa: E731
+    start, end = offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+    return source[:start] + new + source[end:]
+
+
+def plant(cases: pathlib.Path, corpus: pathlib.Path, out: pathlib.Path, most: int) -> None:
+    """Writes the mistakes that keep all shapes and change numbers, a line of JSON each."""
+    counts: collections.Counter[str] = collections.Counter()
+    with out.open("w") as written:
+        for line in cases.read_text().splitlines():
+            case = json.loads(line)
+            file = corpus / case["repo"] / case["file"]
+            if not file.exists():
+                continue
+            source, taken = file.read_text(), collections.Counter[str]()
+            root = corpus / case["repo"]
+            module, above = file.stem, file.parent
+            while (above / "__init__.py").exists():
+                module, above = f"{above.name}.{module}", above.parent
+            worker = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            assert worker.stdin is not None and worker.stdout is not None
+            try:
+                for kind, node, new in mutations(source):
+                    if taken[kind] >= most:
+                        continue
+                    mutated = _replaced(source, node, new)
+                    job = {"root": str(root), "paths": [str(above), str(root), str(file.parent)], "module": module, "file": str(file)}
+                    worker.stdin.write(json.dumps({**job, "source": source, "mutated": mutated, "entry": case["entry"], "args": case["args"]}) + "\n")
+                    worker.stdin.flush()
+                    answer = worker.stdout.readline()
+                    verdict = json.loads(answer) if answer else "died"
+                    counts[f"{kind}: {verdict.split(':')[0]}"] += 1
+                    if verdict == "planted":
+                        taken[kind] += 1
+                        place = {"line": node.lineno, "end": node.end_lineno, "old": ast.get_source_segment(source, node), "new": new}  # type: ignore[attr-defined]
+                        written.write(json.dumps({**case, "kind": kind, **place, "column": node.col_offset}) + "\n")  # type: ignore[attr-defined]
+                        written.flush()
+                    if not answer:
+                        break
+            except BrokenPipeError:
+                pass
+            finally:
+                worker.kill()
+    for name, count in sorted(counts.items()):
+        print(f"{count:5} {name}")
+
+
+async def check(planted: pathlib.Path, corpus: pathlib.Path, python: str, *, example: bool, only: str, every: int) -> None:
+    """Prints how many of the mistakes are told, at their line, and by kind."""
+    from shapelens.batch import Batch
+    from shapelens.project_scope import ProjectScope
+
+    rows = [json.loads(line) for line in planted.read_text().splitlines()]
+    rows = [row for row in rows if only in row["kind"]][::every]
+    table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    right: dict[str, set[tuple[str, str]]] = {}
+    for row in rows:
+        file = corpus / row["repo"] / row["file"]
+        source = file.read_text()
+        lines = source.splitlines(keepends=True)
+        start = sum(map(len, lines[: row["line"] - 1])) + len(lines[row["line"] - 1].encode()[: row["column"]].decode())
+        mutated = source[:start] + row["new"] + source[start + len(row["old"]) :]
+        shift = 10**9
+        if example:
+            directive = f"# shapelens: {row['entry']}({row['args']})\n"
+            source, _ = _above_first_class(source, directive)
+            mutated, shift = _above_first_class(mutated, directive)
+        line, key = row["line"] + (row["line"] > shift), f"{file}{row['entry']}"
+        scope = ProjectScope()
+        async with Batch(python or None, root=scope.project_root(file), scope=scope) as batch:
+            if key not in right:
+                right[key] = {(each.code, each.message) for each in (await batch.analyse(file, source, importers=not example)).findings}
+            findings = (await batch.analyse(file, mutated, importers=not example)).findings
+        found = [each for each in findings if (each.code, each.message) not in right[key]]
+        silent = [each for each in found if each.code in CODES]
+        at_line = [each for each in silent if -1 <= each.span.start.line - line <= row["end"] - row["line"] + 1]
+        counts = table[row["kind"]]
+        counts["planted"] += 1
+        counts["told"] += bool(found)
+        counts["by a code of silent mistakes"] += bool(silent)
+        counts["at its line"] += bool(at_line)
+        counts["with a fix there"] += any(each.fix for each in at_line)
+        verdict = "found " if at_line else "else  " if found else "missed"
+        place = f"{row['repo']}/{row['file']}:{line}"
+        said = [(each.code, each.span.start.line) for each in found]
+        print(f"{verdict} {row['kind']:20} {place} {row['old'][:60]!r} -> {row['new'][:60]!r} {said}", flush=True)
+    for kind, counts in sorted(table.items()):
+        print(f"{kind:20}", dict(counts))
+
+
+def _above_first_class(source: str, directive: str) -> tuple[str, int]:
+    """The text with a directive above its first class, and the line (counted from 0) that it got."""
+    lines = source.splitlines(keepends=True)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef):
+            at = min([node.lineno, *(each.lineno for each in node.decorator_list)]) - 1
+            return "".join([*lines[:at], directive, *lines[at:]]), at
+    return directive + source, 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["plant", "check"])
+    parser.add_argument("cases", type=pathlib.Path)
+    parser.add_argument("corpus", type=pathlib.Path)
+    parser.add_argument("target", help="the file to write, or the interpreter that runs the models")
+    parser.add_argument("--example", action="store_true", help="with the case's example as a directive")
+    parser.add_argument("--only", default="", help="kinds with this in their names")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--most", type=int, default=2, help="mistakes of a kind in a file")
+    options = parser.parse_args()
+    if options.what == "plant":
+        plant(options.cases, options.corpus, pathlib.Path(options.target), options.most)
+    else:
+        asyncio.run(check(options.cases, options.corpus, options.target, example=options.example, only=options.only, every=options.every))

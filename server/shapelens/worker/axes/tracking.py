@@ -1,0 +1,402 @@
+"""Follows the axes of tensors through one evaluation: what an operation makes of the dims that it is given.
+
+The mode of the run hands over each call of a torch function, with its result. Rules (`views.py`, `products.py`, `reductions.py`) say what
+its dims are made of; a function without a rule is elementwise where its result has the shape that its tensors broadcast to. Of anything
+else the axes are unknown, and nothing is said of what is unknown.
+"""
+
+from __future__ import annotations
+
+import sys
+from copy import copy
+from types import FrameType
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+
+from ...protocol import FileSpan
+from ..torch_calls import argument, is_named_in_place
+from ..trace.frames import Frames
+from ..trace.layer_inputs import is_torch_layer
+from ..trace.provenance import INPUT as INPUT_NODE
+from ..trace.provenance import tensors_in
+from ..trace.value_summary import ORIGIN
+from .evidence import names_samples, names_steps, note_names
+from .factors import DERIVED, FEATURES, INPUT, UNKNOWN, Axis, Dim, Dims, Tear, is_known, new_dim, roots_of, size_of, whole
+
+Tensor = torch.Tensor
+AXES = "_shapelens_axes"
+_MADE = ("rand", "randn", "randint", "normal", "ones", "zeros", "full", "empty", "rand_like", "randn_like", "arange")
+MOST_EVENTS = 60
+
+_plainly = torch._C.DisableTorchFunction
+
+
+class KnownDims:
+    """What is known of a tensor: its dims, what happened on the way to it, and the dim that a softmax made a distribution of."""
+
+    __slots__ = ("are_scores", "dims", "events", "softmax")
+
+    def __init__(
+        self, dims: Dims, events: FrozenSet["AxisEvent"] = frozenset(), softmax: Optional["Softmax"] = None, are_scores: bool = False
+    ) -> None:
+        self.dims = dims
+        self.events = events
+        self.softmax = softmax
+        self.are_scores = are_scores  # a product of two tensors that follow from inputs: queries and keys
+
+
+class Softmax(NamedTuple):
+    """A softmax of attention's scores over a dim, whose weights some product is about to sum over."""
+
+    place: int  # of the dim
+    span: Optional[FileSpan]
+    call: "TorchCall"
+    layer: Any
+
+
+class AxisEvent:
+    """Something that happened to axes at an expression of the user's."""
+
+    def __init__(self, kind: str, call: "TorchCall", span: Optional[FileSpan], dim: Optional[int] = None) -> None:
+        self.kind = kind  # "torn", "mix" or "softmax"
+        self.operation = call.name
+        self.tensors: List[Tensor] = [*call.tensors[:1], *call.results[:1]]
+        self.span = span
+        self.dim = dim
+        self.tear: Optional[Tear] = None
+        self.axes: FrozenSet[Axis] = frozenset()  # whose numbers are mixed
+        self.dims: Dims = call.tracking.dims_of(call.tensors[0]) if call.tensors else ()
+        self.layer: Any = None  # the layer of torch's whose code ran
+
+
+class TorchCall(NamedTuple):
+    """A call of a torch function, with what it gave."""
+
+    tracking: "Tracking"
+    name: str
+    args: Tuple[Any, ...]
+    kwargs: Dict[str, Any]
+    tensors: List[Tensor]
+    results: List[Tensor]
+
+    def argument(self, index: int, *names: str, default: Any = None) -> Any:
+        """The argument at a position or of one of these names."""
+        return argument(self.args, self.kwargs, index, *names, default=default)
+
+    def dims(self, tensor: Tensor) -> Dims:
+        """What the dims of a tensor are made of."""
+        return self.tracking.dims_of(tensor)
+
+
+Rule = Callable[[TorchCall], Optional[Sequence[Dims]]]  # the dims of each tensor of the result; None where the default has to do
+RULES: Dict[str, Rule] = {}
+
+
+def rule(names: str) -> Callable[[Rule], Rule]:
+    """Registers a rule for functions of these names."""
+
+    def register(function: Rule) -> Rule:
+        for name in names.split():
+            RULES[name] = function
+        return function
+
+    return register
+
+
+class Tracking:
+    """The axes of one evaluation. `names` are the sizes of the example's named dims, each of which only that dim has.
+
+    given: the user wrote the example, so that its names say what dims are.
+    """
+
+    def __init__(self, names: Dict[str, int], frames: Frames, *, given: bool = False) -> None:
+        self.named = {size: Axis(size, INPUT, name=name) for name, size in names.items()}
+        for axis in self.named.values():
+            axis.is_steps, axis.is_samples = names_steps(axis.name), given and names_samples(axis.name)
+        self.events: List[AxisEvent] = []
+        self.first: Dims = ()  # of the first input
+        self.inputs: Dict[Tuple[int, int], Axis] = {}  # by place and size
+        self._frames = frames
+        self._sources: FrozenSet[AxisEvent] = frozenset()
+
+    # --- what is known of tensors ---
+
+    def traced(self, tensor: Tensor) -> KnownDims:
+        """What is known of a tensor; one that is met for the first time has axes of its own."""
+        found = tensor.__dict__.get(AXES)
+        if isinstance(found, KnownDims) and tuple(map(size_of, found.dims)) == tuple(tensor.shape):
+            return found
+        made = KnownDims(self._first_dims(tensor))
+        tensor.__dict__[AXES] = made
+        return made
+
+    def dims_of(self, tensor: Tensor) -> Dims:
+        """What the dims of a tensor are made of."""
+        return self.traced(tensor).dims
+
+    def _first_dims(self, tensor: Tensor) -> Dims:
+        shape = tuple(tensor.shape)
+        if not self._is_input(tensor):
+            return tuple([new_dim(size, FEATURES) for size in shape])
+        return self._input_dims(shape)
+
+    def _input_dims(self, shape: Tuple[int, ...]) -> Dims:
+        dims = tuple([self._input_dim(place, size) for place, size in enumerate(shape)])
+        if not self.first and len(shape) > 1:
+            self.first = dims
+        return dims
+
+    def _is_input(self, tensor: Tensor) -> bool:
+        if isinstance(tensor, torch.nn.Parameter):
+            return False
+        return tensor.__dict__.get(ORIGIN) is INPUT_NODE
+
+    def _input_dim(self, place: int, size: int) -> Dim:
+        if size == 1:
+            return ()
+        axis = self.named.get(size) or self.inputs.setdefault((place, size), Axis(size, INPUT))
+        return whole(axis)
+
+    # --- what happens ---
+
+    def event(self, kind: str, call: TorchCall, axes: Iterable[Axis], *, dim: Optional[int] = None, tear: Optional[Tear] = None) -> None:
+        """Note that something happened to axes of inputs, at the expression that runs."""
+        found = frozenset(axes)
+        if not found or len(self.events) >= MOST_EVENTS:
+            return
+        event = AxisEvent(kind, call, self._frames.innermost(), dim)
+        event.axes, event.tear, event.layer = found, tear, _running_layer()
+        self._add(event)
+
+    def _add(self, event: "AxisEvent") -> None:
+        for axis in event.axes if event.kind == "mix" else ():
+            note_names(axis, self._frames.is_user_frame)
+        self.events.append(event)
+        self._sources |= {event}
+
+    def softmax_over_another(self, softmax: Softmax, dims: Dims) -> None:
+        """A product sums over another dim of attention's weights than the softmax was over."""
+        event = AxisEvent("softmax", softmax.call, softmax.span, softmax.place)
+        event.dims, event.axes, event.layer = dims, roots_of(dims), softmax.layer
+        if event.axes and len(self.events) < MOST_EVENTS:
+            self._add(event)
+
+    def mixed(self, call: TorchCall, tensor: Tensor, dim: int) -> None:
+        """The numbers along a dim are put into one, or depend on each other from now on."""
+        dims = self.dims_of(tensor)
+        if dims and -len(dims) <= dim < len(dims):
+            note_used(dims[dim])
+        if dims and -len(dims) <= dim < len(dims) and is_known([dims[dim]]):
+            self.event("mix", call, roots_of([dims[dim]]), dim=dim % len(dims))
+
+    def observed(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
+        """An operation has run: note what its result is made of."""
+        with _plainly():
+            if name == "__iter__":
+                name, result = "unbind", list(copy(result))  # An iterator over a tuple, of which the copy is used up.
+            results = list(tensors_in(result, 64))
+            if not results:
+                return
+            call = TorchCall(self, name, args, kwargs, list(tensors_in((args, kwargs), 64)), results)
+            given = [self.traced(tensor) for tensor in call.tensors]
+            self._sources = frozenset().union(*[each.events for each in given])
+            try:
+                dims = self._made(call)
+            except Exception:  # A rule that does not know this form of the call: nothing is known of the result.
+                dims = None
+            softmax, are_scores = self._softmax(call, given), self._are_scores(call, given)
+            for number, tensor in enumerate(results):
+                made = dims[number] if dims is not None and number < len(dims) else None
+                if made is None or tuple(map(size_of, made)) != tuple(tensor.shape):
+                    roots = roots_of([dim for each in given for dim in each.dims])
+                    made = tuple([new_dim(size, UNKNOWN, roots) for size in tensor.shape])
+                tensor.__dict__[AXES] = KnownDims(made, self._sources, softmax, are_scores)
+
+    def _made(self, call: TorchCall) -> Optional[Sequence[Dims]]:
+        own = RULES.get(call.name)
+        if own is not None:
+            found = own(call)
+            if found is not None:
+                return found
+        if is_named_in_place(call.name) and call.results and call.tensors and call.results[0] is call.tensors[0]:
+            return [combined(call, [each for each in call.tensors if each.dim() <= call.results[0].dim()], tuple(call.results[0].shape))]
+        if not call.tensors and call.name in _MADE and self._frames.called_by_example():
+            return [self._input_dims(tuple(tensor.shape)) for tensor in call.results]
+        if not call.tensors:
+            return [tuple([new_dim(size, FEATURES) for size in tensor.shape]) for tensor in call.results]
+        try:
+            shape = tuple(torch.broadcast_shapes(*[tensor.shape for tensor in call.tensors]))  # type: ignore[no-untyped-call]
+        except RuntimeError:
+            return None
+        if call.name in NOT_ELEMENTWISE or any(tuple(tensor.shape) != shape for tensor in call.results):
+            return None
+        return [combined(call, call.tensors, shape)] * len(call.results)
+
+    def _softmax(self, call: TorchCall, given: List[KnownDims]) -> Optional[Softmax]:
+        """What is still a distribution: masks, dropout and casts leave it one."""
+        if call.name in ("softmax", "softmax_") and call.tensors:
+            dim = call.argument(1, "dim")
+            dims = given[0].dims
+            if type(dim) is int and -len(dims) <= dim < len(dims) and is_known(dims) and given[0].are_scores:
+                return Softmax(dim % len(dims), self._frames.innermost(), call, _running_layer())
+        if call.name in _KEEPS_DISTRIBUTION and given:
+            return given[0].softmax
+        return None
+
+    def _are_scores(self, call: TorchCall, given: List[KnownDims]) -> bool:
+        """Whether the result are scores of queries and keys, scaled or masked perhaps."""
+        if call.name in _PRODUCTS:
+            return len(given) == 2 and all(roots_of(each.dims) for each in given)
+        return call.name in _KEEPS_SCORES and any(each.are_scores for each in given)
+
+
+_PRODUCTS = ("matmul", "__matmul__", "bmm", "einsum")
+_KEEPS_SCORES = {
+    "masked_fill",
+    "masked_fill_",
+    "where",
+    "add",
+    "__add__",
+    "__iadd__",
+    "add_",
+    "sub",
+    "__sub__",
+    "mul",
+    "__mul__",
+    "__rmul__",
+    "__imul__",
+    "mul_",
+    "div",
+    "__truediv__",
+    "true_divide",
+    "div_",
+    "__itruediv__",
+    "float",
+    "to",
+    "type_as",
+    "view",
+    "reshape",
+    "contiguous",
+    "clamp",
+    "tanh",
+    "transpose",
+    "permute",
+}
+NOT_ELEMENTWISE = {"inverse", "svd", "cholesky", "qr", "sort", "argsort", "rfft", "fft", "ifft", "as_strided", "lstsq", "solve", "pinv"}
+_KEEPS_DISTRIBUTION = {"masked_fill", "dropout", "to", "type_as", "float", "half", "contiguous", "clone"}
+
+
+def _running_layer() -> Any:
+    """The layer of torch's whose forward is running, the one that user code called; None where it called the function itself."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    found = None
+    while frame is not None:
+        if frame.f_code.co_name == "forward":
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, torch.nn.Module):
+                if not is_torch_layer(owner):
+                    break
+                found = owner
+        frame = frame.f_back
+    return found
+
+
+def combined(call: TorchCall, tensors: Sequence[Tensor], shape: Sequence[int]) -> Dims:
+    """The dims of what tensors broadcast to: those that are known best."""
+    found: List[Dim] = []
+    for place, size in enumerate(shape):
+        given = []
+        for tensor in tensors:
+            own = tensor.dim() - len(shape) + place
+            if own >= 0 and tensor.shape[own] == size and size != 1:
+                given.append(call.dims(tensor)[own])
+        found.append(best(given, size))
+    _note_positions(call, tensors, found)
+    return tuple(found)
+
+
+def best(given: Sequence[Dim], size: int) -> Dim:
+    """Of dims that meet, the one whose axes stem from inputs; a known one before an unknown one."""
+    if not given:
+        return new_dim(size, FEATURES)
+    return max(given, key=lambda dim: (bool(roots_of([dim])) and is_known([dim]), bool(roots_of([dim])), len(dim)))
+
+
+def _note_positions(call: TorchCall, tensors: Sequence[Tensor], dims: Sequence[Dim]) -> None:
+    """What is added along one axis of the inputs and broadcast along another are positions: the other one is that of the samples."""
+    if call.name not in ("add", "__add__", "__radd__", "__iadd__", "add_") or len(tensors) != 2:
+        return
+    for constant, data in (tensors, tensors[::-1]):
+        if roots_of(call.dims(constant)) or constant.dim() < 2 or not roots_of(call.dims(data)):
+            continue
+        steps: List[Axis] = []
+        samples: List[Axis] = []
+        for place, dim in enumerate(dims):
+            own = constant.dim() - len(dims) + place
+            axis = input_axis(dim)
+            if axis is not None and place < len(dims) - 1:
+                (steps if own >= 0 and constant.shape[own] > 1 else samples).append(axis)
+        if len(steps) == 1 and len(samples) == 1:
+            steps[0].is_steps = samples[0].is_samples = True
+
+
+def note_samples(dim: Dim) -> None:
+    """The code treats a dim as the samples of a batch: a convolution or normalisation takes it for that."""
+    axis = input_axis(dim)
+    if axis is not None:
+        axis.is_samples = True
+
+
+def note_used(dim: Dim) -> None:
+    """Numbers along a dim are put together: if a view tore the dim, no later view mends that."""
+    for factor in dim:
+        if factor.axis.tear is not None:
+            factor.axis.tear.is_used = True
+
+
+def note_heads(dims: Dims) -> None:
+    """Attention by heads, over dim 2 of `[B, heads, T, size]`: what stands in front of the heads are the samples."""
+    heads = dims[1] if len(dims) == 4 else ()
+    if heads and not roots_of([heads]) and not is_same_root(dims[0], dims[2]):
+        note_samples(dims[0])
+
+
+def is_same_root(one: Dim, other: Dim) -> bool:
+    """Whether two dims stem from one axis of an input."""
+    return bool(roots_of([one]) & roots_of([other]))
+
+
+def note_pooled(dims: Dims, place: int) -> None:
+    """One number or one place is left of dim 0 or 1 of three: that one holds the steps, the other one the samples."""
+    if len(dims) == 3 and place in (0, 1):
+        steps, samples = input_axis(dims[place]), input_axis(dims[1 - place])
+        if steps is not None and samples is not None and steps is not samples:
+            steps.is_steps = samples.is_samples = True
+
+
+def input_axis(dim: Dim) -> Optional[Axis]:
+    """The axis of an input that a dim is, as it came; None for any other dim."""
+    return dim[0].axis if len(dim) == 1 and dim[0].axis.kind == INPUT and dim[0].size == dim[0].axis.size else None
+
+
+def part_of(dim: Dim, size: int, whole_size: int) -> Dim:
+    """A part of a dim: `x[:, 1:]`, one of two chunks."""
+    if size == whole_size:
+        return dim
+    known = is_known([dim])
+    return new_dim(size, DERIVED if known else UNKNOWN, roots_of([dim]))
+
+
+def derived(dim: Dim, size: int) -> Dim:
+    """A dim of another size that follows from a dim: what a stride, a padding or a pooling leaves of it."""
+    return dim if size_of(dim) == size else part_of(dim, size, size_of(dim))
+
+
+class State:
+    """The tracking that is under way; None where axes are not asked for."""
+
+    tracking: Optional[Tracking] = None
+
+
+state = State()
