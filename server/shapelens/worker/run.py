@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..protocol import PATIENT_SECONDS, Evaluating, ExampleRun, Executing, Finished, Profiled, Run, Trace, Traced
 from .calls.mismatches import one_line
+from .evaluation.axis_run import is_worth_following
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.evaluation import EXITS, exit_message
 from .evaluation.example_runner import ExampleRunner
@@ -189,7 +190,7 @@ class Stages:
         run, runner = self.run, self.runner
         # In a brief run only the dims count that are spoken of.
         worth_naming = [found for found in self.evaluated if not run.brief or found.remarks or found.calls.mismatches]
-        to_be_named = run.named and in_time and bool(worth_naming)
+        to_be_named = run.named and in_time and any(found.sizes or is_worth_following(found) for found in worth_naming)
         if not to_be_named:
             self.trace.remarks = self._remarks()
         if not (to_be_named and runner.findings.said is not None and runner.seconds_to_name(worth_naming) < SOON_NAMED):

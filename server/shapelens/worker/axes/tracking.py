@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from copy import copy
 from types import FrameType
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -394,9 +394,22 @@ def derived(dim: Dim, size: int) -> Dim:
 
 
 class State:
-    """The tracking that is under way; None where axes are not asked for."""
+    """The tracking that is under way; None where axes are not asked for. may_mix: something ran that may mix samples."""
 
     tracking: Optional[Tracking] = None
+    may_mix = False
 
 
 state = State()
+
+
+def _functions(names: str) -> Set[Any]:
+    owners = (torch, torch.nn.functional, Tensor, torch._C._VariableFunctions)
+    return {getattr(owner, name) for owner in owners for name in names.split() if hasattr(owner, name)}
+
+
+# What may put the numbers of several samples together. An example that runs none of it, and no odd view, need not be followed.
+MAY_MIX = _functions(
+    "softmax log_softmax softmin normalize cumsum cumprod logsumexp norm amax sum mean std var scaled_dot_product_attention"
+    " multi_head_attention_forward lstm gru rnn_tanh rnn_relu"
+)

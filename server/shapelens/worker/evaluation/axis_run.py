@@ -20,6 +20,11 @@ _COPRIME = (3, 5, 7, 11, 13, 17, 19)
 _WITH_AXES = ("torn-view",)  # remarks that stand only if the axes say the same
 
 
+def is_worth_following(found: Evaluated) -> bool:
+    """Whether an evaluation ran anything that the axes could say something of."""
+    return found.may_mix or any(remark.code in _WITH_AXES for remark in found.remarks)
+
+
 def axis_sizes(sizes: Sizes) -> Iterator[Sizes]:
     """Sizes for the example's names, best first: primes that no other size of the model divides; for the batch alone; as they are."""
     taken = iter(_COPRIME)

@@ -25,6 +25,7 @@ class Evaluated:
         self.first_layer = 0  # the index in the trace of the first of its layers
         self.refused: List[List[Value]] = []  # what failed operations were given
         self.remarks: List[Remark] = []
+        self.may_mix = False  # whether operations ran that may mix the samples of a batch
         self.turned: FrozenSet[ConditionPlace] = frozenset()  # the conditions on data that were turned
         self.is_explored = False  # whether its other paths were looked at
         self.turned_alone: List[ConditionPlace] = []  # the conditions that were turned one by one for that

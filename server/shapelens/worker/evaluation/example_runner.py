@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Set
 import torch
 
 from ...protocol import ExampleRun, LayerSeen, Observation, Run, Trace, Traced, Value
+from ..axes import tracking as axes
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
 from ..remarks.remarks import name_remarks
@@ -26,7 +27,7 @@ from ..trace.value_summary import value_of
 from ..unknown import unknown_sizes
 from ..unknown.conditions import LONGEST, ConditionPlace, branches, gave_up
 from .axis_run import LONGEST as LONGEST_WITH_AXES
-from .axis_run import add_remarks_of_axes
+from .axis_run import add_remarks_of_axes, is_worth_following
 from .branch_exploration import explore
 from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
@@ -86,6 +87,7 @@ class ExampleRunner:
         index, code = len(self.trace.examples), self.compiled(example, expression)
         if code is None:
             return None
+        axes.state.may_mix = False
         start, clock, self.recorder.reached = time.perf_counter(), WorkClock(), set()
         is_user_file = self.frames.is_user_file
         follow = partial(self._follow, example, index, partial(evaluate, code, self.names, {}, example.dims))
@@ -121,7 +123,7 @@ class ExampleRunner:
         found = Evaluated(self.recorder.seen, calls, example.dims, end)
         found.code, found.first_layer = code, len(self.trace.layers)
         found.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
-        found.remarks = self.evaluation.remarks.found
+        found.remarks, found.may_mix = self.evaluation.remarks.found, axes.state.may_mix
         found.turned, found.is_explored, found.turned_alone = branches.turned, is_explored, alone
         return found
 
@@ -270,7 +272,7 @@ class ExampleRunner:
             example.reached = self.recorder.functions(self.run.file, also=example.reached)
             if others:
                 self._record(found, others)
-            if example.seconds < LONGEST_WITH_AXES and found.end is None:
+            if example.seconds < LONGEST_WITH_AXES and found.end is None and is_worth_following(found):
                 add_remarks_of_axes(found, self.frames, partial(self._probe, found, mismatches), given=not example.evidence)
 
     def _probe(self, found: Evaluated, mismatches: List[Any], sizes: Sizes, outputs: Optional[List[Any]] = None) -> Optional[Evaluated]:

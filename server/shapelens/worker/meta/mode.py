@@ -171,6 +171,8 @@ class MetaMode(TorchFunctionMode):
                 provenance.observed(func, (args, kwargs), result)
             if devices.active:
                 result = devices.gave(func, *given, result, placement)
+        if func in axes.MAY_MIX:
+            axes.state.may_mix = True
         if axes.state.tracking is not None:
             axes.state.tracking.observed(provenance.name_of(func), *given, result)
         return result
