@@ -198,6 +198,7 @@ class Stages:
         if to_be_named:
             with contextlib.suppress(DeadlineReached):  # The run itself is complete: what could not be named in time stays numbers.
                 runner.name_dims(worth_naming)
+                runner.follow_axes(worth_naming)
             self.trace.remarks = self._remarks()
             self.send(Traced(run.run_id, "named", self.trace))
 

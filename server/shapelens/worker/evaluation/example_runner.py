@@ -262,17 +262,23 @@ class ExampleRunner:
         return sum(self.trace.examples[found.example].seconds * len(found.sizes) for found in examples)
 
     def name_dims(self, examples: List[Evaluated]) -> None:
-        """Evaluate examples again with other sizes, record them with names for their dims, and follow the axes of their inputs."""
+        """Evaluate examples again with other sizes, and record them with names for their dims."""
         for found in examples:
-            if len(found.sizes) > MOST_NAMED_DIMS:
+            if not found.sizes or len(found.sizes) > MOST_NAMED_DIMS:
                 continue
             mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
             example, self.recorder.reached = self.trace.examples[found.example], set()
-            others = probes(found, partial(self._probe, found, mismatches), any_size=bool(example.evidence)) if found.sizes else []
+            others = probes(found, partial(self._probe, found, mismatches), any_size=bool(example.evidence))
             example.reached = self.recorder.functions(self.run.file, also=example.reached)
             if others:
                 self._record(found, others)
-            if example.seconds < LONGEST_WITH_AXES and found.end is None and is_worth_following(found):
+
+    def follow_axes(self, examples: List[Evaluated]) -> None:
+        """Evaluate examples once more to see which axes of their inputs each dim is made of, for remarks of what is mixed up."""
+        for found in examples:
+            example = self.trace.examples[found.example]
+            if example.seconds < LONGEST_WITH_AXES and found.end is None and not example.doubtful and is_worth_following(found):
+                mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
                 add_remarks_of_axes(found, self.frames, partial(self._probe, found, mismatches), given=not example.evidence)
 
     def _probe(self, found: Evaluated, mismatches: List[Any], sizes: Sizes, outputs: Optional[List[Any]] = None) -> Optional[Evaluated]:
