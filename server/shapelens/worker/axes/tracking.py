@@ -45,6 +45,12 @@ class KnownDims:
         self.softmax = softmax
         self.are_scores = are_scores  # a product of two tensors that follow from inputs: queries and keys
 
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "KnownDims":
+        return self  # It is an attribute of tensors, which user code copies and saves.
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return KnownDims, ((),)
+
 
 class Softmax(NamedTuple):
     """A softmax of attention's scores over a dim, whose weights some product is about to sum over."""
