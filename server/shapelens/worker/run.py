@@ -190,7 +190,8 @@ class Stages:
         run, runner = self.run, self.runner
         # In a brief run only the dims count that are spoken of.
         worth_naming = [found for found in self.evaluated if not run.brief or found.remarks or found.calls.mismatches]
-        to_be_named = run.named and in_time and any(found.sizes or is_worth_following(found) for found in worth_naming)
+        followed = [found for found in self.evaluated if is_worth_following(found)]
+        to_be_named = run.named and in_time and (any(found.sizes for found in worth_naming) or bool(followed))
         if not to_be_named:
             self.trace.remarks = self._remarks()
         if not (to_be_named and runner.findings.said is not None and runner.seconds_to_name(worth_naming) < SOON_NAMED):
@@ -198,7 +199,7 @@ class Stages:
         if to_be_named:
             with contextlib.suppress(DeadlineReached):  # The run itself is complete: what could not be named in time stays numbers.
                 runner.name_dims(worth_naming)
-                runner.follow_axes(worth_naming)
+                runner.follow_axes(followed)
             self.trace.remarks = self._remarks()
             self.send(Traced(run.run_id, "named", self.trace))
 

@@ -27,7 +27,7 @@ from ..trace.value_summary import value_of
 from ..unknown import unknown_sizes
 from ..unknown.conditions import LONGEST, ConditionPlace, branches, gave_up
 from .axis_run import LONGEST as LONGEST_WITH_AXES
-from .axis_run import add_remarks_of_axes, is_worth_following
+from .axis_run import add_remarks_of_axes
 from .branch_exploration import explore
 from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
@@ -277,7 +277,7 @@ class ExampleRunner:
         """Evaluate examples once more to see which axes of their inputs each dim is made of, for remarks of what is mixed up."""
         for found in examples:
             example = self.trace.examples[found.example]
-            if example.seconds < LONGEST_WITH_AXES and found.end is None and not example.doubtful and is_worth_following(found):
+            if example.seconds < LONGEST_WITH_AXES and found.end is None and not example.doubtful:
                 mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
                 add_remarks_of_axes(found, self.frames, partial(self._probe, found, mismatches), given=not example.evidence)
 
