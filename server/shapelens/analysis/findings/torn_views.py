@@ -74,9 +74,6 @@ def torn_view(places: Places, remark: Remark, place: Place) -> Lint | None:
         return None
     same = sorted((name for name in torn if name in given), key=str.isdigit)
     consequence = f"the {same[0]} of the result is not the {same[0]} of the tensor" if same else "it cuts across dims"
-    if remark.axes and remark.axes != given and len(remark.axes) == len(given):
-        message = f"[{', '.join(remark.axes)}] → {dims_text(result)} keeps the order of the numbers, so that {consequence}"
-        return Lint("torn-view", "warning", message, place.span, fix=_fix(place, place.module.call_at(place.span), given, asked))
     message = f"{dims_text(tensor)} → {dims_text(result)} keeps the order of the numbers, so that {consequence}"
     return Lint("torn-view", "warning", message, place.span, fix=_fix(place, place.module.call_at(place.span), given, asked))
 

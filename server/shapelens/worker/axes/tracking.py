@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from copy import copy
 from types import FrameType
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Container, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -21,7 +21,7 @@ from ..trace.layer_inputs import is_torch_layer
 from ..trace.provenance import INPUT as INPUT_NODE
 from ..trace.provenance import tensors_in
 from ..trace.value_summary import ORIGIN
-from .evidence import names_samples, names_steps, note_names
+from .evidence import names_steps, note_names
 from .factors import DERIVED, FEATURES, INPUT, UNKNOWN, Axis, Dim, Dims, Tear, is_known, new_dim, roots_of, size_of, whole
 
 Tensor = torch.Tensor
@@ -113,13 +113,13 @@ def rule(names: str) -> Callable[[Rule], Rule]:
 class Tracking:
     """The axes of one evaluation. `names` are the sizes of the example's named dims, each of which only that dim has.
 
-    given: the user wrote the example, so that its names say what dims are.
+    samples: the names of those of which it is known that they are the samples of a batch.
     """
 
-    def __init__(self, names: Dict[str, int], frames: Frames, *, given: bool = False) -> None:
+    def __init__(self, names: Dict[str, int], frames: Frames, *, samples: Container[str] = ()) -> None:
         self.named = {size: Axis(size, INPUT, name=name) for name, size in names.items()}
         for axis in self.named.values():
-            axis.is_steps, axis.is_samples = names_steps(axis.name), given and names_samples(axis.name)
+            axis.is_steps, axis.is_samples = names_steps(axis.name), axis.name in samples
         self.events: List[AxisEvent] = []
         self.first: Dims = ()  # of the first input
         self.inputs: Dict[Tuple[int, int], Axis] = {}  # by place and size
@@ -377,8 +377,10 @@ def note_pooled(dims: Dims, place: int) -> None:
     """One number or one place is left of dim 0 or 1 of three: that one holds the steps, the other one the samples."""
     if len(dims) == 3 and place in (0, 1):
         steps, samples = input_axis(dims[place]), input_axis(dims[1 - place])
-        if steps is not None and samples is not None and steps is not samples:
-            steps.is_steps = samples.is_samples = True
+        if samples is not None and steps is not samples:
+            samples.is_samples = True
+            if steps is not None:
+                steps.is_steps = True
 
 
 def input_axis(dim: Dim) -> Optional[Axis]:

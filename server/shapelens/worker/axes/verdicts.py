@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Iterator, List, Sequence, Set
 
-from ...protocol import Remark
 from ..trace.provenance import tensors_in
 from . import products, reductions, views  # noqa: F401  They register their rules.
-from .factors import Axis, Dim
+from .factors import Axis, Dim, Factor
 from .tracking import AxisEvent, Tracking
 
 LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu", "multi_head_attention_forward")
@@ -78,16 +77,17 @@ def _is_alone(axis: Axis, dims: Sequence[Dim]) -> bool:
     return sum(any(axis in factor.axis.roots for factor in dim) for dim in dims) == 1
 
 
-def names(dims: Sequence[Dim]) -> List[str]:
-    """The dims as people write them: names of axes, numbers of features, `?` for what follows from them."""
-    return ["·".join(_factor_name(factor) for factor in dim) or "1" for dim in dims]
+def names(dims: Sequence[Dim], *, is_resized: bool) -> List[str]:
+    """The dims as people write them: names of axes, numbers of features, `?` for what follows from sizes that were chosen.
+
+    is_resized: sizes without names were chosen as well.
+    """
+    return ["·".join(_factor_name(factor, is_resized) for factor in dim) or "1" for dim in dims]
 
 
-def _factor_name(factor: Any) -> str:
+def _factor_name(factor: Factor, is_resized: bool) -> str:
     axis = factor.axis
     if axis.name and factor.size == axis.size:
-        return str(axis.name)
-    return str(factor.size) if not any(root.name for root in axis.roots) and not axis.name else "?"
-
-
-__all__ = ["Remark", "Verdict", "names", "verdicts"]
+        return axis.name
+    is_chosen = bool(axis.roots) and (is_resized or any(root.name for root in axis.roots))
+    return "?" if is_chosen else str(factor.size)

@@ -11,6 +11,7 @@ import torch
 
 from ...protocol import ExampleRun, LayerSeen, Observation, Run, Trace, Traced, Value
 from ..axes import tracking as axes
+from ..axes.evidence import names_samples
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
 from ..remarks.remarks import name_remarks
@@ -27,12 +28,12 @@ from ..trace.value_summary import value_of
 from ..unknown import unknown_sizes
 from ..unknown.conditions import LONGEST, ConditionPlace, branches, gave_up
 from .axis_run import LONGEST as LONGEST_WITH_AXES
-from .axis_run import add_remarks_of_axes
+from .axis_run import Sized, add_remarks_of_axes, stated_batch_sizes
 from .branch_exploration import explore
 from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
 from .evaluation import EXITS, NONE_TURNED, RUN_IS_OVER, exit_message
-from .expression import compile_expression, evaluate
+from .expression import Resized, compile_expression, evaluate
 from .going_past import GoingPast
 from .line_by_line import line_by_line
 from .probing import invariant_part, probes
@@ -275,19 +276,28 @@ class ExampleRunner:
 
     def follow_axes(self, examples: List[Evaluated]) -> None:
         """Evaluate examples once more to see which axes of their inputs each dim is made of, for remarks of what is mixed up."""
+        stated = stated_batch_sizes(self.run.text)
         for found in examples:
             example = self.trace.examples[found.example]
+            first = list(found.sizes)[:1]
+            samples = [name for name in first if found.sizes[name] in stated or (not example.evidence and names_samples(name))]
             if example.seconds < LONGEST_WITH_AXES and found.end is None and not example.doubtful:
                 mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
-                add_remarks_of_axes(found, self.frames, partial(self._probe, found, mismatches), given=not example.evidence)
+                again = partial(self._probe_sized, found, mismatches)
+                add_remarks_of_axes(found, self.frames, again, samples=samples, expression=example.expression)
 
-    def _probe(self, found: Evaluated, mismatches: List[Any], sizes: Sizes, outputs: Optional[List[Any]] = None) -> Optional[Evaluated]:
+    def _probe_sized(self, found: Evaluated, mismatches: List[Any], sized: Sized, outputs: List[Any]) -> Optional[Evaluated]:
+        return self._probe(found, mismatches, sized.names, outputs, sized.resized)
+
+    def _probe(
+        self, found: Evaluated, mismatches: List[Any], sizes: Sizes, outputs: Optional[List[Any]] = None, resized: Optional[Resized] = None
+    ) -> Optional[Evaluated]:
         """An example with other sizes; None where it goes another way than the run did. What it gives is put into `outputs`."""
         evaluation = self.evaluation
         dims: Sizes = {}
 
         def give() -> None:
-            given = evaluate(found.code, self.names, sizes, dims)
+            given = evaluate(found.code, self.names, sizes, dims, resized)
             if outputs is not None:
                 outputs[:] = [given]
 

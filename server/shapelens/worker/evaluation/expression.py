@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 import sys
 from types import CodeType, ModuleType
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import torch
 
@@ -136,17 +136,26 @@ def _asked_once(node: ast.expr) -> ast.expr:
     return ast.copy_location(call, node)
 
 
-class Maker:
-    """Makes the tensors of one evaluation; `sizes` overrides the sizes of named dims, for a probe."""
+Resized = Callable[[int, int, int], int]
 
-    def __init__(self, namespace: Namespace, sizes: Mapping[str, int], dims: Dict[str, int]) -> None:
+
+class Maker:
+    """Makes the tensors of one evaluation; `sizes` overrides the sizes of named dims, for a probe.
+
+    resized(place, rank, size): the size of a dim without a name, which it may override too.
+    """
+
+    def __init__(self, namespace: Namespace, sizes: Mapping[str, int], dims: Dict[str, int], resized: Optional[Resized] = None) -> None:
         self.namespace = namespace
         self.sizes = sizes
         self.dims = dims
+        self.resized = resized
 
     def __call__(self, shorthand: str, dims: Tuple[Dim, ...]) -> torch.Tensor:
         shape = []
-        for name, size in dims:
+        for place, (name, size) in enumerate(dims):
+            if self.resized is not None and name is None and isinstance(size, int):
+                size = self.resized(place, len(dims), size)
             if name is not None and isinstance(size, int):
                 size = self.sizes.get(name, size)
                 if name not in self.namespace:
@@ -160,9 +169,11 @@ class Maker:
         return made
 
 
-def evaluate(code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str, int], dims: Dict[str, int]) -> Any:
+def evaluate(
+    code: CodeType, module_names: Mapping[str, Any], sizes: Mapping[str, int], dims: Dict[str, int], resized: Optional[Resized] = None
+) -> Any:
     """The value of an example; its named dims and their sizes are put into `dims` as they come. Raises whatever user code raises."""
     namespace = Namespace(module_names)
-    namespace[MAKE] = Maker(namespace, sizes, dims)
+    namespace[MAKE] = Maker(namespace, sizes, dims, resized)
     namespace["__builtins__"] = vars(builtins)
     return eval(code, namespace)
