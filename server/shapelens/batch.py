@@ -6,6 +6,7 @@ what they give between edits; here nothing is kept but the worker.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import tokenize
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ from shapelens.analysis.traces.views import (
     without_found,
 )
 from shapelens.examples.choose import Choice, choose, without_example
+from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFile, ImportingFiles, models_around
 from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors, speaking_of
 from shapelens.examples.settings import Settings
@@ -166,6 +168,7 @@ class Batch:
         programs: bool = True,
         fixes: bool = True,
         brief: bool = False,
+        before: Analysed | None = None,
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
@@ -173,16 +176,29 @@ class Batch:
         files that import the text's.
         `programs`: those that import the text's file are followed in the end for what they show of it; they say nothing of what is wrong.
         `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
+        `before`: the file as it was before an edit, whose examples stay, as in an editor.
         """
         self._read, self._complete = set(), True
         fixes, programs = fixes and not brief, programs and importers and not brief and not examples and only is None
-        analysed = await self._analyse(path, text, examples or [], only, importers=importers, programs=programs, fixes=fixes, brief=brief)
+        analysed = await self._analyse(
+            path, text, examples or [], only, before, importers=importers, programs=programs, fixes=fixes, brief=brief
+        )
         analysed.findings.sort(key=lambda finding: finding.span.start)
         analysed.read, analysed.complete = self._read, self._complete
         return analysed
 
     async def _analyse(
-        self, path: Path, text: str, examples: list[str], only: str | None, *, importers: bool, programs: bool, fixes: bool, brief: bool
+        self,
+        path: Path,
+        text: str,
+        examples: list[str],
+        only: str | None,
+        before: Analysed | None,
+        *,
+        importers: bool,
+        programs: bool,
+        fixes: bool,
+        brief: bool,
     ) -> Analysed:
         file = str(path.absolute())
         settings = self.scope.settings(path.absolute().parent)
@@ -204,7 +220,8 @@ class Batch:
         program = PATIENT_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
         if choice.examples or lacking:
             later = [name for name in lacking if name.rpartition(".")[2] in used]
-            wanted = protocol.Search([], self._importers(file, settings, module), lacking, PATIENT_SECONDS, later) if lacking else None
+            known = _known_before(before, module, lacking) if before is not None else []
+            wanted = protocol.Search(known, self._importers(file, settings, module), lacking, PATIENT_SECONDS, later) if lacking else None
             own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
                 analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
@@ -426,12 +443,23 @@ class Batch:
             known=[protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in known if each.error is None],
             profile=profile,
         )
-        finished = await self.worker.submit(run, keep, on_profile)
+        try:
+            finished = await self.worker.submit(run, keep, on_profile)
+        except asyncio.CancelledError:
+            self.worker.cancel(run.run_id)  # Nobody waits for it any more.
+            raise
         if finished.outcome == "unavailable":
             raise Unavailable(finished.detail, "")
         self._read.update(newest.files, finished.read, [file], search.users if search is not None else [])
         self._complete = self._complete and finished.outcome in LASTING
         return newest, finished
+
+
+def _known_before(before: Analysed, module: Module, classes: Sequence[str]) -> list[protocol.Known]:
+    """The examples of these classes before an edit, as far as the text that speaks for them still is the same."""
+    found = FoundExamples(lambda file: None)
+    found.keep(before.path, before.module, before.trace)
+    return found.known(before.path, module, classes)
 
 
 def _source(path: Path, content: str) -> NotebookCells:

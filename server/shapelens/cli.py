@@ -1,4 +1,4 @@
-"""The command line: `shapelens show`, `summary`, `check`, `rule`, `init`, `clean`, `doctor`, `report-bug` and `lsp`.
+"""The command line: `shapelens show`, `summary`, `check`, `rule`, `init`, `clean`, `doctor`, `report-bug`, `lsp` and `mcp`.
 
 Exit codes: 0 nothing is wrong; 1 errors were found (`check`: findings as severe as `--fail-on`), or, for `doctor`, ShapeLens cannot work;
 2 the request or the environment is wrong.
@@ -396,6 +396,26 @@ def lsp(
     from shapelens.lsp import start
 
     start.run(tcp=tcp, interpreter=interpreter, log_level=log_level.value, allow=allow or [])
+
+
+@app.command()
+def mcp(
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--root",
+            metavar="FOLDER",
+            help="A folder that it may be asked about; may be repeated. Default: the current one, and those that the client names.",
+            show_default=False,
+        ),
+    ] = None,
+    interpreter: Interpreter = None,
+    allow: Allow = None,
+) -> None:
+    """Serve coding agents over stdio (Model Context Protocol): check, shapes, what_if, fixes, summary. Needs the extra `mcp`."""
+    from shapelens.agents import start
+
+    _do(lambda: start.run(root or [], interpreter, allow or []))
 
 
 def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from shapelens.analysis.evidence import guessed_sizes
 from shapelens.analysis.markdown import code, plain
 from shapelens.analysis.shapes import count_text, memory_text
 from shapelens.analysis.structure.training_memory import MemoryEstimate
@@ -94,6 +95,8 @@ def totals(view: ModelView) -> list[tuple[str, str]]:
         found.append(("Operations", f"{flops_text(forward)}FLOPs forward{both}"))
     if view.profile.uncounted:
         found.append(("Not counted", ", ".join(view.profile.uncounted)))
+    if guessed := guessed_sizes(view.shown.example, view.profile.dims):
+        found.append(("Guessed", f"{guessed}; all numbers that depend on them are guesses, too"))
     if view.rows and view.rows[0].path:
         return found  # Memory is that of the whole example.
     if view.inference is not None and not view.inference.error:
