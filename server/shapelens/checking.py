@@ -114,16 +114,19 @@ class Checker:
         scope: ProjectScope | None = None,
         *,
         fixes: bool = False,
+        jobs: int | None = None,
         lend: Callable[[Path], Awaitable[Batch]] | None = None,
     ) -> None:
         """`python`: the interpreter that has torch, None to find it for each project; `store`: None to analyse all files anew.
 
         `fixes`: findings come with the fix that mends them, which is run before; that takes some time for each finding.
+        `jobs`: how many files are analysed side by side, at most; None: as many as there are processors and memory for.
         `lend`: gives the batch for a file, which outlives the check: files are analysed one after the other.
         """
         self.notices: list[str] = []  # on what stands in the way of the settings
         self._python = python
         self._fixes = fixes
+        self._jobs = jobs if lend is None else 1
         self._lend = lend
         self._scope = scope or ProjectScope()
         self._cache = RunCache(store) if store is not None else None
@@ -142,7 +145,7 @@ class Checker:
         """
         results: list[asyncio.Future[CheckedFile | None]] = [asyncio.get_running_loop().create_future() for _ in files]
         turns = iter(range(len(files)))
-        count = min(workers_at_once() if self._lend is None else 1, len(files))
+        count = min(self._jobs or workers_at_once(), len(files))
         slots = [asyncio.create_task(self._go_through(files, turns, results, began)) for _ in range(count)]
         try:
             for (path, _), result in zip(files, results, strict=True):

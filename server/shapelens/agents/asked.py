@@ -83,7 +83,7 @@ async def _check(session: AgentSession, given: Mapping[str, Any]) -> Answer:
     lines, files = list[str](), list[dict[str, Any]]()
     for path, checked in found:
         checked.findings = [finding for finding in checked.findings if narrowed.shows(finding.code)]
-        tally.add(checked, [False] * len(checked.findings))
+        tally.add(checked, [False] * len(checked.findings), session.shown(path))
         lines += [finding_line(session, path, finding) for finding in checked.findings]
         files.append(
             {

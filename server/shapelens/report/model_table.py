@@ -29,6 +29,12 @@ def flops_text(count: int) -> str:
     return next((f"{count / size:.2f} {unit}" for unit, size in _PREFIXES if count >= size), str(count))
 
 
+def _operations(count: int) -> str:
+    """`3.65 GFLOPs`, `512 FLOPs`"""
+    text = flops_text(count)
+    return f"{text}FLOPs" if " " in text else f"{text} FLOPs"
+
+
 _KEPT = {"Kept for backward": _of("kept_bytes", memory_text)}
 # Of the rows, by what is asked for: the columns between the output and the line.
 AMOUNTS = {
@@ -91,8 +97,8 @@ def totals(view: ModelView) -> list[tuple[str, str]]:
     found = [("Parameters", count_text(parameters) + (f", {count_text(trainable)} of them trained" if trainable != parameters else ""))]
     forward, backward = sum(row.flops for row in rows), sum(row.backward_flops for row in rows)
     if forward:
-        both = f", {flops_text(backward)}FLOPs backward" if backward else ""
-        found.append(("Operations", f"{flops_text(forward)}FLOPs forward{both}"))
+        both = f", {_operations(backward)} backward" if backward else ""
+        found.append(("Operations", f"{_operations(forward)} forward{both}"))
     if view.profile.uncounted:
         found.append(("Not counted", ", ".join(view.profile.uncounted)))
     if guessed := guessed_sizes(view.shown.example, view.profile.dims):
