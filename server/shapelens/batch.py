@@ -39,7 +39,7 @@ from shapelens.examples.statement_names import with_users
 from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
-from shapelens.protocol import PATIENT_SECONDS
+from shapelens.protocol import PATIENT_SECONDS, PROGRAM_SECONDS
 from shapelens.python_sources import about, as_python
 from shapelens.regular_files import LARGEST, read_regular
 from shapelens.repair import search
@@ -90,6 +90,7 @@ class Analysed:
     findings: list[Finding] = field(default_factory=list)
     source: str = ""  # the text as its author sees it: of a notebook, also what only IPython understands; line by line that of `module`
     read: set[str] = field(default_factory=set)  # files, by absolute path, that its runs depended on
+    hurried: bool = False  # following it as a program was short of time somewhere, and there is more that it may have
     complete: bool = True  # each run came to an end that it will come to again
 
 
@@ -142,6 +143,8 @@ class Batch:
         self._importing_files = importing_files or ImportingFiles(unchanging=True)
         self._read: set[str] = set()
         self._complete = True
+        self._hurried = False
+        self._seconds = PATIENT_SECONDS
         self._run_ids = itertools.count(1)
 
     async def __aenter__(self) -> Batch:
@@ -169,6 +172,7 @@ class Batch:
         fixes: bool = True,
         brief: bool = False,
         before: Analysed | None = None,
+        patient: bool = True,
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
@@ -177,14 +181,16 @@ class Batch:
         `programs`: those that import the text's file are followed in the end for what they show of it; they say nothing of what is wrong.
         `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
         `before`: the file as it was before an edit, whose examples stay, as in an editor.
+        `patient`: False where somebody waits: the search and the program may take no longer than in an editor.
         """
-        self._read, self._complete = set(), True
+        self._read, self._complete, self._hurried = set(), True, False
+        self._seconds = PATIENT_SECONDS if patient else PROGRAM_SECONDS
         fixes, programs = fixes and not brief, programs and importers and not brief and not examples and only is None
         analysed = await self._analyse(
             path, text, examples or [], only, before, importers=importers, programs=programs, fixes=fixes, brief=brief
         )
         analysed.findings.sort(key=lambda finding: finding.span.start)
-        analysed.read, analysed.complete = self._read, self._complete
+        analysed.read, analysed.complete, analysed.hurried = self._read, self._complete, self._hurried
         return analysed
 
     async def _analyse(
@@ -217,11 +223,11 @@ class Batch:
             views = await self._seen_from_importers(file, {file: text}, settings)
         used = {name for view in views for name in classes_used(view)}
         own = protocol.Trace(file)
-        program = PATIENT_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
+        program = self._seconds if settings.program and not examples and only is None and is_program(module) else 0.0
         if choice.examples or lacking:
             later = [name for name in lacking if name.rpartition(".")[2] in used]
             known = _known_before(before, module, lacking) if before is not None else []
-            wanted = protocol.Search(known, self._importers(file, settings, module), lacking, PATIENT_SECONDS, later) if lacking else None
+            wanted = protocol.Search(known, self._importers(file, settings, module), lacking, self._seconds, later) if lacking else None
             own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
                 analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
@@ -452,6 +458,7 @@ class Batch:
             raise Unavailable(finished.detail, "")
         self._read.update(newest.files, finished.read, [file], search.users if search is not None else [])
         self._complete = self._complete and finished.outcome in LASTING
+        self._hurried = self._hurried or finished.hurried
         return newest, finished
 
 

@@ -258,6 +258,30 @@ async def test_a_second_call_is_warm_and_has_the_same_worker(agent: Agent, recor
     assert time.perf_counter() - began < 5
 
 
+async def test_what_has_changed_on_disk_is_run_again(agent: Agent, project: Path) -> None:
+    """A model whose layer stands in another file: an edit of that one, and a new module, are seen by the next call."""
+    (project / "parts").mkdir()
+    try:
+        (project / "parts" / "head.py").write_text("from torch import nn\n\n\ndef head():\n    return nn.Linear(8, 4)\n")
+        text = "from head import head\nfrom torch import nn\n\n\n# shapelens: Net()(f32[B:2, 8])\nclass Net(nn.Module):\n"
+        text += "    def __init__(self):\n        super().__init__()\n        self.head = head()\n\n"
+        text += "    def forward(self, x):\n        return self.head(x)\n"
+        (project / "parts" / "net.py").write_text(text)
+        assert "→ [B, 4]" in (await agent.answer("shapes", file="parts/net.py"))[0]
+        (project / "parts" / "head.py").write_text("from torch import nn\n\n\ndef head():\n    return nn.Linear(8, 64)\n")
+        assert "→ [B, 64]" in (await agent.answer("shapes", file="parts/net.py"))[0]
+        edits = [{"old": "return self.head(x)", "new": "return self.head(x)[:, :6]"}]
+        assert "→ [B, 6]   (was → [B, 64])" in (await agent.answer("what_if", file="parts/net.py", edits=edits))[0]
+    finally:
+        shutil.rmtree(project / "parts")
+
+
+async def test_calls_take_turns(agent: Agent) -> None:
+    ask = [agent.answer("what_if", file="recipe.py", edits=[{"old": "16, 5)", "new": f"{count}, 5)"}]) for count in (17, 18, 19)]
+    answers = await asyncio.gather(*ask)
+    assert [f"fc1 gets {count * 25} features" in text for count, (text, _) in zip((17, 18, 19), answers, strict=True)] == [True] * 3
+
+
 def _workers() -> list[int]:
     """The worker's own processes: those that the servers of this process have started themselves."""
     servers = [each for each in psutil.Process().children() if "mcp" in each.cmdline()]

@@ -10,6 +10,8 @@ from typing import Any
 from shapelens.agents.session import AgentSession
 from shapelens.checking import CheckedFinding, CheckedFix
 
+LONGEST_EXPRESSION = 160  # characters
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -56,6 +58,11 @@ def finding_data(session: AgentSession, path: Path, finding: CheckedFinding) -> 
         "fixes": [fix.title for fix in fixes_of(finding)],
         "related": [{"file": session.shown(each.file), "line": each.line, "message": each.message} for each in finding.related],
     }
+
+
+def short(expression: str) -> str:
+    """An expression for a text; the data has all of it."""
+    return expression if len(expression) <= LONGEST_EXPRESSION else f"{expression[: LONGEST_EXPRESSION - 1]}…"
 
 
 def with_notices(text: str, notices: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from shapelens.agents.answers import Answer, finding_data, finding_line, fixes_of, with_notices
+from shapelens.agents.answers import Answer, finding_data, finding_line, fixes_of, short, with_notices
 from shapelens.agents.session import AgentSession
 from shapelens.agents.what_if import what_if
 from shapelens.analysis.evidence import evidence_text, guessed_sizes
@@ -234,7 +234,7 @@ async def _summary(session: AgentSession, given: Mapping[str, Any]) -> Answer:
     view, depth, run = found.view, given.get("depth", DEPTH), found.view.shown.example
     table = _table(view, depth)
     below = [f"{label + ': ' if label else '  '}{words}" for label, words in totals(view)]
-    head = f"{view.class_name}: {view.shown.example.expression}"
+    head = f"{view.class_name}: {short(view.shown.example.expression)}"
     failed = [f"the example failed: {view.profile.error}"] if view.profile.error else []
     said = summary([finding.severity for finding in analysed.findings])
     wrong = [f"{said} in {session.shown(path)}: see `check`"] if said else []

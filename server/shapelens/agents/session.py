@@ -9,10 +9,11 @@ from typing import TypeVar, cast
 
 from shapelens.batch import Analysed, Batch
 from shapelens.cache.inputs import ReadState, ResultInputs
+from shapelens.cache.runs import folders_of_missing
 from shapelens.commands import RefusedRequest
 from shapelens.examples.importing_files import ImportingFiles
 from shapelens.examples.settings import Settings
-from shapelens.project_scope import ProjectScope
+from shapelens.project_scope import ProjectScope, project_root
 
 _Measure = TypeVar("_Measure")
 
@@ -21,10 +22,17 @@ MOST_REMEMBERED = 8  # analyses of files
 
 @dataclass(frozen=True)
 class _Remembered:
+    """An analysis, and what it depends on: the text, the settings, the files that import it, and all that its run has read."""
+
     text: str
     settings: Settings
+    importers: list[str]
     read: ReadState
     analysed: Analysed
+
+    def holds(self, text: str, settings: Settings, importers: list[str], inputs: ResultInputs) -> bool:
+        """Whether another run would see the same."""
+        return (self.text, self.settings, self.importers) == (text, settings, importers) and inputs.same(self.read)
 
 
 @dataclass
@@ -58,7 +66,7 @@ class AgentSession:
         self._inputs = ResultInputs()
         self._batch: Batch | None = None
         self._measured: list[tuple[Analysed, str | None, object]] = []
-        self._remembered: dict[tuple[Path, str | None, bool], _Remembered] = {}
+        self._remembered: dict[tuple[Path, str | None, bool, bool], _Remembered] = {}
 
     def add(self, folders: Sequence[Path]) -> None:
         """Folders that the client names. Relative paths start there unless the user has named some."""
@@ -113,18 +121,21 @@ class AgentSession:
         notice = self._scope.notice(self._scope.project_root(path), self.python)
         return problems if notice is None else [*problems, notice]
 
-    async def analysed(self, path: Path, text: str, *, only: str | None = None, fixes: bool = False, programs: bool = False) -> Analysed:
+    async def analysed(
+        self, path: Path, text: str, *, only: str | None = None, fixes: bool = False, programs: bool = False, patient: bool = True
+    ) -> Analysed:
         """A file with this text, as last time if nothing that its run depends on has changed. Raises batch.Unavailable."""
-        key, settings = (path, only, programs), self._scope.settings(path.parent)
+        key, settings, root = (path, only, programs, patient), self._scope.settings(path.parent), str(project_root(path))
+        importers = [each.path for each in self._importing_files.of(str(path), root, settings, {})]
         known = self._remembered.get(key)
-        if known is not None and not fixes and known.text == text and known.settings == settings and self._inputs.same(known.read):
+        if known is not None and not fixes and known.holds(text, settings, importers, self._inputs):
             return known.analysed
         self.doing.what = f"running {path.name}"
-        analysed = await (await self.batch_for(path)).analyse(path, text, only=only, fixes=fixes, programs=programs)
+        analysed = await (await self.batch_for(path)).analyse(path, text, only=only, fixes=fixes, programs=programs, patient=patient)
         if analysed.complete:
             self._remembered.pop(key, None)
-            read = self._inputs.now(analysed.read - {analysed.path})
-            self._remembered[key] = _Remembered(text, settings, read, analysed)
+            read = self._inputs.now(analysed.read - {analysed.path}, folders_of_missing(analysed.trace, root))
+            self._remembered[key] = _Remembered(text, settings, importers, read, analysed)
             for oldest in list(self._remembered)[:-MOST_REMEMBERED]:
                 del self._remembered[oldest]
         return analysed

@@ -47,7 +47,7 @@ WHAT_IF = Tool(
     "What an edit would do",
     "Tells what an edit of a PyTorch file would do, without writing anything: which findings come and go, which shapes change from the edit"
     " on, and how parameters and the memory of a training step change. Use it before you edit sizes, layers, reshapes or a forward: it"
-    " answers in well under a second once warm. Give `edits` (each `old` stands in the file exactly once) or the whole new `text`.",
+    " takes tenths of a second to a few seconds. Give `edits` (each `old` stands in the file exactly once) or the whole new `text`.",
     (
         _FILE,
         ToolArgument("edits", EDITS, "Edits of the file as it is on disk, made one after the other."),

@@ -9,8 +9,9 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from shapelens.agents.answers import Answer, finding_data, finding_line, with_notices
+from shapelens.agents.answers import Answer, finding_data, finding_line, short, with_notices
 from shapelens.agents.session import AgentSession
+from shapelens.analysis.findings.codes import is_note
 from shapelens.analysis.shapes import NARROW_SPACE, count_text, memory_text
 from shapelens.analysis.traces.shown import shown_for
 from shapelens.batch import Analysed, Unreadable, read
@@ -54,9 +55,9 @@ async def what_if(
             raise
     after = text if text is not None else edited(name, before or "", edits or [])
     session.doing.what = f"running {name} as it is"
-    old = await session.analysed(path, before) if before is not None else None
+    old = await session.analysed(path, before, patient=False) if before is not None else None
     session.doing.what = f"running {name} as it would be"
-    new = await (await session.batch_for(path)).analyse(path, after, programs=False, fixes=False, before=old)
+    new = await (await session.batch_for(path)).analyse(path, after, programs=False, fixes=False, before=old, patient=False)
     comparison = _Comparison(old, new)
     sizes = await _sizes(session, path, old, new, class_name) if memory else None
     return _answer(session, path, comparison, sizes)
@@ -68,12 +69,17 @@ class _Comparison:
     def __init__(self, old: Analysed | None, new: Analysed) -> None:
         self.old = old
         self.new = new
-        was, now = (checked_file(old).findings if old is not None else []), checked_file(new).findings
+        was, now = (_mistakes(old) if old is not None else []), _mistakes(new)
         had, has = Counter(map(key_of, was)), Counter(map(key_of, now))
         self.come = _beyond(now, had)
         self.gone = _beyond(was, has)
         self.stay = [finding for finding in now if finding not in self.come]
         self.shapes = _changed_shapes(old, new)
+
+
+def _mistakes(analysed: Analysed) -> list[CheckedFinding]:
+    """The findings, but for notes on what was taken for granted: these are not about an edit, and may be due to the time that there was."""
+    return [finding for finding in checked_file(analysed).findings if not is_note(finding.code)]
 
 
 def _beyond(findings: Sequence[CheckedFinding], known: Counter[Any]) -> list[CheckedFinding]:
@@ -111,6 +117,8 @@ def _changed_shapes(old: Analysed | None, new: Analysed) -> list[_Shape]:
             line = new_start + offset + 1
             same = start + offset + 1 if kind == "equal" or end - start == new_end - new_start else 0
             now, was = labels.get(line, ""), known.get(same)
+            if not now and new.hurried:
+                continue  # It may just not have been come to.
             if (now or was) and (kind != "equal" or now != (was or "")):
                 found.append(_Shape(line, new_lines[line - 1].strip(), now, was, kind != "equal"))
     return found
@@ -175,6 +183,8 @@ def _answer(session: AgentSession, path: Path, found: _Comparison, sizes: tuple[
     for word, findings in (("new", found.come), ("gone", found.gone), ("stays", found.stay)):
         lines += [f"{word}: {finding_line(session, path, finding)}" for finding in findings]
     lines += _shape_lines(found.shapes)
+    if found.new.hurried:
+        lines.append("what the file does as a program was followed for a short time only: shapes of it may be lacking")
     if sizes is not None:
         lines += _model_lines(*sizes)
     data = {
@@ -234,9 +244,9 @@ def _model_lines(old: _Model | None, new: _Model | None) -> list[str]:
         parts.append(f"a training step ({new.optimizer}) takes {_change(was, new.peak, memory_text)} at its peak")
     elif new.problem:
         parts.append(f"memory not known: {new.problem}")
-    lines = [f"{new.name}: {'; '.join(parts)}", f"measured with {new.expression}"]
+    lines = [f"{new.name}: {'; '.join(parts)}", f"measured with {short(new.expression)}"]
     if old is not None and old.expression and old.expression != new.expression:
-        lines[-1] += f" (as it is: {old.expression})"
+        lines[-1] += f" (as it is: {short(old.expression)})"
     return [line.replace(NARROW_SPACE, "") for line in lines]
 
 

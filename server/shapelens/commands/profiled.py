@@ -154,18 +154,18 @@ def refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) -
 
 
 def _first_class(analysed: Analysed, path: Path) -> str:
-    """The class to show where none is named: that of the last example, as the whole stands below its parts."""
+    """The class to show where none is named: the last one with an example, as the whole stands below its parts."""
     if analysed.module.errors:
         raise RefusedRequest(f"{path}: {analysed.module.errors[0].message} (line {analysed.module.errors[0].span.line})")
-    # What a function returns need not be a model, and of a method it is a part.
-    functions = {each.name for each in analysed.module.functions}
-    functions |= {f"{each.qualname}.{name}" for each in analysed.module.classes for name in each.methods}
+    module = analysed.module
+    places = {name: place for place, each in enumerate([*module.classes, *module.maybe_modules]) for name in (each.name, each.qualname)}
     targets = [run.target for run in analysed.trace.examples if run.target]
-    targets = [target for target in targets if target not in functions] or targets
-    names = [each.qualname for each in analysed.module.classes]
-    if not targets and not names:
+    # What a function returns need not be a model, and what was searched for last need not stand last.
+    if classes := [target for target in targets if target in places]:
+        return max(reversed(classes), key=places.__getitem__)
+    if not targets and not module.classes:
         raise RefusedRequest(f"{path} has no module class")
-    return targets[-1] if targets else names[-1]
+    return module.classes[-1].qualname if module.classes else targets[-1]
 
 
 def _optimizer(wanted: Wanted, text: str) -> tuple[str, str]:
