@@ -20,7 +20,8 @@ import pytest_asyncio
 from mcp import Client, StdioServerParameters
 
 from command_line.commands import RECIPE, ROOT, SHAPELENS, WRONG, run
-from shapelens.agents import start
+from shapelens.agents import asked, start
+from shapelens.agents.session import AgentSession
 from shapelens.agents.tools import TOOLS
 from shapelens.agents.what_if import edited
 from shapelens.commands import RefusedRequest
@@ -344,6 +345,8 @@ async def test_a_link_out_of_the_workspace_is_refused(agent: Agent, project: Pat
     (project / "link.py").symlink_to(link)
     try:
         assert "link.py lies outside of the workspace" in await agent.refusal("shapes", file="link.py")
+        session = AgentSession([project], sys.executable, [])
+        assert not session.holds(project / "link.py") and session.holds(project / "recipe.py")
     finally:
         (project / "link.py").unlink()
 
@@ -450,6 +453,20 @@ def test_edits_are_made_one_after_the_other() -> None:
         edited("x.py", "a", [edits[0], edits[1]])
     with pytest.raises(RefusedRequest, match="`old` is empty"):
         edited("x.py", "a", [{"old": "", "new": "b"}])
+
+
+async def test_an_answer_tells_no_more_findings_than_a_model_can_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(asked, "MOST_FINDINGS", 2)
+    lines = "".join(f"x{number} = torch.zeros(2, 3) @ torch.zeros({number}, 5)\n" for number in range(4, 8))
+    (tmp_path / "many.py").write_text(f"import torch\n\n{lines}")
+    session = AgentSession([tmp_path], sys.executable, [])
+    try:
+        found = await asked.answer(session, "check", {"paths": ["many.py"], "fixes": False})
+    finally:
+        await session.close()
+    assert [line.partition(" ")[0] for line in found.text.splitlines()[:2]] == ["many.py:3:6:", "many.py:4:6:"]
+    assert found.text.splitlines()[2:] == ["… and 2 more: narrow `paths`, or `select` codes", "1 file checked: 4 errors"]
+    assert found.data["left_out"] == 2 and len(found.data["files"][0]["findings"]) == 2
 
 
 def test_schemas_are_small_enough_for_a_model_to_read() -> None:

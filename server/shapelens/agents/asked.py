@@ -35,6 +35,7 @@ from shapelens.report.text import Listing, summary
 from shapelens.source.position_map import apply
 
 UNNAMED = "shapelens_source.py"  # what a text without a file is called
+MOST_FINDINGS = 100  # that one answer of `check` tells
 MOST_ON_THE_WARM_WORKER = 20  # files; of more, several workers take them side by side
 DEPTH = 3  # of the modules that a summary lists
 _LINES = re.compile(r"\s*(\d+)\s*(?:[-–:]\s*(\d+)?)?\s*")
@@ -80,21 +81,28 @@ async def _check(session: AgentSession, given: Mapping[str, Any]) -> Answer:
         notices = session.notices(path)
     else:
         notices = await _check_files(session, [session.path(each) for each in paths or []], given.get("fixes"), found)
-    lines, files = list[str](), list[dict[str, Any]]()
+    lines, files, left_out = list[str](), list[dict[str, Any]](), 0
     for path, checked in found:
         checked.findings = [finding for finding in checked.findings if narrowed.shows(finding.code)]
         tally.add(checked, [False] * len(checked.findings), session.shown(path))
-        lines += [finding_line(session, path, finding) for finding in checked.findings]
+        told = checked.findings[: MOST_FINDINGS - len(lines)]
+        left_out += len(checked.findings) - len(told)
+        lines += [finding_line(session, path, finding) for finding in told]
+        if not told and len(found) > MOST_ON_THE_WARM_WORKER:
+            continue
         files.append(
             {
                 "file": session.shown(path),
                 "ran": checked.ran,
                 "input": ("found" if checked.found else "given") if checked.ran else None,
-                "findings": [finding_data(session, path, finding) for finding in checked.findings],
+                "findings": [finding_data(session, path, finding) for finding in told],
             }
         )
     closing = tally.closing()
-    return Answer(with_notices("\n".join([*lines, closing]), notices), {"ok": not tally.fails("error"), "summary": closing, "files": files})
+    if left_out:
+        lines.append(f"… and {left_out} more: narrow `paths`, or `select` codes")
+    data = {"ok": not tally.fails("error"), "summary": closing, "files": files, "left_out": left_out}
+    return Answer(with_notices("\n".join([*lines, closing]), notices), data)
 
 
 async def _check_files(session: AgentSession, paths: list[Path], fixes: bool | None, found: list[tuple[Path, CheckedFile]]) -> list[str]:
@@ -102,7 +110,8 @@ async def _check_files(session: AgentSession, paths: list[Path], fixes: bool | N
     for path in paths:
         if not path.exists():
             raise RefusedRequest(f"{session.shown(path)}: no such file or folder")
-    files = [each for each in files_of(paths) if not session.scope.settings(each[0].parent).excludes(each[0])]
+    below = [each for each in files_of(paths) if session.holds(each[0])]
+    files = [each for each in below if not session.scope.settings(each[0].parent).excludes(each[0])]
     wants_fixes = fixes if fixes is not None else len(files) == 1
     lend = session.batch_for if len(files) <= MOST_ON_THE_WARM_WORKER else None
     checker = Checker(session.python, opened(), session.scope, fixes=wants_fixes, lend=lend)

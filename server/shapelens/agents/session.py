@@ -87,11 +87,15 @@ class AgentSession:
         """A file or folder of the workspace; it need not exist. Raises RefusedRequest."""
         path = Path(given).expanduser()
         path = path if path.is_absolute() or not self.folders else self._from_a_folder(path)
-        real = path.resolve()
-        if not any(real.is_relative_to(folder.resolve()) for folder in self.folders):
+        if not self.holds(path):
             there = ", ".join(map(str, self.folders)) or "none: start it with --root FOLDER"
             raise RefusedRequest(f"{given} lies outside of the workspace ({there})")
         return path
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path lies in the workspace, wherever links lead."""
+        real = path.resolve()
+        return any(real.is_relative_to(folder.resolve()) for folder in self.folders)
 
     def _from_a_folder(self, path: Path) -> Path:
         places = [folder / path for folder in self.folders]
