@@ -181,3 +181,7 @@ def test_the_hook_fails_on_the_files_that_it_is_given(workspace: Path) -> None:
     wrong = committed("src/wrong.py", "right.py")
     assert wrong.returncode == 1 and "src/wrong.py:15:" in wrong.stdout, wrong.stdout + wrong.stderr
     assert committed("right.py").returncode == 0
+    assert set(hook["types_or"]) == {"python", "jupyter"}
+    shutil.copy(ROOT / "fixtures" / "notebooks" / "mistakes.ipynb", workspace / "cells.ipynb")
+    notebook = committed("cells.ipynb")
+    assert notebook.returncode == 1 and "cells.ipynb: cell 3, line 2, column 21: error syntax" in notebook.stdout

@@ -6,6 +6,7 @@ what they give between edits; here nothing is kept but the worker.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import tokenize
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ from shapelens.analysis.traces.views import (
     without_found,
 )
 from shapelens.examples.choose import Choice, choose, without_example
+from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFile, ImportingFiles, models_around
 from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors, speaking_of
 from shapelens.examples.settings import Settings
@@ -37,7 +39,7 @@ from shapelens.examples.statement_names import with_users
 from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
-from shapelens.protocol import PATIENT_SECONDS
+from shapelens.protocol import PATIENT_SECONDS, PROGRAM_SECONDS
 from shapelens.python_sources import about, as_python
 from shapelens.regular_files import LARGEST, read_regular
 from shapelens.repair import search
@@ -88,6 +90,7 @@ class Analysed:
     findings: list[Finding] = field(default_factory=list)
     source: str = ""  # the text as its author sees it: of a notebook, also what only IPython understands; line by line that of `module`
     read: set[str] = field(default_factory=set)  # files, by absolute path, that its runs depended on
+    hurried: bool = False  # following it as a program was short of time somewhere, and there is more that it may have
     complete: bool = True  # each run came to an end that it will come to again
 
 
@@ -140,6 +143,8 @@ class Batch:
         self._importing_files = importing_files or ImportingFiles(unchanging=True)
         self._read: set[str] = set()
         self._complete = True
+        self._hurried = False
+        self._seconds = PATIENT_SECONDS
         self._run_ids = itertools.count(1)
 
     async def __aenter__(self) -> Batch:
@@ -166,6 +171,8 @@ class Batch:
         programs: bool = True,
         fixes: bool = True,
         brief: bool = False,
+        before: Analysed | None = None,
+        patient: bool = True,
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
@@ -173,16 +180,31 @@ class Batch:
         files that import the text's.
         `programs`: those that import the text's file are followed in the end for what they show of it; they say nothing of what is wrong.
         `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
+        `before`: the file as it was before an edit, whose examples stay, as in an editor.
+        `patient`: False where somebody waits: the search and the program may take no longer than in an editor.
         """
-        self._read, self._complete = set(), True
+        self._read, self._complete, self._hurried = set(), True, False
+        self._seconds = PATIENT_SECONDS if patient else PROGRAM_SECONDS
         fixes, programs = fixes and not brief, programs and importers and not brief and not examples and only is None
-        analysed = await self._analyse(path, text, examples or [], only, importers=importers, programs=programs, fixes=fixes, brief=brief)
+        analysed = await self._analyse(
+            path, text, examples or [], only, before, importers=importers, programs=programs, fixes=fixes, brief=brief
+        )
         analysed.findings.sort(key=lambda finding: finding.span.start)
-        analysed.read, analysed.complete = self._read, self._complete
+        analysed.read, analysed.complete, analysed.hurried = self._read, self._complete, self._hurried
         return analysed
 
     async def _analyse(
-        self, path: Path, text: str, examples: list[str], only: str | None, *, importers: bool, programs: bool, fixes: bool, brief: bool
+        self,
+        path: Path,
+        text: str,
+        examples: list[str],
+        only: str | None,
+        before: Analysed | None,
+        *,
+        importers: bool,
+        programs: bool,
+        fixes: bool,
+        brief: bool,
     ) -> Analysed:
         file = str(path.absolute())
         settings = self.scope.settings(path.absolute().parent)
@@ -201,10 +223,11 @@ class Batch:
             views = await self._seen_from_importers(file, {file: text}, settings)
         used = {name for view in views for name in classes_used(view)}
         own = protocol.Trace(file)
-        program = PATIENT_SECONDS if settings.program and not examples and only is None and is_program(module) else 0.0
+        program = self._seconds if settings.program and not examples and only is None and is_program(module) else 0.0
         if choice.examples or lacking:
             later = [name for name in lacking if name.rpartition(".")[2] in used]
-            wanted = protocol.Search([], self._importers(file, settings, module), lacking, PATIENT_SECONDS, later) if lacking else None
+            known = _known_before(before, module, lacking) if before is not None else []
+            wanted = protocol.Search(known, self._importers(file, settings, module), lacking, self._seconds, later) if lacking else None
             own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
             if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
                 analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
@@ -426,12 +449,24 @@ class Batch:
             known=[protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in known if each.error is None],
             profile=profile,
         )
-        finished = await self.worker.submit(run, keep, on_profile)
+        try:
+            finished = await self.worker.submit(run, keep, on_profile)
+        except asyncio.CancelledError:
+            self.worker.cancel(run.run_id)  # Nobody waits for it any more.
+            raise
         if finished.outcome == "unavailable":
             raise Unavailable(finished.detail, "")
         self._read.update(newest.files, finished.read, [file], search.users if search is not None else [])
         self._complete = self._complete and finished.outcome in LASTING
+        self._hurried = self._hurried or finished.hurried
         return newest, finished
+
+
+def _known_before(before: Analysed, module: Module, classes: Sequence[str]) -> list[protocol.Known]:
+    """The examples of these classes before an edit, as far as the text that speaks for them still is the same."""
+    found = FoundExamples(lambda file: None)
+    found.keep(before.path, before.module, before.trace)
+    return found.known(before.path, module, classes)
 
 
 def _source(path: Path, content: str) -> NotebookCells:

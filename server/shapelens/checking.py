@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,6 +77,8 @@ class CheckedFinding:
     scope: str = ""
     related: list[RelatedPlace] = field(default_factory=list)
     fix: CheckedFix | None = None
+    alternatives: list[CheckedFix] = field(default_factory=list)  # other fixes that were run and work
+    guessed: bool = False  # it rests on an input that nobody gave
     cell: int | None = None  # of a notebook, by its number; the line is one of all of its cells, this one that of the cell:
     cell_line: int | None = None
 
@@ -105,14 +107,27 @@ def workers_at_once() -> int:
 class Checker:
     """Goes through files in their order. What it says of one does not depend on how many are analysed side by side."""
 
-    def __init__(self, python: str | None, store: Store | None, scope: ProjectScope | None = None, *, fixes: bool = False) -> None:
+    def __init__(
+        self,
+        python: str | None,
+        store: Store | None,
+        scope: ProjectScope | None = None,
+        *,
+        fixes: bool = False,
+        jobs: int | None = None,
+        lend: Callable[[Path], Awaitable[Batch]] | None = None,
+    ) -> None:
         """`python`: the interpreter that has torch, None to find it for each project; `store`: None to analyse all files anew.
 
         `fixes`: findings come with the fix that mends them, which is run before; that takes some time for each finding.
+        `jobs`: how many files are analysed side by side, at most; None: as many as there are processors and memory for.
+        `lend`: gives the batch for a file, which outlives the check: files are analysed one after the other.
         """
         self.notices: list[str] = []  # on what stands in the way of the settings
         self._python = python
         self._fixes = fixes
+        self._jobs = jobs if lend is None else 1
+        self._lend = lend
         self._scope = scope or ProjectScope()
         self._cache = RunCache(store) if store is not None else None
         self._inputs = self._cache.inputs if self._cache is not None else ResultInputs()
@@ -130,7 +145,8 @@ class Checker:
         """
         results: list[asyncio.Future[CheckedFile | None]] = [asyncio.get_running_loop().create_future() for _ in files]
         turns = iter(range(len(files)))
-        slots = [asyncio.create_task(self._go_through(files, turns, results, began)) for _ in range(min(workers_at_once(), len(files)))]
+        count = min(self._jobs or workers_at_once(), len(files))
+        slots = [asyncio.create_task(self._go_through(files, turns, results, began)) for _ in range(count)]
         try:
             for (path, _), result in zip(files, results, strict=True):
                 yield path, await result
@@ -170,11 +186,13 @@ class Checker:
                     logger.exception("%s could not be checked", path)
                     results[turn].set_result(_not_checked(error))
         finally:
-            if batch is not None:
+            if batch is not None and self._lend is None:
                 await batch.worker.stop()
 
     async def _batch_for(self, path: Path, batch: Batch | None) -> Batch:
         """The batch of a slot: projects that have the same interpreter share its worker, and there is never more than one."""
+        if self._lend is not None:
+            return await self._lend(path)
         root = self._scope.project_root(path.absolute())
         python = self._interpreter(path)
         if batch is not None and batch.interpreter == python:
@@ -280,6 +298,9 @@ def checked_file(analysed: Analysed) -> CheckedFile:
 
 
 def _finding(module: Module, finding: Finding) -> CheckedFinding:
+    offered = [finding.fix, *finding.alternatives] if finding.fix is not None else []
+    # What is written to a file is Python; the file of a notebook is none.
+    fixes = [_fix(fix) for fix in offered if not fix.file.endswith(SUFFIX)]
     return CheckedFinding(
         *_place(finding.span),
         finding.severity,
@@ -287,8 +308,9 @@ def _finding(module: Module, finding: Finding) -> CheckedFinding:
         " ".join(finding.message.split()),
         module.scope_at(finding.span.start),
         [RelatedPlace(each.file or finding.file, *_place(each.span), each.message) for each in finding.related],
-        # What is written to a file is Python; the file of a notebook is none.
-        _fix(finding.fix) if finding.fix is not None and not finding.fix.file.endswith(SUFFIX) else None,
+        fixes[0] if fixes else None,
+        fixes[1:],
+        finding.guessed,
         *(module.notebook.locate(finding.span.line) if module.notebook is not None else ()),
     )
 

@@ -1,4 +1,4 @@
-"""The command line: `shapelens show`, `summary`, `check`, `rule`, `init`, `clean`, `doctor`, `report-bug` and `lsp`.
+"""The command line: `shapelens show`, `summary`, `check`, `rule`, `init`, `clean`, `doctor`, `report-bug`, `lsp` and `mcp`.
 
 Exit codes: 0 nothing is wrong; 1 errors were found (`check`: findings as severe as `--fail-on`), or, for `doctor`, ShapeLens cannot work;
 2 the request or the environment is wrong.
@@ -8,6 +8,8 @@ Heavy packages are imported by the commands that need them, so that `--help` and
 from __future__ import annotations
 
 import asyncio
+import codecs
+import io
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -20,13 +22,17 @@ import typer
 from shapelens import __version__
 
 INTERRUPTED = 130  # as shells have it for SIGINT
+PLAIN = "shapelens.plain"  # how streams write what their encoding does not have, as a pipe on Windows: `->` for `→`
+_PLAIN_SIGNS = {
+    "→": "->", "│": "|", "─": "-", "·": "*", "×": "x", "▸": ">", "…": "...", "✓": "+", "✗": "x", "✂": "-", "\u202f": " ",
+    "╭": "+", "╮": "+", "╰": "+", "╯": "+", "’": "'", "‘": "'", "“": '"', "”": '"',
+}  # fmt: skip
 TRACEBACK = "SHAPELENS_TRACEBACK"  # of the environment: faults of our own come with their tracebacks
 
 app = typer.Typer(
     name="shapelens",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -279,6 +285,17 @@ def check(
     ] = None,
     update_baseline: Annotated[bool, typer.Option("--update-baseline", help="Write what is found to the baseline.")] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Take out of the baseline what is gone, in CI too.")] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            min=1,
+            help="How many files are run side by side. Default: as many as there are processors, and memory for.",
+            show_default=False,
+        ),
+    ] = None,
     cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Whether files that have not changed are left out.")] = True,
     select: Annotated[
         list[str] | None,
@@ -303,6 +320,7 @@ def check(
 
     options = command.CheckOptions(
         python=interpreter,
+        jobs=jobs,
         use_cache=cache,
         format=output_format.value,
         output=output,
@@ -398,6 +416,26 @@ def lsp(
     start.run(tcp=tcp, interpreter=interpreter, log_level=log_level.value, allow=allow or [])
 
 
+@app.command()
+def mcp(
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--root",
+            metavar="FOLDER",
+            help="A folder that it may be asked about; may be repeated. Default: the current one, and those that the client names.",
+            show_default=False,
+        ),
+    ] = None,
+    interpreter: Interpreter = None,
+    allow: Allow = None,
+) -> None:
+    """Serve coding agents over stdio (Model Context Protocol): check, shapes, what_if, fixes, summary. Needs the extra `mcp`."""
+    from shapelens.agents import start
+
+    _do(lambda: start.run(root or [], interpreter, allow or []))
+
+
 def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:
     """Run a command to its exit code; what is wrong with the request or the environment is one line on stderr."""
     from shapelens.batch import Unavailable, Unreadable
@@ -438,8 +476,21 @@ def _refuse(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that a stream's encoding does not have."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN_SIGNS.get(each, "?") for each in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(PLAIN, _plain)
+
+
 def main() -> None:
     """The entry point: Ctrl-C is quiet, even while packages are still being imported."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors=PLAIN)
     try:
         app()
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from shapelens.analysis.shapes import shape_text
@@ -11,6 +12,8 @@ from shapelens.source.module import Module
 
 LONGEST_ERROR = 120
 _LINE = re.compile(r"line (\d+)\Z")
+_LEADING_CALL = re.compile(r"[\w.]+\([^()]+\)(?=\()")  # `Net(64, 10)` of `Net(64, 10)(f32[B:2, 8])`
+_WITHOUT_SIZES = ("inferred", "annotation")  # evidence that says no size; annotations say names at most
 
 _WORDS = {
     "directive": "from the directive",
@@ -33,6 +36,21 @@ def where_text(where: str, module: Module | None) -> str:
     """Where an example was found, for someone who looks at the module: `line 88`, `cell 3, line 2`, `train.py:40`."""
     line = _LINE.match(where)
     return module.line_name(int(line[1])) if line is not None and module is not None else where
+
+
+def guessed_sizes(run: ExampleRun, dims: Mapping[str, int]) -> str:
+    """Which sizes of an example nobody gives or writes: `B = 2, T = 16, and the arguments of Net(64)`; "" where there are none.
+
+    dims: the sizes that it was run with, by name; those that are others than the example's were asked for.
+    """
+    if run.evidence not in _WITHOUT_SIZES:
+        return ""
+    own = [f"{name} = {size}" for name, size in dims.items() if run.dims.get(name, size) == size]
+    parts = [", ".join(own)] if own else [] if dims else ["the sizes of its input"]
+    built = _LEADING_CALL.match(run.expression)
+    if run.evidence == "inferred" and built is not None:
+        parts.append(f"the arguments of {built[0]}")
+    return ", and ".join(parts)
 
 
 def fits_nothing(run: ExampleRun) -> bool:

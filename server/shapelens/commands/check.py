@@ -26,7 +26,7 @@ from shapelens.notebooks import SUFFIX
 from shapelens.project_scope import ProjectScope
 from shapelens.report.findings import github, gitlab, json_document, junit, sarif
 from shapelens.report.findings.report import Report, reported, shown_path
-from shapelens.report.findings.text import Tally, print_finding
+from shapelens.report.findings.text import Tally, has_links, print_finding
 
 TEXT = "text"
 # What writes the formats for programs; each with the folder that relative paths start at.
@@ -46,6 +46,7 @@ class CheckOptions:
     """What the command line asks for. since: only files that differ from this commit, and those that import them."""
 
     python: str | None = None
+    jobs: int | None = None  # files that are analysed side by side; None: as many as the machine has room for
     use_cache: bool = True
     format: str = TEXT
     output: Path | None = None
@@ -144,9 +145,10 @@ class _Check:
         self.report = Report()
         self.tally = Tally()
         store = opened() if options.use_cache else None
-        self.checker = Checker(options.python, store, scope, fixes=options.wants_fixes)
+        self.checker = Checker(options.python, store, scope, fixes=options.wants_fixes, jobs=options.jobs)
         # Where a report for programs goes to stdout, what is for people goes to stderr.
         self.console = Console(highlight=False, stderr=options.format != TEXT or options.diff)
+        self.has_links = has_links(self.console)
 
     async def go_through(self, files: list[tuple[Path, bool]], excluded: int = 0) -> int:
         """Check the files and report; returns the exit code. excluded: how many files were left out."""
@@ -159,7 +161,7 @@ class _Check:
             self._write(FORMATS[self.options.format](self.report, self.start))
         for notice in self.checker.notices:
             sys.stderr.write(f"shapelens: {notice}\n")
-        for line in self.tally.by_code() if self.options.format == TEXT else ():
+        for line in [*self.tally.by_code(), *self.tally.by_file()] if self.options.format == TEXT else ():
             self.console.print(line, soft_wrap=True, markup=False)
         self.console.print(self.tally.closing(), soft_wrap=True, markup=False)
         return self._end_with_baseline()
@@ -196,10 +198,10 @@ class _Check:
         known = [is_known for is_known, is_shown in zip(known, shown, strict=True) if is_shown]
         checked = replace(checked, findings=[finding for finding, is_shown in zip(checked.findings, shown, strict=True) if is_shown])
         self.report.files.append(reported(shown_path(path, self.start), checked, known))
-        self.tally.add(checked, known)
+        self.tally.add(checked, known, str(path))
         for finding, is_known in zip(checked.findings, known, strict=True):
             if says_lines and not is_known:
-                print_finding(self.console, path, finding)
+                print_finding(self.console, path, finding, has_link=self.has_links)
 
     def _write(self, text: str) -> None:
         output = self.options.output

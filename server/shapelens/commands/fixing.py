@@ -15,6 +15,17 @@ from shapelens.source.position_map import TextEdit, apply
 from shapelens.source.positions import Span
 
 
+def unified_diff(name: str, before: str, after: str) -> str:
+    """The difference of two texts of a file, as `diff -u` writes it."""
+    lines = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), name, name)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def edits_of(fix: CheckedFix) -> list[TextEdit]:
+    """The edits of a fix, to apply."""
+    return [TextEdit(Span(edit.line, edit.column, edit.end_line, edit.end_column), edit.new_text) for edit in fix.edits]
+
+
 class Fixes:
     """The texts of files with the fixes of their findings. A fix that touches what another one has changed is left for the next time."""
 
@@ -32,7 +43,7 @@ class Fixes:
             path = Path(fix.file)
             if path not in self._texts:
                 self._texts[path] = read(path)
-            edits = [TextEdit(Span(edit.line, edit.column, edit.end_line, edit.end_column), edit.new_text) for edit in fix.edits]
+            edits = edits_of(fix)
             try:
                 apply(self._texts[path], [*self._edits.get(path, []), *edits])
             except ValueError:
@@ -47,13 +58,8 @@ class Fixes:
 
     def diff(self, shown: dict[Path, str]) -> str:
         """The changes as a unified diff; `shown`: how the paths of files are printed."""
-        lines: list[str] = []
-        for path, edits in self._edits.items():
-            before = self._texts[path]
-            name = shown.get(path, str(path))
-            old, new = before.splitlines(keepends=True), apply(before, edits).splitlines(keepends=True)
-            lines += difflib.unified_diff(old, new, name, name)
-        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        texts = [(shown.get(path, str(path)), self._texts[path], edits) for path, edits in self._edits.items()]
+        return "".join(unified_diff(name, before, apply(before, edits)) for name, before, edits in texts)
 
     def write(self) -> None:
         """Change the files, each in its own encoding. Raises RefusedRequest where one cannot be written."""

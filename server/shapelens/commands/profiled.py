@@ -63,34 +63,58 @@ async def profiled(wanted: Wanted, then: Callable[[ProfiledClass], Awaitable[int
     """Profile a class and hand it on, while the worker lives. Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
     path, cls = file_and_class(wanted.target)
     text = read(path)
-    for expression in wanted.examples:
-        if problem := check(expression):
-            raise RefusedRequest(f"--example: {problem}")
-    if wanted.optimizer is not None and wanted.optimizer.lower() not in {name.lower() for name in OPTIMIZERS}:
-        raise RefusedRequest(f"--optimizer {wanted.optimizer} is not known: {', '.join(OPTIMIZERS)}")
+    refuse_wrong_words(wanted)
     scope = ProjectScope(allow=wanted.allow)
     async with Batch(wanted.interpreter, root=scope.project_root(path.absolute()), scope=scope) as batch:
         if batch.notice is not None:
             sys.stderr.write(f"shapelens: {batch.notice}\n")
         analysed = await batch.analyse(path, text, examples=wanted.examples, only=cls, fixes=True)
-        refuse_what_has_no_answer(analysed, path, cls)
-        name = cls or _first_class(analysed, path)
-        shown = shown_for(analysed.trace, name)
-        if shown is None:
-            raise RefusedRequest(f"{name} has no example, and none was found: pass one with --example")
-        autocast = _autocast(wanted, text)
-        profile = await batch.profile(analysed, shown.example, ProfileRequest(wanted.sizes, wanted.device, autocast[0]))
-        refuse_unknown_dims("--dim", wanted.sizes, profile.dims)
-        found = _optimizer(wanted, text)
-        lines: dict[str, Lines | None] = {analysed.path: analysed.module.lines}
-        view = ModelView.of(
-            analysed.path, name, shown, profile, analysed.findings, lambda file: _lines(lines, file), found, wanted.device, autocast
-        )
+        return await then(await profiled_class(batch, analysed, path, cls, wanted))
 
-        async def again(sizes: dict[str, int]) -> ModelProfile:
-            return await batch.profile(analysed, shown.example, ProfileRequest(sizes, wanted.device, autocast[0], memory_only=True))
 
-        return await then(ProfiledClass(view, analysed, again))
+def refuse_wrong_words(wanted: Wanted) -> None:
+    """Raises RefusedRequest for an example that cannot be read, and an optimizer that is not known."""
+    for expression in wanted.examples:
+        if problem := check(expression):
+            raise RefusedRequest(f"--example: {problem}")
+    if wanted.optimizer is not None and wanted.optimizer.lower() not in {name.lower() for name in OPTIMIZERS}:
+        raise RefusedRequest(f"--optimizer {wanted.optimizer} is not known: {', '.join(OPTIMIZERS)}")
+
+
+async def profiled_class(
+    batch: Batch, analysed: Analysed, path: Path, cls: str | None, wanted: Wanted, *, memory_only: bool = False
+) -> ProfiledClass:
+    """Profile a class of what was analysed; None: the one to show. memory_only: nothing but the memory of its training step is wanted.
+
+    Raises RefusedRequest and batch.Unavailable.
+    """
+    refuse_what_has_no_answer(analysed, path, cls)
+    name = cls or _first_class(analysed, path)
+    found = shown_for(analysed.trace, name)
+    if found is None:
+        raise RefusedRequest(f"{name} has no example, and none was found: pass one with --example")
+    shown, text = found, analysed.source
+    autocast = _autocast(wanted, text)
+    request = ProfileRequest(wanted.sizes, wanted.device, autocast[0], memory_only)
+    profile = await batch.profile(analysed, shown.example, request)
+    refuse_unknown_dims("--dim", wanted.sizes, profile.dims)
+    lines: dict[str, Lines | None] = {analysed.path: analysed.module.lines}
+    view = ModelView.of(
+        analysed.path,
+        name,
+        shown,
+        profile,
+        analysed.findings,
+        lambda file: _lines(lines, file),
+        _optimizer(wanted, text),
+        wanted.device,
+        autocast,
+    )
+
+    async def again(sizes: dict[str, int]) -> ModelProfile:
+        return await batch.profile(analysed, shown.example, ProfileRequest(sizes, wanted.device, autocast[0], memory_only=True))
+
+    return ProfiledClass(view, analysed, again)
 
 
 def refuse_unknown_dims(option: str, names: Iterable[str], dims: Iterable[str]) -> None:
@@ -130,14 +154,18 @@ def refuse_what_has_no_answer(analysed: Analysed, path: Path, cls: str | None) -
 
 
 def _first_class(analysed: Analysed, path: Path) -> str:
-    """The class to show where none is named: that of the last example, as the whole stands below its parts."""
+    """The class to show where none is named: the last one with an example, as the whole stands below its parts."""
     if analysed.module.errors:
         raise RefusedRequest(f"{path}: {analysed.module.errors[0].message} (line {analysed.module.errors[0].span.line})")
+    module = analysed.module
+    places = {name: place for place, each in enumerate([*module.classes, *module.maybe_modules]) for name in (each.name, each.qualname)}
     targets = [run.target for run in analysed.trace.examples if run.target]
-    names = [each.qualname for each in analysed.module.classes]
-    if not targets and not names:
+    # What a function returns need not be a model, and what was searched for last need not stand last.
+    if classes := [target for target in targets if target in places]:
+        return max(reversed(classes), key=places.__getitem__)
+    if not targets and not module.classes:
         raise RefusedRequest(f"{path} has no module class")
-    return targets[-1] if targets else names[-1]
+    return module.classes[-1].qualname if module.classes else targets[-1]
 
 
 def _optimizer(wanted: Wanted, text: str) -> tuple[str, str]:

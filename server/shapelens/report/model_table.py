@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from shapelens.analysis.evidence import guessed_sizes
 from shapelens.analysis.markdown import code, plain
 from shapelens.analysis.shapes import count_text, memory_text
 from shapelens.analysis.structure.training_memory import MemoryEstimate
@@ -26,6 +27,12 @@ def _of(amount: str, text: Callable[[int], str]) -> Callable[[ModuleRow], str]:
 def flops_text(count: int) -> str:
     """`3.65 G`"""
     return next((f"{count / size:.2f} {unit}" for unit, size in _PREFIXES if count >= size), str(count))
+
+
+def _operations(count: int) -> str:
+    """`3.65 GFLOPs`, `512 FLOPs`"""
+    text = flops_text(count)
+    return f"{text}FLOPs" if " " in text else f"{text} FLOPs"
 
 
 _KEPT = {"Kept for backward": _of("kept_bytes", memory_text)}
@@ -90,10 +97,12 @@ def totals(view: ModelView) -> list[tuple[str, str]]:
     found = [("Parameters", count_text(parameters) + (f", {count_text(trainable)} of them trained" if trainable != parameters else ""))]
     forward, backward = sum(row.flops for row in rows), sum(row.backward_flops for row in rows)
     if forward:
-        both = f", {flops_text(backward)}FLOPs backward" if backward else ""
-        found.append(("Operations", f"{flops_text(forward)}FLOPs forward{both}"))
+        both = f", {_operations(backward)} backward" if backward else ""
+        found.append(("Operations", f"{_operations(forward)} forward{both}"))
     if view.profile.uncounted:
         found.append(("Not counted", ", ".join(view.profile.uncounted)))
+    if guessed := guessed_sizes(view.shown.example, view.profile.dims):
+        found.append(("Guessed", f"{guessed}; all numbers that depend on them are guesses, too"))
     if view.rows and view.rows[0].path:
         return found  # Memory is that of the whole example.
     if view.inference is not None and not view.inference.error:

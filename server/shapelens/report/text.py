@@ -47,8 +47,8 @@ class Listing:
         self.width = console.width - self.gutter - 1 if console.is_terminal else None
         self.hint_cell = self._hint_cell()
 
-    def print(self) -> None:
-        """Print the whole file."""
+    def print(self, lines: range | None = None) -> None:
+        """Print the whole file, or these lines of it."""
         code = "\n".join(self.rows[number].text for number in self.numbers)
         highlighted = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(code).split("\n", allow_blank=True)
         findings: dict[int, list[Finding]] = defaultdict(list)
@@ -60,6 +60,8 @@ class Listing:
                 above[lens.span.line].append(lens)
         notebook = self.analysed.module.notebook
         for number, source in zip(self.numbers, highlighted, strict=False):
+            if lines is not None and number not in lines:
+                continue
             if notebook is not None and number in notebook.firsts:
                 self._line("", Text(f"── cell {notebook.locate(number)[0]} ──", style="dim"))
             for lens in above[number]:

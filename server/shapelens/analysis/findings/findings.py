@@ -74,6 +74,7 @@ class Finding:
     fix: Fix | None = None
     alternatives: list[Fix] = field(default_factory=list)
     examples: tuple[int, ...] = ()  # of the trace, those that it was found in
+    guessed: bool = False  # it rests on an input that nobody gave: another one may avoid it
     candidates: Callable[[], list[Fix]] = field(
         default=list, compare=False
     )  # They take their time, and the finding is to be shown at once.
@@ -88,7 +89,7 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
     found += _notes(places)
     found += [
-        Finding(each.code, each.severity, each.message, each.span, trace.file, each.related, each.fix)
+        Finding(each.code, each.severity, each.message, each.span, trace.file, each.related, each.fix, guessed=each.guessed)
         for each in lints(places, settings.lints)
     ]
     shown = [finding for each in found if (finding := _with_settings(module, each, settings)) is not None]
@@ -113,7 +114,8 @@ def failure(module: Module, file: str, finished: Finished, settings: Settings, *
         return []
     if finished.outcome == "unavailable":  # That no worker can be started says nothing about the code.
         return [replace(found, severity="warning")]
-    return [found if given else replace(found, severity="information")]  # Nobody has said that the code can be run without an example.
+    # Nobody has said that the code can be run without an example.
+    return [found if given else replace(found, severity="information", guessed=True)]
 
 
 def _with_settings(module: Module, finding: Finding, settings: Settings) -> Finding | None:
@@ -138,7 +140,7 @@ def _as_certain(trace: Trace, finding: Finding, mismatches: Sequence[Mismatch]) 
         finding = replace(finding, message=f"{finding.message}, in the last, smaller batch: {mismatches[0].remainder}")
     if not all(rests_on_guess(trace, mismatch) for mismatch in mismatches):
         return finding
-    return replace(finding, severity="hint", message=f"{finding.message} (input guessed)", candidates=list)
+    return replace(finding, severity="hint", message=f"{finding.message} (input guessed)", candidates=list, guessed=True)
 
 
 def _at_most_information(severity: str) -> str:
@@ -328,7 +330,7 @@ def _failed_example(places: Places, number: int, run: ExampleRun) -> Finding:
     if error is not None and (error.file != places.trace.file or code == "no-example") and (there := places.locate(error)) is not None:
         related.append(related_place(places, there, "it fails here"))
     severity = _at_most_information(codes.severity(code)) if run.evidence else codes.severity(code)
-    return Finding(code, severity, message, place.span, places.trace.file, related)
+    return Finding(code, severity, message, place.span, places.trace.file, related, guessed=bool(run.evidence))
 
 
 def _notes(places: Places) -> list[Finding]:

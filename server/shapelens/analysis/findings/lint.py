@@ -19,3 +19,4 @@ class Lint:
     span: Span
     related: list[Related] = field(default_factory=list)
     fix: Fix | None = None
+    guessed: bool = False  # it rests on an input that nobody gave

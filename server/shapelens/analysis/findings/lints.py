@@ -55,7 +55,7 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
                 found = run is not None and run.evidence != "" and lint.severity == "error"
                 if remark.code in _OF_TWO_TENSORS and remark.span is not None:
                     lint = replace(lint, related=[*lint.related, *names_read(places, [remark.span], remark.example, lint.related)])
-                yield replace(lint, severity="information") if found else lint
+                yield replace(lint, severity="information", guessed=True) if found else lint
     if wanted.get("shape-comment", False):
         yield from shape_comments(places)
         yield from shape_annotations(places)
