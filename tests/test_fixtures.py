@@ -107,7 +107,7 @@ async def test_a_finding_leads_to_the_call_in_the_project_that_gives_the_size(ba
 async def test_lenses_tell_the_example_its_source_and_the_size(batch: Batch) -> None:
     said = await analysed(batch, "recipe.py")
     lens, show = lenses(said.module, said.choice.examples, said.trace)
-    assert lens.title == "Net()(f32[B:1024, 3, 32, 32]) · from the directive · 62\u202f006 parameters · 0.24 MB"
+    assert lens.title == "Net · x f32[B, 3, 32, 32] · given · 62\u202f006 parameters"
     assert (show.action, show.title, show.target) == ("show", "Show model", "Net")
     assert (lens.target, lens.expression) == ("Net", "Net()(f32[B:1024, 3, 32, 32])")
 
@@ -116,7 +116,7 @@ async def test_a_class_without_an_example_offers_to_set_one(batch: Batch) -> Non
     path = fixtures.FOLDER / "structure" / "two_classes.py"
     said = await batch.analyse(path, fixtures.read(path)[0])
     titles = {lens.target: lens.title for lens in lenses(said.module, said.choice.examples, said.trace) if lens.action == "set"}
-    assert titles["Block"] == "part of Net · Set example input…"
+    assert titles["Block"] == "Block · x f32[B, T, 16] · part of Net"
 
 
 async def test_three_fixes_mend_three_mistakes(batch: Batch) -> None:

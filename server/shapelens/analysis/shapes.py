@@ -61,9 +61,9 @@ def shape_text(value: Value, dims: str = "names") -> str:
     return value.text or value.type_name or "?"
 
 
-def dtype_text(value: Value) -> str:
+def dtype_text(value: Value, dims: str = "names") -> str:
     """A tensor's shape with its dtype, be it the default or not: `i64[8]`."""
-    return SHORT_DTYPES.get(value.dtype, value.dtype) + dims_text(value) if value.kind == "tensor" else shape_text(value)
+    return SHORT_DTYPES.get(value.dtype, value.dtype) + dims_text(value, dims) if value.kind == "tensor" else shape_text(value, dims)
 
 
 def _sequence_text(value: Value, dims: str) -> str:

@@ -260,7 +260,7 @@ class Session:
             return []
         # Only where somebody wants it there: without that setting a lens would change once its class is hovered over.
         notes = self._memory_notes.of(document) if analysis.settings.device_memory else {}
-        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace, notes), document.since)
+        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace, notes, analysis.settings.dims), document.since)
 
     def check_example(self, expression: str) -> str | None:
         """What is wrong with the syntax of an example; None if nothing is."""

@@ -119,8 +119,9 @@ describe("through the vscode API", () => {
       const lenses = await vscode.commands.executeCommand("vscode.executeCodeLensProvider", document.uri, 10);
       return lenses.find((lens) => /62.006 parameters/.test(lens.command?.title ?? ""));
     });
-    assert.equal(lens.command.command, "shapelens.setExample");
-    assert.deepEqual(lens.command.arguments, [document.uri.toString(), "Net", "Net()(f32[B:1024, 3, 32, 32])"]);
+    assert.equal(lens.command.command, "shapelens.exampleActions");
+    assert.deepEqual(lens.command.arguments, [document.uri.toString(), "Net", "Net()(f32[B:1024, 3, 32, 32])", ["set", "show"]]);
+    assert.equal(lens.command.tooltip, "Net()(f32[B:1024, 3, 32, 32])");
   });
 
   it("settings take effect without a restart", async () => {

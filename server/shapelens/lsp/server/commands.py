@@ -62,7 +62,7 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         uri, class_name = _strings(arguments, "uri", "class")
         found = session.found_examples(uri, class_name)
         module = session.documents[uri].module if found else None
-        return [{"expression": each.expression, "evidence": evidence_text(each.evidence, each.where, module)} for each in found]
+        return [{"expression": each.expression, "evidence": evidence_text(each.evidence, each.where, module, class_name)} for each in found]
 
     @command("shapelens.useExample")
     def use_example(*arguments: Any) -> str | None:
