@@ -284,7 +284,7 @@ def cosine(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 async def test_a_file_of_functions_shows_what_they_are_called_with_and_one_click_writes_that_down(editor: Editor) -> None:
     uri = editor.open("found/metrics.py", FUNCTIONS)
-    assert "logits: [B, 64], labels: [B]" in (await editor.hints_when(uri)).values()
+    assert "logits: [B, 64], labels: i64[B]" in (await editor.hints_when(uri)).values()
     lenses = await lenses_when(editor, uri, "accuracy · logits f32[B, 64], labels i64[B] · guessed input")
     assert await editor.diagnostics(uri) == []
     write = next(lens.command for lens in lenses if lens.command and lens.command.title.startswith("Write as"))

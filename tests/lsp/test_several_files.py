@@ -172,7 +172,7 @@ class Model(nn.Module):
     on_disk(editor, "found/model7.py", model)
     opened = editor.open("found/parts7.py", parts)
     hints = await editor.hints_when(opened, lambda hints: 5 in hints)
-    assert hints[5] == "→ [B, T, 24]" and hints[7] == "mixed: [B, T, 24] · weights: [B, T, T]"
+    assert hints[5] == "→ [B, T, 24]" and hints[7] == "mixed: [B, T, 24], weights: [B, T, T]"
     assert not await editor.diagnostics(opened)
     (lens,) = await editor.lenses(opened)
     assert lens.command is not None and "f32[B, " in lens.command.title and "part of Model" in lens.command.title
@@ -198,7 +198,7 @@ class Pool(nn.Module):
     opened = editor.open("branches/parts8.py", parts)
     assert (await editor.hints_when(opened, lambda hints: "B" in hints.get(9, "")))[6] == "x: [B, 24]"
     editor.open("branches/model8.py", model.replace("(12, 4)", "(6, 4)").format(module="parts8"))
-    shown = {4: "→ [B, T, 6]", 6: "x: [B, T, 8] · [B, 24]", 7: "→ [B, T, 6]", 9: "→ [B]", 10: "→ [B, 6]"}
+    shown = {4: "→ [B, T, 6]", 6: "x: [B, T, 8] | [B, 24]", 7: "→ [B, T, 6]", 9: "→ [B]", 10: "→ [B, 6]"}
     await editor.hints_when(opened, lambda hints: hints == shown)
     editor.replace(opened, "x.mean(1)", "x.mean(1) + 1")
     editor.replace(opened, "x.amax(1)", "x.amax(1, keepdim=True)")

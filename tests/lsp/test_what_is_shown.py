@@ -42,7 +42,7 @@ async def test_hints_stand_at_the_layers_the_values_and_the_parameters(editor: E
     uri = editor.open("shown/hints.py", recipe)
     assert await editor.diagnostics(uri) == []
     hints = await editor.hints_when(uri)
-    assert hints[line_of(recipe, "self.pool = ")] == "→ [B, 6, 14, 14] · [B, 16, 5, 5]"
+    assert hints[line_of(recipe, "self.pool = ")] == "→ [B, 6, 14, 14] | [B, 16, 5, 5]"
     assert hints[line_of(recipe, "torch.flatten")] == "→ [B, 400]"
     assert hints[line_of(recipe, "def forward")] == "x: [B, 3, 32, 32]"
     assert hints[line_of(recipe, "return x")] == "→ [B, 10]"
@@ -55,7 +55,7 @@ async def test_only_the_hints_of_the_range_are_sent_and_tooltips_come_when_asked
     number = line_of(recipe, "self.pool = ")
     one_line = types.Range(types.Position(number, 0), types.Position(number, 1))
     found = await editor.client.text_document_inlay_hint_async(types.InlayHintParams(types.TextDocumentIdentifier(uri), one_line))
-    assert found is not None and [hint.label for hint in found] == ["→ [B, 6, 14, 14] · [B, 16, 5, 5]"]
+    assert found is not None and [hint.label for hint in found] == ["→ [B, 6, 14, 14] | [B, 16, 5, 5]"]
     assert found[0].tooltip is None
     resolved = await editor.client.inlay_hint_resolve_async(found[0])
     assert isinstance(resolved.tooltip, types.MarkupContent) and "`[B, 6, 28, 28]` → `[B, 6, 14, 14]`" in resolved.tooltip.value

@@ -48,6 +48,7 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         layers = false
         values = false
         parameters = false
+        unchanged = true
         placement = "afterName"
         [tool.shapelens.findings.severity]
         broadcast = "warning"

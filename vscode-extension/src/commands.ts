@@ -34,6 +34,7 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
         command('shapelens.selectInterpreter', selectInterpreter),
         command('shapelens.setExample', (...given: string[]) => setExample(server, given)),
         command('shapelens.chooseExample', (...given: string[]) => chooseExample(server, given)),
+        command('shapelens.toggleHints', () => server.toggleHints()),
         command('shapelens.exampleActions', (uri: string, className: string, expression: string, actions: string[]) =>
             offerActions(server, [uri, className, expression], actions),
         ),

@@ -77,6 +77,13 @@ SETTINGS = (
         "Show the shape of a tensor, or a size that follows from shapes, beside the assignment or `return` that makes it.",
     ),
     Setting("hints.parameters", "hints_parameters", "boolean", True, "Show the shapes of a method's parameters."),
+    Setting(
+        "hints.unchanged",
+        "hints_unchanged",
+        "boolean",
+        False,
+        "Show hints also where nothing is new: behind Dropout, ReLU, LayerNorm and the like, for sizes that are read, tensors of no dims.",
+    ),
     Setting("hints.placement", "hints_placement", "string", "endOfLine", "Where hints stand.", ("endOfLine", "afterName")),
     Setting("dims", "dims", "string", "names", "Whether dims that the example names are shown by name.", ("names", "numbers")),
     Setting("findings.severity", "findings_severity", "string-map", {}, "The severity of findings by code.", SEVERITIES),
@@ -157,6 +164,7 @@ class Settings:
     hints_layers: bool = True
     hints_values: bool = True
     hints_parameters: bool = True
+    hints_unchanged: bool = False
     hints_placement: str = "endOfLine"
     dims: str = "names"
     findings_severity: dict[str, str] = field(default_factory=dict)  # by code

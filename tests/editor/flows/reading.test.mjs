@@ -9,7 +9,7 @@ const flow = flows();
 // As a real CPU run of the recipe network has them.
 const SHAPES = [
   ["self.conv1 = nn.Conv2d(3, 6, 5)", "→ [B, 6, 28, 28]"],
-  ["self.pool = nn.MaxPool2d(2, 2)", "→ [B, 6, 14, 14] · [B, 16, 5, 5]"],
+  ["self.pool = nn.MaxPool2d(2, 2)", "→ [B, 6, 14, 14] | [B, 16, 5, 5]"],
   ["self.conv2 = nn.Conv2d(6, 16, 5)", "→ [B, 16, 10, 10]"],
   ["self.fc1 = nn.Linear(16 * 5 * 5, 120)", "→ [B, 120]"],
   ["self.fc2 = nn.Linear(120, 84)", "→ [B, 84]"],

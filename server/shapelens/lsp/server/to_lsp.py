@@ -103,7 +103,7 @@ def inlay_hint(
     return types.InlayHint(
         text_edits=edits,
         position=text.position(place, encoding),
-        label=hint.label,
+        label=hint.short_label,
         kind=types.InlayHintKind.Parameter if hint.kind == "parameter" else types.InlayHintKind.Type,
         # A hint right behind a name reads as an annotation; behind a line it keeps its distance.
         padding_left=not hint.label.startswith(":"),
