@@ -13,7 +13,7 @@ type FoundExample = { expression: string; evidence: string };
 /** What became of an example that was tried: the shape that came out, or what went wrong. */
 type Trial = { works: boolean; message: string };
 
-export function registerCommands(server: Server, annotated: AnnotatedFiles, model: ModelView, doctor: Doctor, log: Log): vscode.Disposable {
+export function registerCommands(server: Server, annotated: AnnotatedFiles, model: ModelView, doctor: Doctor, log: Log, extension: vscode.Extension<unknown>): vscode.Disposable {
     const command = (name: string, run: (...parameters: never[]) => unknown): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (...parameters: never[]) => {
             try {
@@ -34,6 +34,8 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
         command('shapelens.selectInterpreter', selectInterpreter),
         command('shapelens.setExample', (...given: string[]) => setExample(server, given)),
         command('shapelens.chooseExample', (...given: string[]) => chooseExample(server, given)),
+        command('shapelens.menu', offerMenu),
+        command('shapelens.openSample', () => openSample(extension)),
         command('shapelens.toggleHints', () => server.toggleHints()),
         command('shapelens.exampleActions', (uri: string, className: string, expression: string, actions: string[]) =>
             offerActions(server, [uri, className, expression], actions),
@@ -56,6 +58,29 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
             }
         }),
     );
+}
+
+/** The menu of the status bar: what people look for there, the likeliest first. */
+async function offerMenu(): Promise<void> {
+    const items = [
+        { label: '$(type-hierarchy-sub) Show Model', command: 'shapelens.showModel' },
+        { label: '$(eye) Toggle Hints', command: 'shapelens.toggleHints' },
+        { label: '$(snake) Select Interpreter', command: 'shapelens.selectInterpreter' },
+        { label: '$(output) Show Log', command: 'shapelens.showLog' },
+        { label: '$(pulse) Doctor', command: 'shapelens.doctor' },
+        { label: '$(debug-restart) Restart Server', command: 'shapelens.restart' },
+    ];
+    const chosen = await vscode.window.showQuickPick(items, { title: 'ShapeLens' });
+    if (chosen) {
+        await vscode.commands.executeCommand(chosen.command);
+    }
+}
+
+/** A small network with a wrong number, as a file that nobody has saved yet: it may be changed, and nothing is written. */
+async function openSample(extension: vscode.Extension<unknown>): Promise<void> {
+    const content = await vscode.workspace.fs.readFile(vscode.Uri.joinPath(extension.extensionUri, 'out', 'net.py'));
+    const document = await vscode.workspace.openTextDocument({ language: 'python', content: new TextDecoder().decode(content) });
+    await vscode.window.showTextDocument(document);
 }
 
 async function selectInterpreter(): Promise<void> {

@@ -22,6 +22,7 @@ import { askForPython, askForRestart, askForTorch } from './prompts.ts';
 import { expand, locate, serverPythonsOnPath } from './pythonPaths.ts';
 import { chooseServerPython, prober, type Choice } from './serverPython.ts';
 import { settingsThatAreSet, withoutHints } from './settings.ts';
+import { summaryText, type Summary } from './summaryText.ts';
 import { PYTHON_DOCUMENTS, type Status, type StatusParams } from './status.ts';
 
 /** More ends than this within WINDOW_MS, and the server stays down until the user says otherwise. */
@@ -93,6 +94,15 @@ export class Server implements vscode.Disposable {
         this.hintsAreOff = !this.hintsAreOff;
         this.sendSettings();
         void vscode.window.setStatusBarMessage(this.hintsAreOff ? 'ShapeLens: hints are off in this window' : 'ShapeLens: hints are on', 3_000);
+    }
+
+    /** What is known of a document, in a few words. */
+    async summaryOf(uri: vscode.Uri): Promise<string> {
+        if (!this.client?.isRunning()) {
+            return '';
+        }
+        const summary = await this.execute<Summary | null>('shapelens.summary', uri.toString());
+        return summary ? summaryText(summary) : '';
     }
 
     /** Markdown that says what ShapeLens has and what it lacks, made by a process of its own: it works where the server does not. */

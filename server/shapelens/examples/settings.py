@@ -66,6 +66,15 @@ class Setting:
 
 
 SETTINGS = (
+    Setting("enable", "enable", "boolean", True, "Look at the files that are open in an editor; off, nothing runs and nothing is shown."),
+    Setting(
+        "runOn",
+        "run_on",
+        "string",
+        "type",
+        "When a file that is open runs again: as it is typed, or when it is saved.",
+        ("type", "save"),
+    ),
     Setting("interpreter", "interpreter", "string", "", "The Python interpreter that has your torch."),
     Setting("examples", "examples", "examples", {}, "Example inputs by file: each a list of expressions that build a model and call it."),
     Setting("hints.layers", "hints_layers", "boolean", True, "Show the output shapes of a layer beside the line that constructs it."),
@@ -161,6 +170,8 @@ class Settings:
 
     interpreter: str | None = None
     examples: dict[str, list[str]] = field(default_factory=dict)  # by absolute path, with "/"
+    enable: bool = True
+    run_on: str = "type"
     hints_layers: bool = True
     hints_values: bool = True
     hints_parameters: bool = True

@@ -76,7 +76,11 @@ flow("half-typed code keeps the hints of the rest", { goesOn: true }, async ({ v
 
 flow("the status item leads to the log", { goesOn: true }, async ({ vscode }) => {
   await vscode.lineWith("return x", "→ [B, 10]");
-  await (await vscode.status("ShapeLens")).click();
+  await (await vscode.status("tensors")).click();
+  const row = vscode.page.locator(".quick-input-list .monaco-list-row", { hasText: "Show Log" }).first();
+  await row.waitFor({ timeout: 20_000 });
+  await vscode.screenshot(join(testOutput, "status-menu.png"));
+  await row.click();
   const panel = vscode.page.locator(".part.panel:visible");
   await panel.waitFor({ timeout: 10_000 });
   await panel.locator(".view-line", { hasText: "server:" }).first().waitFor({ timeout: 20_000 });
