@@ -28,10 +28,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from interpreters import TORCH_PYTHON
+from shapelens.analysis.display.hints import hints
 from shapelens.analysis.display.hovers import hover
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
@@ -120,10 +121,11 @@ async def check(batch: Batch, name: str, update: bool = False, *, fixes: bool = 
 def annotated(text: str, expected: dict[int, Expected], said: Analysed, *, fixes: bool = True) -> str:
     """The text with what ShapeLens says in comments; an expectation that holds stands as it was written."""
     lines = text.split("\n")
+    shown = hints(said.module, said.trace, replace(said.settings, hints_unchanged=True))  # All that is seen is compared.
     for number, line in enumerate(lines, start=1):
         here = expected.get(number, Expected())
         code, end = (line[:-1], "\r") if line.endswith("\r") else (line, "")
-        labels = [hint.label for hint in said.hints if hint.position.line == number]
+        labels = [hint.label for hint in shown if hint.position.line == number]
         comments = [f"#> {' | '.join(labels)}"] if labels else []
         found = [finding for finding in said.findings if finding.span.line == number]
         comments += ["#! " + _finding_comment(finding, said.module, here.findings, fixes=fixes) for finding in found]

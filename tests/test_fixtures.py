@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -63,7 +64,34 @@ async def test_hints_follow_the_settings(batch: Batch) -> None:
     assert shown(Settings(hints_layers=False))["layer"] == []
     assert shown(Settings(hints_values=False))["value"] == []
     assert shown(Settings(hints_parameters=False))["parameter"] == []
-    assert len(shown(Settings(hints_layers=False))["value"]) == len(shown(Settings())["value"]) == 7
+    every = Settings(hints_unchanged=True)
+    assert len(shown(replace(every, hints_layers=False))["value"]) == len(shown(every)["value"]) == 7
+    assert len(shown(Settings())["value"]) == 6  # `return x` says nothing new.
+
+
+async def test_lines_that_change_nothing_have_no_hint_unless_they_are_asked_for(batch: Batch) -> None:
+    path = fixtures.FOLDER / "values" / "unchanged.py"
+    text = fixtures.read(path)[0]
+    said = await batch.analyse(path, text)
+    every = {hint.position.line: hint for hint in hints(said.module, said.trace, Settings(hints_unchanged=True))}
+    marked = {number for number, line in enumerate(text.splitlines(), start=1) if line.endswith("# same")}
+    left = {hint.position.line: hint for hint in said.hints}
+    assert left == {line: hint for line, hint in every.items() if line not in marked}
+    assert {hint.kind for hint in left.values()} == {"layer", "value", "parameter"}
+    assert len(marked & set(every)) == len(marked) == 15
+
+
+async def test_a_long_hint_is_cut_between_two_shapes_and_whole_in_its_tooltip(batch: Batch) -> None:
+    text = (
+        "import torch\n\nfeatures = torch.zeros(2, 64, 56, 56)\nmaps = [features, features[:, :, :28, :28], features[:, :32]]\n"
+        "large, medium, small = maps\n"
+    )
+    said = await batch.analyse(fixtures.FOLDER / "values" / "made_up.py", text)
+    labels = {hint.position.line: (hint.label, hint.short_label, hint.tooltip) for hint in said.hints}
+    label, short, tooltip = labels[5]
+    assert label == "large: [2, 64, 56, 56], medium: [2, 64, 28, 28], small: [2, 32, 56, 56]"
+    assert short == "large: [2, 64, 56, 56], …" and all(shape in tooltip for shape in ("64, 56, 56]", "64, 28, 28]", "32, 56, 56]"))
+    assert all(len(short) <= 43 for _, short, _ in labels.values())
 
 
 async def test_hints_stand_behind_the_name_or_the_line(batch: Batch) -> None:
@@ -107,7 +135,7 @@ async def test_a_finding_leads_to_the_call_in_the_project_that_gives_the_size(ba
 async def test_lenses_tell_the_example_its_source_and_the_size(batch: Batch) -> None:
     said = await analysed(batch, "recipe.py")
     lens, show = lenses(said.module, said.choice.examples, said.trace)
-    assert lens.title == "Net()(f32[B:1024, 3, 32, 32]) · from the directive · 62\u202f006 parameters · 0.24 MB"
+    assert lens.title == "Net · x f32[B, 3, 32, 32] · given · 62\u202f006 parameters"
     assert (show.action, show.title, show.target) == ("show", "Show model", "Net")
     assert (lens.target, lens.expression) == ("Net", "Net()(f32[B:1024, 3, 32, 32])")
 
@@ -116,7 +144,7 @@ async def test_a_class_without_an_example_offers_to_set_one(batch: Batch) -> Non
     path = fixtures.FOLDER / "structure" / "two_classes.py"
     said = await batch.analyse(path, fixtures.read(path)[0])
     titles = {lens.target: lens.title for lens in lenses(said.module, said.choice.examples, said.trace) if lens.action == "set"}
-    assert titles["Block"] == "part of Net · Set example input…"
+    assert titles["Block"] == "Block · x f32[B, T, 16] · part of Net"
 
 
 async def test_three_fixes_mend_three_mistakes(batch: Batch) -> None:

@@ -143,9 +143,17 @@ class Server(Client):
         return {
             "hints": sorted((each["position"]["line"], each["position"]["character"], _label(each)) for each in hints or []),
             "findings": sorted((_range(each["range"]), str(each.get("code")), each["message"]) for each in found),
-            "lenses": sorted((_range(each["range"]), (each.get("command") or {}).get("title", "")) for each in lenses or []),
+            "lenses": sorted((_range(each["range"]), _lens(each)) for each in lenses or []),
             "fixes": sorted(each["title"] for each in fixes or []),
         }
+
+
+def _lens(lens: dict[str, Any]) -> str:
+    """The title of a lens; in front of it the whole expression, which the title leaves out."""
+    command = lens.get("command") or {}
+    expression = (command.get("arguments") or ["", "", ""])[2]
+    title = str(command.get("title", ""))
+    return title if not expression or title.startswith(NO_EXAMPLE) else f"{expression} · {title}"
 
 
 def position(text: str, offset: int) -> dict[str, int]:

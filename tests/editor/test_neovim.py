@@ -25,8 +25,8 @@ def test_neovim_shows_hints_findings_hovers_and_lenses_and_applies_the_fix(tmp_p
     seen = json.loads(done.stdout.splitlines()[-1])
     (finding,) = seen["diagnostics"]
     assert (finding["code"], finding["text"]) == ("linear-in-features", "16 * 6 * 6")
-    assert "→ [B, 6, 14, 14] · [B, 16, 5, 5]" in seen["hints"] and "x: [B, 3, 32, 32]" in seen["hints"]
+    assert "→ [B, 6, 14, 14] | [B, 16, 5, 5]" in seen["hints"] and "x: [B, 3, 32, 32]" in seen["hints"]
     assert "[B, 6, 28, 28]" in seen["hover"] and "weight" in seen["hover"]
-    assert seen["lens"].startswith("Net()(f32[B:1024, 3, 32, 32])")
+    assert seen["lens"].startswith("Net · x f32[B, 3, 32, 32] · given")
     assert seen["fixed"].strip() == "self.fc1 = nn.Linear(16 * 5 * 5, 120)"
     assert "rror" not in seen["messages"]

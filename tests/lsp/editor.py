@@ -18,6 +18,7 @@ from time_limits import timeout
 
 T = TypeVar("T")
 PATIENCE = 100.0  # seconds to wait for an event before the test fails: on a busy machine a server takes long to start
+ALL_HINTS = {"hints.unchanged": True}
 COMMAND = [sys.executable, "-m", "shapelens.lsp"]
 
 
@@ -35,7 +36,7 @@ class Editor:
         self.questions: list[str] = []
         self.answer: str | None = None  # to the next ones
         self.progress: list[Any] = []
-        self.settings: dict[str, Any] = {}
+        self.settings: dict[str, Any] = dict(ALL_HINTS)
         self.texts: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self.registered: list[str] = []
@@ -345,8 +346,8 @@ class Editor:
         return await self.client.workspace_execute_command_async(types.ExecuteCommandParams(command, list(arguments)))
 
     def configure(self, settings: dict[str, Any]) -> None:
-        """The user changes settings."""
-        self.settings = settings
+        """The user changes settings. All hints are shown, unless the test says otherwise: they are what most tests wait for."""
+        self.settings = {**ALL_HINTS, **settings}
         self.client.workspace_did_change_configuration(types.DidChangeConfigurationParams(settings=None))
 
     def workers(self) -> list[int]:

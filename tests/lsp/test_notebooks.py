@@ -30,7 +30,7 @@ async def test_hints_and_hovers_stand_in_the_cell_that_they_belong_to(editor: Ed
     hints = await notebook.hints_when(3, "→ []")
     assert hints[0] == {}
     assert hints[1] == {3: "→ [B, 16]", 4: "→ [B, 4]", 5: "x: [B, 8]", 6: "→ [B, 4]"}
-    assert hints[2] == {0: "→ [32, 4]", 1: "→ [32, 8]", 2: "→ [32, 4]"}
+    assert hints[2] == {0: "gives [32, 4]", 1: "→ [32, 8]", 2: "→ [32, 4]"}
     assert "[B, 8]" in (await editor.hover(notebook.cells[1], "self.fc1(x)") or "")
     lenses = await editor.lenses(notebook.cells[1])
     assert {lens.range.start.line for lens in lenses} == {0} and "cell 3, line 3" in str(lenses)
@@ -41,7 +41,7 @@ async def test_hints_and_hovers_stand_in_the_cell_that_they_belong_to(editor: Ed
 async def test_the_model_of_a_class_in_a_notebook_leads_to_its_cells(editor: Editor) -> None:
     """Asked for in the cell of the class; places are lines of cells."""
     notebook = Notebook.open(editor, "notebooks/model.ipynb", IMPORTS, NET, USE)
-    await notebook.hints_when(2, "→ [32, 4]", "→ [32, 8]", "→ [32, 4]")
+    await notebook.hints_when(2, "gives [32, 4]", "→ [32, 8]", "→ [32, 4]")
     shown = (await editor.execute("shapelens.model", notebook.cells[1], "", 3, {}))["model"]
     (net,) = shown["tree"]
     assert (net["class"], net["outputs"]) == ("Net", ["[B, 4]"])
@@ -90,13 +90,13 @@ async def test_an_example_is_written_into_the_cell_of_its_class(editor: Editor) 
 @pytest.mark.core
 async def test_typing_in_one_cell_shows_in_the_others(editor: Editor) -> None:
     notebook = Notebook.open(editor, "notebooks/typing.ipynb", IMPORTS, NET, USE)
-    await notebook.hints_when(2, "→ [32, 4]", "→ [32, 8]", "→ [32, 4]")
+    await notebook.hints_when(2, "gives [32, 4]", "→ [32, 8]", "→ [32, 4]")
     notebook.replace(1, "Linear(16, 4)", "Linear(16, 5)")
-    await notebook.hints_when(2, "→ [32, 5]", "→ [32, 8]", "→ [32, 5]")
+    await notebook.hints_when(2, "gives [32, 5]", "→ [32, 8]", "→ [32, 5]")
     notebook.replace(2, "32", "7")
-    await notebook.hints_when(2, "→ [7, 5]", "→ [7, 8]", "→ [7, 5]")
+    await notebook.hints_when(2, "gives [7, 5]", "→ [7, 8]", "→ [7, 5]")
     notebook.replace(2, "net = Net()", "# one more line\nnet = Net()")
-    await editor.hints_when(notebook.cells[2], lambda hints: hints == {1: "→ [7, 5]", 2: "→ [7, 8]", 3: "→ [7, 5]"})
+    await editor.hints_when(notebook.cells[2], lambda hints: hints == {1: "gives [7, 5]", 2: "→ [7, 8]", 3: "→ [7, 5]"})
 
 
 async def test_what_was_seen_stays_while_a_cell_does_not_parse_and_is_typed_in(editor: Editor) -> None:
@@ -104,9 +104,9 @@ async def test_what_was_seen_stays_while_a_cell_does_not_parse_and_is_typed_in(e
     await notebook.hints_when(3, "→ []")
     notebook.replace(2, "net(x)", "net(x")
     hints = await notebook.hints()
-    assert hints[1][6] == "→ [B, 4]" and hints[2] == {0: "→ [32, 4]", 1: "→ [32, 8]", 2: "→ [32, 4]"} and hints[3] == {0: "→ []"}
+    assert hints[1][6] == "→ [B, 4]" and hints[2] == {0: "gives [32, 4]", 1: "→ [32, 8]", 2: "→ [32, 4]"} and hints[3] == {0: "→ []"}
     notebook.replace(2, "net(x", "net(x[:3])")
-    await notebook.hints_when(2, "→ [3, 4]", "→ [32, 8]", "→ [3, 4]")
+    await notebook.hints_when(2, "gives [3, 4]", "→ [32, 8]", "→ [3, 4]")
 
 
 @pytest.mark.core
@@ -118,7 +118,7 @@ async def test_a_cell_that_does_not_parse_ends_alone(editor: Editor) -> None:
     await notebook.hints_when(3, "→ ?")
     assert [each for each in editor.published.values() if each.diagnostics and each.uri in notebook.cells] == []
     notebook.set_text(2, USE)
-    await notebook.hints_when(2, "→ [32, 4]", "→ [32, 8]", "→ [32, 4]")
+    await notebook.hints_when(2, "gives [32, 4]", "→ [32, 8]", "→ [32, 4]")
 
 
 async def test_magics_keep_their_lines_and_do_nothing(editor: Editor) -> None:

@@ -65,7 +65,7 @@ async def test_a_server_in_such_a_folder(planted: Path, command: list[str]) -> N
     uri = editor.open("net.py", MODEL.format(size=5))
     assert [each.code for each in await editor.diagnostics(uri)] == ["linear-in-features"]
     editor.set_text(uri, MODEL.format(size=4))
-    await editor.hints_when(uri, lambda hints: "→ [B, 4] · [B, 2]" in hints.values() or "→ [B, 2]" in hints.values())
+    await editor.hints_when(uri, lambda hints: "→ [B, 4] | [B, 2]" in hints.values() or "→ [B, 2]" in hints.values())
     assert await editor.diagnostics(uri) == []
     assert await editor.stop() == 0
     assert not [line for line in editor.log if MARK in line]

@@ -94,3 +94,67 @@ async def test_findings_of_the_baseline_are_faint(editor: Editor, broken: str) -
     uri = editor.open("known/net.py", broken)
     (finding,) = await editor.diagnostics(uri)
     assert finding.severity == types.DiagnosticSeverity.Hint and finding.code == "linear-in-features"
+
+
+@pytest.mark.core
+async def test_what_is_switched_off_is_not_run_and_shows_nothing_until_it_is_on_again(editor: Editor, broken: str) -> None:
+    uri = editor.open("settings/off.py", broken)
+    assert len(await editor.diagnostics(uri)) == 1
+    await editor.hints_when(uri)
+    try:
+        editor.configure({"enable": False})
+        await editor.until(lambda: not editor.published[uri].diagnostics)
+        assert await editor.hints(uri) == {} and await editor.lenses(uri) == []
+        assert await editor.hover(uri, "nn.Conv2d(3, 6, 5)") is None and await editor.execute("shapelens.summary", uri) is None
+        other = editor.open("settings/off_from_the_start.py", broken)
+        editor.replace(uri, "x = self.fc3(x)", "x = self.fc3(x) + 0")
+        assert await editor.execute("shapelens.checkExample", uri, "Net", "Net()(f32[4])") is None  # What was sent before has been read.
+        assert await editor.hints(other) == {} and other not in editor.published
+    finally:
+        editor.configure({})
+    assert "→ [B, 400]" in (await editor.hints_when(uri)).values()
+    assert len(await editor.diagnostics(other)) == 1
+
+
+@pytest.mark.core
+async def test_a_file_may_run_when_it_is_saved_only(editor: Editor, recipe: str) -> None:
+    uri = editor.open("settings/saved.py", recipe)
+    await editor.hints_when(uri)
+    try:
+        editor.configure({"runOn": "save", "dims": "numbers"})
+        await editor.hints_when(uri, lambda hints: "[1024, 6, 28, 28]" in str(hints))
+        editor.replace(uri, "nn.Conv2d(3, 6, 5)", "nn.Conv2d(3, 6, 3)")
+        line = next(number for number, text in enumerate(editor.texts[uri].splitlines()) if "nn.Conv2d(3, 6, 3)" in text)
+        await editor.idle(reopened=False)
+        assert "30, 30]" not in str(await editor.hints(uri))
+        editor.save(uri)
+        assert (await editor.hints_when(uri, lambda hints: "30, 30]" in str(hints)))[line] == "→ [1024, 6, 30, 30]"
+    finally:
+        editor.configure({})
+
+
+@pytest.mark.core
+async def test_hints_that_say_nothing_new_are_left_out_by_default(editor: Editor, recipe: str) -> None:
+    uri = editor.open("settings/unchanged.py", recipe)
+    every = await editor.hints_when(uri)
+    last = max(every)
+    assert "return x" in editor.texts[uri].splitlines()[last]
+    try:
+        editor.configure({"hints.unchanged": False})
+        left = await editor.hints_when(uri, lambda hints: last not in hints)
+        assert left == {line: label for line, label in every.items() if line != last}
+    finally:
+        editor.configure({})
+
+
+@pytest.mark.core
+async def test_a_status_bar_is_told_tensors_mistakes_and_guesses(editor: Editor, broken: str) -> None:
+    uri = editor.open("settings/summary.py", broken)
+    assert len(await editor.diagnostics(uri)) == 1
+    await editor.hints_when(uri)
+    given = await editor.execute("shapelens.summary", uri)
+    assert (given["mistakes"], given["guessed"]) == (1, 0) and given["tensors"] == 8
+    plain = editor.open("settings/guessed.py", "".join(line for line in broken.splitlines(True) if "# shapelens:" not in line))
+    await editor.hints_when(plain)
+    told = await editor.when(lambda: editor.execute("shapelens.summary", plain), lambda found: found is not None and found["guessed"] == 1)
+    assert told["tensors"] == 8

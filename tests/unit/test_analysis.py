@@ -50,10 +50,10 @@ def test_counts_and_memory() -> None:
 
 
 def test_labels_fit_into_what_vs_code_shows() -> None:
-    assert joined(["[B, 6, 14, 14]", "[B, 16, 5, 5]"]) == "[B, 6, 14, 14] · [B, 16, 5, 5]"
+    assert joined(["[B, 6, 14, 14]", "[B, 16, 5, 5]"]) == "[B, 6, 14, 14] | [B, 16, 5, 5]"
     shapes = [f"[B, {64 << level}, {56 >> level}, {56 >> level}]" for level in range(4)]
-    assert joined(shapes) == "[B, 64, 56, 56] · [B, 128, 28, 28] · …"
-    assert joined(["[B, T, " + "9, " * 20 + "9]", "[1]"]).endswith("9] · …")
+    assert joined(shapes) == "[B, 64, 56, 56] | [B, 128, 28, 28] | …"
+    assert joined(["[B, T, " + "9, " * 20 + "9]", "[1]"]).endswith("9] | …")
 
 
 @pytest.mark.parametrize(

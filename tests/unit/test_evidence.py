@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+import pytest
+
 from shapelens.analysis.display.lenses import lenses
+from shapelens.analysis.evidence import evidence_of
 from shapelens.analysis.findings.findings import findings
 from shapelens.analysis.traces.views import see_all, seen_from, without_found
 from shapelens.examples.choose import Example
@@ -48,38 +52,107 @@ def titles(*runs: ExampleRun, given: list[Example] | None = None) -> list[tuple[
 
 
 def test_the_lens_says_where_an_example_was_found_and_offers_to_write_it_down() -> None:
-    assert titles(FOUND) == [("set", "Net()(f32[B:2, 8]) · inferred · 62 006 parameters · 0.24 MB"), ("write", "Write as directive"), SHOW]
+    assert titles(FOUND) == [("set", "Net · guessed input · 62 006 parameters"), SHOW]
     used = replace(FOUND, evidence="usage", where="line 88", others=[Alternative("Net()(f32[3])", "inferred")] * 2)
-    first, choose, write, show = titles(used)
-    assert first == ("set", "Net()(f32[B:2, 8]) · from line 88 · 62 006 parameters · 0.24 MB · 2 more")
-    assert (choose[0], write[0], show) == ("choose", "write", SHOW)
+    assert titles(used) == [("set", "Net · from line 88 · 62 006 parameters"), SHOW]
+    assert next(lens.menu for lens in lenses(MODULE, [], Trace(FILE, [FOUND])) if lens.action == "set") == ("set", "write", "show")
+    lens, *_ = lenses(MODULE, [], Trace(FILE, [used]))
+    assert (lens.menu, lens.expression, len(lens.others)) == (("choose", "set", "write", "show"), FOUND.expression, 2)
 
 
-def test_a_lens_fits_into_eighty_characters_and_its_expression_gives_way_first() -> None:
+def parameter(name: str, value: Value, example: int = 0, function: str = "Net.forward") -> Observation:
+    return Observation(FileSpan(FILE, 3, 22, 3, 23), "parameter", name, function, example, [value], 1)
+
+
+def test_the_lens_says_the_shapes_of_the_input_and_leaves_the_expression_to_its_details() -> None:
+    picture = Value("tensor", shape=[2, 3, 32, 32], named=["B", "3", "32", "32"], dtype="float32")
+    seen = [
+        parameter("x", picture),
+        parameter("mask", Value("tensor", shape=[2, 8], dtype="bool")),
+        parameter("scale", Value("scalar", text="2")),
+    ]
+    shown, *_ = lenses(MODULE, [], Trace(FILE, [FOUND], seen))
+    assert shown.title.startswith("Net · x f32[B, 3, 32, 32], mask bool[2, 8] · guessed input · ")
+    assert shown.details == FOUND.expression and shown.tells_all
+    numbers, *_ = lenses(MODULE, [], Trace(FILE, [FOUND], seen), dims="numbers")
+    assert "x f32[2, 3, 32, 32]" in numbers.title
+    assert not replace(shown, expression="Net(8)(f32[B:2, 3, 32, 32])").tells_all
+
+
+def test_several_given_examples_are_told_apart_by_how_they_build_the_class() -> None:
+    given = [Example("Net", "Net(depth=4)(f32[4])", "directive", "line 1"), Example("Net", "Net(depth=8)(f32[4])", "settings", "")]
+    runs = [ExampleRun("Net", each.expression, parameter_count=9) for each in given]
+    trace = Trace(FILE, runs, [parameter("x", tensor(4)), parameter("x", tensor(4), 1)])
+    said = [lens.title for lens in lenses(MODULE, given, trace) if lens.action == "set" and lens.target == "Net"]
+    assert said == ["Net(depth=4) · x f32[4] · given · 9 parameters", "Net(depth=8) · x f32[4] · given · 9 parameters"]
+
+
+FUNCTIONS = """\
+from torch import nn
+class Net(nn.Module):
+    def forward(self, x):
+        return x
+def make():
+    return Net()
+def test():
+    net = make()
+    net(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (replace(FOUND, evidence="directive"), "given"),
+        (replace(FOUND, evidence="settings"), "given"),
+        (FOUND, "guessed input"),
+        (replace(FOUND, evidence="usage", where="line 9", doubtful=True), "guessed input"),
+        (replace(FOUND, evidence="usage", where="line 9"), "from line 9"),
+        (replace(FOUND, evidence="usage", where="test()", call=FileSpan(FILE, 9, 4, 9, 10)), "from test(), line 9"),
+        (replace(FOUND, evidence="factory", where="make()"), "from make(), line 5"),
+        (replace(FOUND, evidence="usage", where="train.py:40"), "from train.py:40"),
+        (replace(FOUND, evidence="annotation", where="the annotation"), "from line 3"),
+        (replace(FOUND, evidence="annotation", where="line 3"), "from line 3"),
+    ],
+)
+def test_where_an_example_is_from_is_said_in_few_words(run: ExampleRun, words: str) -> None:
+    assert evidence_of(run, parse(FUNCTIONS)) == words
+
+
+def test_a_lens_fits_into_eighty_characters_and_its_longest_part_gives_way() -> None:
     def short(expression: str, **run: object) -> str:
         (lens, *_) = lenses(MODULE, [], Trace(FILE, [replace(FOUND, expression=expression, **run)]))  # type: ignore[arg-type]
-        assert lens.expression == expression and expression in lens.title, "what a click works with is whole"
+        assert lens.expression == expression and lens.details.startswith(expression), "what a click works with is whole"
+        assert lens.details.endswith(lens.title) is (lens.short_title != lens.title)
         return lens.short_title.replace("\u202f", " ")
 
     arguments = ", ".join(f"width_{number}={number}" for number in range(40))
     long = f"Net({arguments})(f32[B:2, 8])"
-    assert short("Net()(f32[B:2, 8])") == "Net()(f32[B:2, 8]) · inferred · 62 006 parameters · 0.24 MB"
-    assert short(long) == "Net(width_0=0, width_1=1, width_2=2, w… · inferred · 62 006 parameters · 0.24 MB"
+    assert short(long) == "Net · guessed input · 62 006 parameters"
     error = "ValueError: " + "no such width; " * 20
     failed = short(long, error=error, error_kind="exception", doubtful=False)
-    assert len(failed) <= 80 and failed.startswith("Net(width_0=0,… · inferred") and failed.endswith(" · failed: ValueError:…")
+    assert (
+        len(failed) <= 80
+        and failed.startswith("Net · guessed input · 62 006 parameters · failed: ValueError: no such")
+        and failed.endswith("…")
+    )
+    many = [parameter(f"input_{number}", tensor(2, 8)) for number in range(12)]
+    (lens, *_) = lenses(MODULE, [], Trace(FILE, [FOUND], many))
+    assert len(lens.short_title) == 80 and re.fullmatch(
+        r"Net · input_0 f32\[2, 8\], .*… · guessed input · 62.006 parameters", lens.short_title
+    )
 
 
 def test_a_given_example_is_all_that_its_class_needs() -> None:
     given = [Example("Net", "Net()(f32[4])", "directive", "line 1")]
-    assert titles(FOUND, given=given) == [("set", "Net()(f32[4]) · from the directive"), SHOW]
+    assert titles(FOUND, given=given) == [("set", "Net · given"), SHOW]
 
 
 def test_a_part_is_said_to_be_of_the_class_that_the_example_is_for() -> None:
     alone = LayerSeen(0, "Loss", "losses.Loss", "", "Loss()", None, 0)  # Made by itself, before the model.
     block, net = LayerSeen(1, "Block", "net.Block", "block", "Block()", None, 0), LayerSeen(2, "Net", "net.Net", "", "Net()", None, 0)
     shown = lenses(MODULE, [], Trace(FILE, [FOUND], layers=[alone, block, net]))
-    assert [lens.title for lens in shown if lens.target == "Block"] == ["part of Net · Set example input…", "Show model"]
+    assert [lens.title for lens in shown if lens.target == "Block"] == ["Block · part of Net", "Show model"]
 
 
 def test_the_lens_of_what_fits_nothing_does_not_offer_to_write_it_down() -> None:
@@ -194,7 +267,7 @@ def test_methods_of_classes_that_are_no_modules_say_what_they_are_given_and_func
     ]
     seen = [Observation(FileSpan(FILE, 3, 8, 3, 24), "return", "", "Agent.act", 0, [tensor(4)], 1)]
     found = lenses(parse(METHODS), [], merged(FILE, [Trace(FILE, examples=runs, observations=seen)]))
-    assert [(lens.span.start.line, lens.title, lens.action) for lens in found] == [(2, "Agent().act(f32[4]) · inferred", "")]
+    assert [(lens.span.start.line, lens.title, lens.action) for lens in found] == [(2, "act · guessed input", "")]
 
 
 def test_a_class_that_was_only_constructed_counts_as_shown_where_its_own_example_has_a_mistake() -> None:

@@ -40,7 +40,10 @@ def trace_of(run: ExampleRun, shape: list[int], *lines: tuple[int, str]) -> Trac
 def shown(guess: Trace, program: Trace) -> dict[int, str]:
     """The hints by their lines."""
     module = parse(TEXT)
-    return {hint.position.line: hint.label for hint in hints(module, merged(FILE, with_importing_program([guess], program)), Settings())}
+    return {
+        hint.position.line: hint.label
+        for hint in hints(module, merged(FILE, with_importing_program([guess], program)), Settings(hints_unchanged=True))
+    }
 
 
 PROGRAM_RUN = ExampleRun("", "", evidence=PROGRAM)
@@ -68,7 +71,7 @@ def test_steps_stay_where_the_program_only_builds_their_class() -> None:
     for lines in ([(3, "Block.__init__")], [(3, "Block.__init__"), (7, "Block.forward")]):
         program = trace_of(PROGRAM_RUN, [9, 8], *lines)
         traces = with_importing_program([trace_of(example, [2, 64]), steps], program)
-        labels = {hint.position.line: hint.label for hint in hints(parse(TEXT), merged(FILE, traces), Settings())}
+        labels = {hint.position.line: hint.label for hint in hints(parse(TEXT), merged(FILE, traces), Settings(hints_unchanged=True))}
         assert labels.get(6) == ("→ [2, 64]" if len(lines) == 1 else None)
 
 
@@ -87,11 +90,11 @@ def test_what_examples_of_several_classes_saw_stands_in_the_order_of_the_classes
     traces = [trace_of(run, [size], (6, "Block.forward")) for run, size in zip(runs, (2, 1), strict=True)]
 
     def labels(*traces: Trace) -> set[str]:
-        return {hint.label for hint in hints(parse(text), merged(FILE, traces), Settings())}
+        return {hint.label for hint in hints(parse(text), merged(FILE, traces), Settings(hints_unchanged=True))}
 
-    assert labels(*traces) == labels(*reversed(traces)) == {"→ [1] · [2]"}
+    assert labels(*traces) == labels(*reversed(traces)) == {"→ [1] | [2]"}
     runs[1].error = "IndexError: list index out of range"
-    assert labels(*traces) == labels(*reversed(traces)) == {"→ [2] · [1]"}
+    assert labels(*traces) == labels(*reversed(traces)) == {"→ [2] | [1]"}
 
 
 def test_an_example_that_runs_past_an_error_where_the_class_is_used_shows_nothing() -> None:

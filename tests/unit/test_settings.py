@@ -38,6 +38,8 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         cache = false
             memory-limit = 100
         device-memory = 24
+        enable = false
+        run-on = "save"
         allow = ["network"]
         server-interpreter = "python3"
         examples = { "models/gpt.py" = ["GPT(n=2)(i64[B:2, T:64])"], "one.py" = "One()" }
@@ -48,6 +50,7 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         layers = false
         values = false
         parameters = false
+        unchanged = true
         placement = "afterName"
         [tool.shapelens.findings.severity]
         broadcast = "warning"

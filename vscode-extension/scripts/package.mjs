@@ -40,11 +40,12 @@ const built = await esbuild.build({
     metafile: true,
     logLevel: 'warning',
 });
+fs.copyFileSync('../docs/net.py', 'out/net.py'); // the sample of the walkthrough
 writeNotices(Object.keys(built.metafile.inputs));
 run(python(), ['scripts/bundle_server.py']);
 
 if (!process.argv.includes('--unpacked')) {
-    const state = stateOf(['package.json', '.vscodeignore', 'README.md', 'CHANGELOG.md', 'LICENSE', 'images', 'out/extension.js', 'bundled/stamp.json']);
+    const state = stateOf(['package.json', '.vscodeignore', 'README.md', 'CHANGELOG.md', 'LICENSE', 'images', 'out/extension.js', 'out/net.py', 'bundled/stamp.json']);
     if (fs.existsSync(vsix) && fs.existsSync(stamp) && fs.readFileSync(stamp, 'utf8') === state) {
         console.log(`${vsix} is up to date`);
     } else {

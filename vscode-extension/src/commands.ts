@@ -13,7 +13,7 @@ type FoundExample = { expression: string; evidence: string };
 /** What became of an example that was tried: the shape that came out, or what went wrong. */
 type Trial = { works: boolean; message: string };
 
-export function registerCommands(server: Server, annotated: AnnotatedFiles, model: ModelView, doctor: Doctor, log: Log): vscode.Disposable {
+export function registerCommands(server: Server, annotated: AnnotatedFiles, model: ModelView, doctor: Doctor, log: Log, extension: vscode.Extension<unknown>): vscode.Disposable {
     const command = (name: string, run: (...parameters: never[]) => unknown): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (...parameters: never[]) => {
             try {
@@ -34,6 +34,12 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
         command('shapelens.selectInterpreter', selectInterpreter),
         command('shapelens.setExample', (...given: string[]) => setExample(server, given)),
         command('shapelens.chooseExample', (...given: string[]) => chooseExample(server, given)),
+        command('shapelens.menu', offerMenu),
+        command('shapelens.openSample', () => openSample(extension)),
+        command('shapelens.toggleHints', () => server.toggleHints()),
+        command('shapelens.exampleActions', (uri: string, className: string, expression: string, actions: string[]) =>
+            offerActions(server, [uri, className, expression], actions),
+        ),
         command('shapelens.showModel', async (...given: unknown[]) => {
             const [uri, className] = given;
             if (typeof uri === 'string' && typeof className === 'string') {
@@ -54,6 +60,29 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
     );
 }
 
+/** The menu of the status bar: what people look for there, the likeliest first. */
+async function offerMenu(): Promise<void> {
+    const items = [
+        { label: '$(type-hierarchy-sub) Show Model', command: 'shapelens.showModel' },
+        { label: '$(eye) Toggle Hints', command: 'shapelens.toggleHints' },
+        { label: '$(snake) Select Interpreter', command: 'shapelens.selectInterpreter' },
+        { label: '$(output) Show Log', command: 'shapelens.showLog' },
+        { label: '$(pulse) Doctor', command: 'shapelens.doctor' },
+        { label: '$(debug-restart) Restart Server', command: 'shapelens.restart' },
+    ];
+    const chosen = await vscode.window.showQuickPick(items, { title: 'ShapeLens' });
+    if (chosen) {
+        await vscode.commands.executeCommand(chosen.command);
+    }
+}
+
+/** A small network with a wrong number, as a file that nobody has saved yet: it may be changed, and nothing is written. */
+async function openSample(extension: vscode.Extension<unknown>): Promise<void> {
+    const content = await vscode.workspace.fs.readFile(vscode.Uri.joinPath(extension.extensionUri, 'out', 'net.py'));
+    const document = await vscode.workspace.openTextDocument({ language: 'python', content: new TextDecoder().decode(content) });
+    await vscode.window.showTextDocument(document);
+}
+
 async function selectInterpreter(): Promise<void> {
     const set = vscode.workspace.getConfiguration('shapelens').get<string>('interpreter', '').trim() !== '';
     // The Python extension's choice has no effect while the setting says otherwise.
@@ -61,6 +90,27 @@ async function selectInterpreter(): Promise<void> {
         await vscode.commands.executeCommand('python.setInterpreter');
     } else {
         await vscode.commands.executeCommand('workbench.action.openSettings', 'shapelens.interpreter');
+    }
+}
+
+const APPLY = 'shapelens.applyExample'; // the server's own
+/** What can be done with the example of a class, as the menu of its code lens says it. */
+const ACTIONS: Record<string, { label: string; command: string }> = {
+    choose: { label: '$(list-selection) Choose another example…', command: 'shapelens.chooseExample' },
+    set: { label: '$(edit) Set example input…', command: 'shapelens.setExample' },
+    write: { label: '$(comment) Write as directive', command: APPLY },
+    show: { label: '$(type-hierarchy-sub) Show model', command: 'shapelens.showModel' },
+};
+
+/** The menu that a click on the lens of a class opens: the whole example, and what to do with it. */
+async function offerActions(server: Server, example: ExampleArguments, actions: string[]): Promise<void> {
+    const items = actions.map((action) => ACTIONS[action]).filter((item) => item !== undefined);
+    const [, className, expression] = example;
+    const chosen = await vscode.window.showQuickPick(items, { title: className, placeHolder: expression || 'There is no example of its own' });
+    if (chosen?.command === APPLY) {
+        await carryOut(server, APPLY, ...example);
+    } else if (chosen) {
+        await vscode.commands.executeCommand(chosen.command, ...example);
     }
 }
 
@@ -79,7 +129,7 @@ async function setExample(server: Server, given: string[]): Promise<void> {
         validateInput: (text) => problemOf(server, uri, className, text),
     });
     if (expression !== undefined) {
-        await carryOut(server, 'shapelens.applyExample', uri, className, expression);
+        await carryOut(server, APPLY, uri, className, expression);
     }
 }
 
@@ -116,7 +166,7 @@ async function chooseExample(server: Server, given: string[]): Promise<void> {
             const [item] = picker.selectedItems;
             resolve(item && { expression: item.label, command: 'shapelens.useExample' });
         });
-        picker.onDidTriggerItemButton(({ item }) => resolve({ expression: item.label, command: 'shapelens.applyExample' }));
+        picker.onDidTriggerItemButton(({ item }) => resolve({ expression: item.label, command: APPLY }));
         picker.onDidHide(() => resolve(undefined));
         picker.show();
     });
@@ -142,14 +192,14 @@ async function exampleAtCursor(): Promise<ExampleArguments | undefined> {
     }
     const { document, selection } = editor;
     const lenses = (await vscode.commands.executeCommand<vscode.CodeLens[]>('vscode.executeCodeLensProvider', document.uri, 1000)) ?? [];
-    const ours = lenses.filter((lens) => lens.command?.command === 'shapelens.setExample');
+    const ours = lenses.filter((lens) => lens.command?.command === 'shapelens.setExample' || lens.command?.command === 'shapelens.exampleActions');
     ours.sort((one, other) => one.range.start.compareTo(other.range.start));
     const lens = ours.findLast((lens) => lens.range.start.line <= selection.active.line) ?? ours[0];
     if (!lens) {
         void vscode.window.showInformationMessage('ShapeLens: there is no nn.Module class in this file.');
         return undefined;
     }
-    return lens.command?.arguments as ExampleArguments;
+    return lens.command?.arguments?.slice(0, 3) as ExampleArguments;
 }
 
 function pythonEditor(): vscode.TextEditor | undefined {

@@ -21,7 +21,8 @@ import type { Log } from './log.ts';
 import { askForPython, askForRestart, askForTorch } from './prompts.ts';
 import { expand, locate, serverPythonsOnPath } from './pythonPaths.ts';
 import { chooseServerPython, prober, type Choice } from './serverPython.ts';
-import { settingsThatAreSet } from './settings.ts';
+import { settingsThatAreSet, withoutHints } from './settings.ts';
+import { summaryText, type Summary } from './summaryText.ts';
 import { PYTHON_DOCUMENTS, type Status, type StatusParams } from './status.ts';
 
 /** More ends than this within WINDOW_MS, and the server stays down until the user says otherwise. */
@@ -42,6 +43,7 @@ export class Server implements vscode.Disposable {
     private client: LanguageClient | undefined;
     private process: ChildProcess | undefined;
     private lastWords = '';
+    private hintsAreOff = false;
     private ends: number[] = [];
     private restarting: Promise<void> | undefined;
     private restartAgain = false;
@@ -85,6 +87,22 @@ export class Server implements vscode.Disposable {
             throw new Error(`ShapeLens is not running. ShapeLens: Show Log says why.`);
         }
         return this.client.sendRequest<T>('workspace/executeCommand', { command, arguments: parameters });
+    }
+
+    /** Show no hints in this window, or those that the settings say again. */
+    toggleHints(): void {
+        this.hintsAreOff = !this.hintsAreOff;
+        this.sendSettings();
+        void vscode.window.setStatusBarMessage(this.hintsAreOff ? 'ShapeLens: hints are off in this window' : 'ShapeLens: hints are on', 3_000);
+    }
+
+    /** What is known of a document, in a few words. */
+    async summaryOf(uri: vscode.Uri): Promise<string> {
+        if (!this.client?.isRunning()) {
+            return '';
+        }
+        const summary = await this.execute<Summary | null>('shapelens.summary', uri.toString());
+        return summary ? summaryText(summary) : '';
     }
 
     /** Markdown that says what ShapeLens has and what it lacks, made by a process of its own: it works where the server does not. */
@@ -280,7 +298,8 @@ export class Server implements vscode.Disposable {
     }
 
     private settings(scope?: string): Record<string, unknown> {
-        const set = settingsThatAreSet(this.extension, scope === undefined ? vscode.workspace.workspaceFolders?.[0] : vscode.Uri.parse(scope));
+        const said = settingsThatAreSet(this.extension, scope === undefined ? vscode.workspace.workspaceFolders?.[0] : vscode.Uri.parse(scope));
+        const set = this.hintsAreOff ? withoutHints(said) : said;
         // The server knows neither `${env:NAME}` nor the folders' names, so it gets what the setting was found to mean.
         const path = this.interpreters.current?.path;
         return 'interpreter' in set && path ? { ...set, interpreter: set['interpreter'] ? path : '' } : set;

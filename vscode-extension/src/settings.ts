@@ -30,3 +30,8 @@ function settingNames(extension: vscode.Extension<unknown>): string[] {
     const manifest = extension.packageJSON as { contributes: { configuration: { properties: Record<string, unknown> }[] } };
     return manifest.contributes.configuration.flatMap((section) => Object.keys(section.properties));
 }
+
+/** The same settings, with no hints: what the command that toggles them does for its window. */
+export function withoutHints(set: Record<string, unknown>): Record<string, unknown> {
+    return { ...set, hints: { ...(set['hints'] as Record<string, unknown> | undefined), layers: false, values: false, parameters: false } };
+}

@@ -1,4 +1,4 @@
-// What ShapeLens is doing, in the status bar and among the language's status items. Every state is one click from the log.
+// What ShapeLens is doing and what it knows of the file, in the status bar and among the language's status items. A click opens the menu.
 import * as vscode from 'vscode';
 import type { Interpreter } from './interpreter.ts';
 
@@ -46,6 +46,7 @@ export class Status implements vscode.Disposable {
     private readonly watching: vscode.Disposable;
     private interpreter: Interpreter | undefined;
     private last: StatusParams = { state: 'stopped', message: 'not started' };
+    private summary = '';
 
     constructor() {
         this.item.name = 'ShapeLens';
@@ -68,6 +69,14 @@ export class Status implements vscode.Disposable {
         this.draw();
     }
 
+    /** What is known of the file in the active editor, in a few words; "" for nothing. */
+    setSummary(summary: string): void {
+        if (summary !== this.summary) {
+            this.summary = summary;
+            this.draw();
+        }
+    }
+
     dispose(): void {
         vscode.Disposable.from(this.item, this.bar, this.watching).dispose();
     }
@@ -86,10 +95,12 @@ export class Status implements vscode.Disposable {
         this.item.command = command;
 
         const wrong = look.severity === vscode.LanguageStatusSeverity.Error;
-        this.bar.text = `$(${look.icon}) ShapeLens`;
-        this.bar.command = command.command;
+        // What is known of the file stays while it runs again; an error is more important.
+        const summary = wrong || trust ? '' : this.summary;
+        this.bar.text = `$(${look.icon}) ${summary || 'ShapeLens'}`;
+        this.bar.command = trust ? command.command : 'shapelens.menu';
         this.bar.backgroundColor = wrong ? new vscode.ThemeColor('statusBarItem.warningBackground') : undefined;
-        this.bar.accessibilityInformation = { label: `ShapeLens: ${message}` };
+        this.bar.accessibilityInformation = { label: `ShapeLens: ${[message, summary].filter(Boolean).join(', ')}` };
         this.bar.tooltip = this.tooltip(message, detail);
     }
 

@@ -15,21 +15,38 @@ _LINE = re.compile(r"line (\d+)\Z")
 _LEADING_CALL = re.compile(r"[\w.]+\([^()]+\)(?=\()")  # `Net(64, 10)` of `Net(64, 10)(f32[B:2, 8])`
 _WITHOUT_SIZES = ("inferred", "annotation")  # evidence that says no size; annotations say names at most
 
-_WORDS = {
-    "directive": "from the directive",
-    "settings": "from the settings",
-    "command line": "from the command line",
-    "annotation": "from the annotations",
-    "usage": "from its use",
-    "factory": "from a factory",
-}
+_CALL = re.compile(r"([A-Za-z_][\w.]*)\(\)\Z")
+GIVEN = ("directive", "settings", "command line")
+ANNOTATION = "the annotation"  # where an annotation of `forward` says the shape
 
 
-def evidence_text(evidence: str, where: str = "", module: Module | None = None) -> str:
-    """`inferred`, `from test()`, `from line 88` (of the module); `from the directive` for one that was given."""
-    if where and evidence not in ("directive", "settings", "command line", "inferred"):
-        return f"from {where_text(where, module)}"
-    return _WORDS.get(evidence, evidence)
+def evidence_text(evidence: str, where: str = "", module: Module | None = None, target: str = "", line: int | None = None) -> str:
+    """Where an example is from: `given` by the user, `from line 88`, `from test(), line 57` or `from train.py:40`, else `guessed input`.
+
+    target: the class that it is for; line: of its call in this file. What a program gives a class (`as train.py calls it`) and `part of
+    Net` are said where there is no example (display/lenses.py). Nothing else is ever said of where an example is from.
+    """
+    if evidence in GIVEN:
+        return "given"
+    if evidence == "inferred" or not where:
+        return "guessed input"
+    if module is None:
+        return f"from {where}"
+    if where == ANNOTATION:
+        cls = module.class_named(target)
+        head = cls.methods.get("forward", cls.name_span) if cls is not None else None
+        return f"from {module.line_name(head.line) if head is not None else where}"
+    called = _CALL.match(where)
+    function = module.function_named(called[1]) if called is not None else None
+    at = f", {module.line_name(line or function.name_span.line)}" if function is not None else ""
+    return f"from {where_text(where, module)}{at}"
+
+
+def evidence_of(run: ExampleRun, module: Module | None) -> str:
+    """The same of what a run has found. What may be wrong of it was guessed, whatever the rest is from."""
+    if run.doubtful and run.evidence not in GIVEN:
+        return "guessed input"
+    return evidence_text(run.evidence, run.where, module, run.target, run.call.line if run.call is not None and not run.file else None)
 
 
 def where_text(where: str, module: Module | None) -> str:

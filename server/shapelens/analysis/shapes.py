@@ -6,7 +6,7 @@ tell a shape at a glance. Sequences are in round brackets and mappings in braces
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from shapelens.protocol import Value
 
@@ -41,33 +41,35 @@ def sizes_text(shape: Sequence[int | None]) -> str:
     return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"
 
 
-def shape_text(value: Value, dims: str = "names") -> str:
+def shape_text(value: Value, dims: str = "names", *, ints: bool = False) -> str:
     """A value's shape as it stands in a hint: `[B, 6, 28, 28]`, `bool[B, T]`, `([B, T], [B])`, `{q: [B, T]}`, `ndarray [64, 784]`.
 
     The dtype is written only where it is not the default of its kind (float32, int64; of numpy's arrays float64, int64). A list of more
     than two tensors of one shape is `[B, 4] ×12`. The items of a named tuple carry their names: `(values: [B, 5], indices: [B, 5])`. A
-    number that follows from a shape is its formula, `H/4`; any other value without tensors is its text or its type's name.
+    number that follows from a shape is its formula, `H/4`; any other value without tensors is its text or its type's name. ints: write
+    int64 too, as other dtypes are around it.
     """
     if has_dims(value):
-        dtype = "" if value.dtype in DEFAULT_DTYPES[value.kind] else SHORT_DTYPES.get(value.dtype, value.dtype)
+        is_default = value.dtype in DEFAULT_DTYPES[value.kind] and not (ints and value.dtype == "int64")
+        dtype = "" if is_default else SHORT_DTYPES.get(value.dtype, value.dtype)
         return ("ndarray " if value.kind == "array" else "") + dtype + dims_text(value, dims)
     if value.kind == "sequence":
-        return _sequence_text(value, dims)
+        return _sequence_text(value, dims, ints=ints)
     if value.kind == "scalar":
         return value.named[0].replace("*", "·") if dims == "names" and value.named else value.text
     if value.kind == "mapping":
-        pairs = [f"{key}: {shape_text(item, dims)}" for key, item in zip(value.keys or [], value.items or [], strict=True)]
+        pairs = [f"{key}: {shape_text(item, dims, ints=ints)}" for key, item in zip(value.keys or [], value.items or [], strict=True)]
         return "{" + ", ".join(_capped(pairs)) + "}"
     return value.text or value.type_name or "?"
 
 
-def dtype_text(value: Value) -> str:
+def dtype_text(value: Value, dims: str = "names") -> str:
     """A tensor's shape with its dtype, be it the default or not: `i64[8]`."""
-    return SHORT_DTYPES.get(value.dtype, value.dtype) + dims_text(value) if value.kind == "tensor" else shape_text(value)
+    return SHORT_DTYPES.get(value.dtype, value.dtype) + dims_text(value, dims) if value.kind == "tensor" else shape_text(value, dims)
 
 
-def _sequence_text(value: Value, dims: str) -> str:
-    texts = [shape_text(item, dims) for item in value.items or []]
+def _sequence_text(value: Value, dims: str, *, ints: bool) -> str:
+    texts = [shape_text(item, dims, ints=ints) for item in value.items or []]
     if len(texts) > 2 and len(set(texts)) == 1 and has_tensor(value):
         return f"{texts[0]} ×{len(texts)}"
     if value.keys:
@@ -89,6 +91,14 @@ def has_tensor(value: Value) -> bool:
     return has_dims(value) or any(has_tensor(item) for item in value.items or [])
 
 
+def tensors_in(value: Value) -> Iterator[Value]:
+    """The tensors and arrays in a value from left to right, however deeply they are nested."""
+    if has_dims(value):
+        yield value
+    for item in value.items or []:
+        yield from tensors_in(item)
+
+
 def is_size(value: Value) -> bool:
     """Whether the value is a number that follows from shapes (`x.size(0)`, `h // 2`), or a tuple of such (`x.shape`)."""
     if value.kind == "scalar":
@@ -101,9 +111,9 @@ def is_shown(value: Value) -> bool:
     return has_tensor(value) or is_size(value) or value.kind == "unknown"
 
 
-def distinct(values: Iterable[Value], dims: str = "names") -> list[str]:
+def distinct(values: Iterable[Value], dims: str = "names", *, ints: bool = False) -> list[str]:
     """The different texts of those values that hold tensors or are sizes, in the order in which they first came."""
-    return list(dict.fromkeys(shape_text(value, dims) for value in values if is_shown(value)))
+    return list(dict.fromkeys(shape_text(value, dims, ints=ints) for value in values if is_shown(value)))
 
 
 def count_text(count: int) -> str:

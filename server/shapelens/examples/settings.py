@@ -67,6 +67,15 @@ class Setting:
 
 
 SETTINGS = (
+    Setting("enable", "enable", "boolean", True, "Look at the files that are open in an editor; off, nothing runs and nothing is shown."),
+    Setting(
+        "runOn",
+        "run_on",
+        "string",
+        "type",
+        "When a file that is open runs again: as it is typed, or when it is saved.",
+        ("type", "save"),
+    ),
     Setting("interpreter", "interpreter", "string", "", "The Python interpreter that has your torch."),
     Setting("examples", "examples", "examples", {}, "Example inputs by file: each a list of expressions that build a model and call it."),
     Setting("hints.layers", "hints_layers", "boolean", True, "Show the output shapes of a layer beside the line that constructs it."),
@@ -78,6 +87,13 @@ SETTINGS = (
         "Show the shape of a tensor, or a size that follows from shapes, beside the assignment or `return` that makes it.",
     ),
     Setting("hints.parameters", "hints_parameters", "boolean", True, "Show the shapes of a method's parameters."),
+    Setting(
+        "hints.unchanged",
+        "hints_unchanged",
+        "boolean",
+        False,
+        "Show hints also where nothing is new: behind Dropout, ReLU, LayerNorm and the like, for sizes that are read, tensors of no dims.",
+    ),
     Setting("hints.placement", "hints_placement", "string", "endOfLine", "Where hints stand.", ("endOfLine", "afterName")),
     Setting("dims", "dims", "string", "names", "Whether dims that the example names are shown by name.", ("names", "numbers")),
     Setting("findings.severity", "findings_severity", "string-map", {}, "The severity of findings by code.", SEVERITIES),
@@ -155,9 +171,12 @@ class Settings:
 
     interpreter: str | None = None
     examples: dict[str, list[str]] = field(default_factory=dict)  # by absolute path, with "/"
+    enable: bool = True
+    run_on: str = "type"
     hints_layers: bool = True
     hints_values: bool = True
     hints_parameters: bool = True
+    hints_unchanged: bool = False
     hints_placement: str = "endOfLine"
     dims: str = "names"
     findings_severity: dict[str, str] = field(default_factory=dict)  # by code

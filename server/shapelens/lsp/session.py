@@ -13,6 +13,7 @@ from typing import Any
 from shapelens.analysis.display.hints import Hint
 from shapelens.analysis.display.hovers import Hover, hover
 from shapelens.analysis.display.lenses import Lens, found_for, lenses
+from shapelens.analysis.display.summary import Summary, summary
 from shapelens.analysis.findings.codes import is_note
 from shapelens.analysis.traces.shown import shown_for
 from shapelens.cache.inputs import ReadState
@@ -75,6 +76,7 @@ class Session:
             self._pipeline.background_fixes,
             self._model_views,
             self._memory_notes,
+            self._is_enabled,
         )
 
     def greet(self) -> None:
@@ -118,8 +120,7 @@ class Session:
             logger.warning("a change of %s, which is not open, is ignored", uri)
             return
         document.change(version, changes, encoding)
-        self._schedule.want(document, debounce(document))
-        self._run_dependents(document)
+        self._run_changed(document)
 
     def change_notebook(self, uri: str, change: NotebookChange, encoding: str) -> None:
         """The editor's changes of a notebook: of its cells, their texts, or both."""
@@ -135,8 +136,18 @@ class Session:
             self._client.publish(document, document.published_now())
             self._client.refresh()
         if document.version != before:
-            self._schedule.want(document, debounce(document))
-            self._run_dependents(document)
+            self._run_changed(document)
+
+    def _run_changed(self, document: Document) -> None:
+        """Run a document that was edited, and what imports it, unless that waits until it is saved: hints stay at their lines meanwhile."""
+        if self.workspace.configuration.of(document).run_on == "save":
+            self._schedule.forget(document)
+            return
+        self._schedule.want(document, debounce(document))
+        self._run_dependents(document)
+
+    def _is_enabled(self, document: Document) -> bool:
+        return self.workspace.configuration.of(document).enable
 
     def save(self, uri: str) -> None:
         """The document is on disk as it is in the editor. What it imports and the settings may have changed there, too."""
@@ -224,8 +235,20 @@ class Session:
 
     def hints(self, uri: str, first_line: int, last_line: int) -> list[tuple[int, Hint, Position]]:
         """The newest hints between two lines (1-based, both included): number, hint, and its place in the text as it is now."""
-        document = self.documents.get(uri)
+        document = self._shown(uri)
         return [each for each in document.hints() if first_line <= each[2].line <= last_line] if document is not None else []
+
+    def _shown(self, uri: str) -> Document | None:
+        """A document that is open, and of which something is to be shown."""
+        document = self.documents.get(uri)
+        return document if document is not None and self._is_enabled(document) else None
+
+    def summary(self, uri: str) -> Summary | None:
+        """A document in one line; None where nothing is shown of it."""
+        document = self._shown(uri)
+        if document is None or document.analysis is None:
+            return None
+        return summary(document.analysis.trace, sum(finding.severity == "error" for finding in document.published_now()))
 
     def hint_tooltip(self, uri: str, version: int, number: int) -> str | None:
         """The Markdown of a hint that was given out for a version; None if it has been replaced since."""
@@ -237,7 +260,7 @@ class Session:
 
     def hover(self, uri: str, position: Position) -> tuple[str, Span] | None:
         """The Markdown for a place of the newest text, and the span that it speaks of."""
-        document = self.documents.get(uri)
+        document = self._shown(uri)
         analysis = document.analysis if document is not None else None
         if document is None or analysis is None or analysis.trace is None:
             return None
@@ -254,13 +277,13 @@ class Session:
 
     def lenses(self, uri: str) -> list[Lens]:
         """The lenses of a document, at their places in the newest text."""
-        document = self.documents.get(uri)
+        document = self._shown(uri)
         analysis = document.analysis if document is not None else None
         if document is None or analysis is None:
             return []
         # Only where somebody wants it there: without that setting a lens would change once its class is hovered over.
         notes = self._memory_notes.of(document) if analysis.settings.device_memory else {}
-        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace, notes), document.since)
+        return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace, notes, analysis.settings.dims), document.since)
 
     def check_example(self, expression: str) -> str | None:
         """What is wrong with the syntax of an example; None if nothing is."""
@@ -341,7 +364,7 @@ class Session:
     def settings_known(self) -> None:
         """The editor has said all that it has to say about settings for now: what they leave open may be asked."""
         self._consent.begin()
-        for document in self.documents.values():
+        for document in filter(self._is_enabled, self.documents.values()):
             self.workspace.worker(document)
 
     def project_changed(self) -> None:
@@ -362,7 +385,12 @@ class Session:
         for document in self.documents.values():
             if isinstance(document, NotebookDocument):
                 self._order_cells(document)
-            self._pipeline.presenter.show_settings(document)
+            if self._is_enabled(document):
+                self._pipeline.presenter.show_settings(document)
+            else:
+                self._schedule.forget(document)
+                self._client.publish(document, [])
+                self._client.refresh()
         self.run_all()
 
     def run_all(self) -> None:

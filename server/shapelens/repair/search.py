@@ -206,15 +206,15 @@ class RepairSearch:
         return Counter((each.code, each.file, module.lines.offset(each.span.start)) for each in found if each.severity in COUNTED)
 
     def _with_places(self, finding: Finding, fixes: Sequence[Fix]) -> list[Related]:
-        """The related places of a finding, those where a fix works first."""
+        """The related places of a finding: where a fix works, then where it fails and where its sizes are set, one of which is kept."""
         places: list[Related] = []
         for fix in fixes:
             span = fix.edits[0].span
             elsewhere = fix.file != finding.file
             if elsewhere or not (finding.span.start <= span.start and span.end <= finding.span.end):
                 places.append(Related(fix.file if elsewhere else None, span, f"or here: {fix.title[0].lower()}{fix.title[1:]}"))
-        places += [each for each in finding.related if not any(_same_place(each, better) for better in places)]
-        return places[:MOST_PLACES]
+        others = [each for each in finding.related if not any(_same_place(each, better) for better in places)]
+        return [*places[: MOST_PLACES - 1 if others else MOST_PLACES], *others][:MOST_PLACES]
 
 
 def _good(working: Sequence[_Working]) -> list[_Working]:

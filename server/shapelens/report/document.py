@@ -12,7 +12,7 @@ from typing import Any
 from shapelens.analysis.evidence import where_text
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.shapes import has_dims, has_tensor, shape_text
+from shapelens.analysis.shapes import has_tensor, shape_text, tensors_in
 from shapelens.batch import Analysed
 from shapelens.protocol import ExampleRun, LayerSeen, Observation, Trace, Value
 from shapelens.source.positions import Span
@@ -95,10 +95,10 @@ def _of_layer(layer: LayerSeen) -> dict[str, Any]:
 def _shapes(values: Iterable[Value]) -> dict[str, Any]:
     """shapes, named and dtype of the distinct values of an anchor, in the order in which they came."""
     held = [value for value in values if has_tensor(value)]
-    dtypes = {tensor.dtype for value in held for tensor in _tensors(value)}
+    dtypes = {tensor.dtype for value in held for tensor in tensors_in(value)}
     distinct: dict[str, list[Any]] = {}
     for value in held:
-        tensors = [tensor.shape for tensor in _tensors(value)]
+        tensors = [tensor.shape for tensor in tensors_in(value)]
         named = shape_text(value, "names")
         distinct.setdefault(named + repr(tensors), [tensors if value.items is not None else tensors[0], named])
     return {
@@ -106,14 +106,6 @@ def _shapes(values: Iterable[Value]) -> dict[str, Any]:
         "named": [named for _, named in distinct.values()],
         "dtype": dtypes.pop() if len(dtypes) == 1 else None,
     }
-
-
-def _tensors(value: Value) -> Iterator[Value]:
-    """The tensors and arrays in a value from left to right, however deeply they are nested."""
-    if has_dims(value):
-        yield value
-    for item in value.items or []:
-        yield from _tensors(item)
 
 
 # --- findings ---

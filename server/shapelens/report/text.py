@@ -55,7 +55,8 @@ class Listing:
         for finding in self.analysed.findings:
             findings[min(finding.span.line, self.numbers[-1])].append(finding)
         above: dict[int, list[Lens]] = defaultdict(list)
-        for lens in lenses(self.analysed.module, self.analysed.choice.examples, self.analysed.trace):
+        dims = self.analysed.settings.dims
+        for lens in lenses(self.analysed.module, self.analysed.choice.examples, self.analysed.trace, dims=dims):
             if lens.action == "set" or (not lens.action and lens.expression):  # The others only offer something to click on.
                 above[lens.span.line].append(lens)
         notebook = self.analysed.module.notebook
@@ -67,6 +68,8 @@ class Listing:
             for lens in above[number]:
                 indent = self.rows[number].text[: len(self.rows[number].text) - len(self.rows[number].text.lstrip())]
                 self._line("", Text(f"{indent}▸ {digits(lens.title, self.console)}", style="dim italic"))
+                if lens.expression and not lens.tells_all:
+                    self._line("", Text(f"{indent}  {lens.expression}", style="dim italic"))
             source.rstrip()
             self._source(number, source)
             for finding in findings[number]:

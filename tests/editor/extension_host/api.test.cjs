@@ -71,7 +71,7 @@ describe("through the vscode API", () => {
     const document = await open("recipe.py");
     await eventually(async () => (await hintAt(document, "return x")) === "→ [B, 10]");
     assert.equal(await hintAt(document, "nn.Conv2d(3, 6, 5)"), "→ [B, 6, 28, 28]");
-    assert.equal(await hintAt(document, "nn.MaxPool2d(2, 2)"), "→ [B, 6, 14, 14] · [B, 16, 5, 5]");
+    assert.equal(await hintAt(document, "nn.MaxPool2d(2, 2)"), "→ [B, 6, 14, 14] | [B, 16, 5, 5]");
     assert.equal(await hintAt(document, "def forward"), "x: [B, 3, 32, 32]");
     assert.equal((await hints(document)).size, 14);
     assert.deepEqual(ours(document), []);
@@ -119,8 +119,9 @@ describe("through the vscode API", () => {
       const lenses = await vscode.commands.executeCommand("vscode.executeCodeLensProvider", document.uri, 10);
       return lenses.find((lens) => /62.006 parameters/.test(lens.command?.title ?? ""));
     });
-    assert.equal(lens.command.command, "shapelens.setExample");
-    assert.deepEqual(lens.command.arguments, [document.uri.toString(), "Net", "Net()(f32[B:1024, 3, 32, 32])"]);
+    assert.equal(lens.command.command, "shapelens.exampleActions");
+    assert.deepEqual(lens.command.arguments, [document.uri.toString(), "Net", "Net()(f32[B:1024, 3, 32, 32])", ["set", "show"]]);
+    assert.equal(lens.command.tooltip, "Net()(f32[B:1024, 3, 32, 32])");
   });
 
   it("settings take effect without a restart", async () => {

@@ -30,19 +30,19 @@ def test_large():
 
 flow("one click writes the example that was found down", { open: "plain.py", files: { "plain.py": PLAIN } }, async ({ vscode }) => {
   await vscode.lineWith("x = torch.flatten(x, 1)", "→ [B, 400]");
-  await (await vscode.lens("Write as directive")).click();
+  await vscode.chooseFromLens("guessed input", "Write as directive");
   await vscode.lineWith("# shapelens: Net()(f32[B:2, 3, 32, 32])");
-  await vscode.lens("from the directive");
+  await vscode.lens("· given");
 });
 
 flow("a file without a directive has its shapes, and the lens says what they are shown for", { open: "plain.py", files: { "plain.py": PLAIN }, goesOn: true }, async ({ vscode, workspace }) => {
   await vscode.lineWith("x = torch.flatten(x, 1)", "→ [B, 400]");
   await vscode.lineWith("self.conv1 = nn.Conv2d(3, 6, 5)", "→ [B, 6, 28, 28]");
   await vscode.squiggles(0);
-  const lens = await vscode.lens("inferred");
-  assert.match(await lens.textContent(), /^Net\(\)\(f32\[B:2, 3, 32, 32\]\) · inferred · 62\s006 parameters · 0\.24 MB/);
+  const lens = await vscode.lens("guessed input");
+  assert.match(await lens.textContent(), /^Net · x f32\[B, 3, 32, 32\] · guessed input · 62\s006 parameters$/);
 
-  await lens.click();
+  await vscode.chooseFromLens("guessed input", "Set example input");
   const input = await vscode.inputBox();
   assert.equal(await input.inputValue(), "Net()(f32[B:2, 3, 32, 32])");
   const message = (text) => vscode.page.locator(".quick-input-widget .quick-input-message:visible", { hasText: text }).waitFor({ timeout: 20_000 });
@@ -53,15 +53,14 @@ flow("a file without a directive has its shapes, and the lens says what they are
   await vscode.page.keyboard.press("Enter");
   await vscode.lineWith("# shapelens: Net()(f32[N:4, 3, 32, 32])");
   await vscode.lineWith("x = torch.flatten(x, 1)", "→ [N, 400]");
-  await vscode.lens("from the directive");
+  await vscode.lens("· given");
   await vscode.save();
   assert.match(workspace.read("plain.py"), /\n# shapelens: Net\(\)\(f32\[N:4, 3, 32, 32\]\)\nclass Net/);
 });
 
 flow("another of the examples that were found is chosen", { open: "stem.py", files: { "stem.py": TWO_SIZES } }, async ({ vscode, workspace }) => {
   await vscode.lineWith("return self.conv(x)", "→ [B, 8, 16, 16]");
-  assert.match(await (await vscode.lens("from test_small()")).textContent(), /1 more$/);
-  await (await vscode.lens("Choose another")).click();
+  await vscode.chooseFromLens("from test_small(), line 14", "Choose another example");
   const row = vscode.page.locator(".quick-input-list .monaco-list-row", { hasText: "from test_large()" }).first();
   await row.waitFor({ timeout: 20_000 });
   await vscode.screenshot(join(testOutput, "choosing-an-example.png"));

@@ -221,6 +221,14 @@ export class Workbench {
     return lens;
   }
 
+  /** Clicks on the lens whose title has `text`, and on an entry of the menu that it opens. */
+  async chooseFromLens(text, entry) {
+    await (await this.lens(text)).click();
+    const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: entry }).first();
+    await row.waitFor({ timeout: 20_000 });
+    await row.click();
+  }
+
   /** Puts the cursor into `text` and opens the quick fix menu; hands back its rows' locator. */
   async quickFixes(code, text) {
     const rows = this.page.locator(".action-widget .monaco-list-row.action");

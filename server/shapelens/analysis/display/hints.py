@@ -6,15 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shapelens.analysis.display.unchanged import Unchanged, is_scalar
 from shapelens.analysis.markdown import code, plain
-from shapelens.analysis.shapes import distinct, has_dims, has_tensor, is_shown, shape_text
+from shapelens.analysis.shapes import distinct, has_dims, has_tensor, is_shown, shape_text, tensors_in
 from shapelens.examples.settings import Settings
-from shapelens.protocol import ExampleRun, LayerSeen, Observation, Trace, Value
+from shapelens.protocol import ExampleRun, FileSpan, LayerSeen, Observation, Trace, Value
 from shapelens.source.module import Module
 from shapelens.source.positions import Position, Span
 from shapelens.traces import PROGRAM
 
 _CONTAINERS = "torch.nn.modules.container."
+GIVES = "gives "  # in front of what a model gives where a program builds it
 LONGEST_LABEL = 43  # VS Code cuts a line's hints there (editor.inlayHints.maximumLength)
 
 
@@ -27,6 +29,15 @@ class Hint:
     kind: str
     tooltip: str
 
+    @property
+    def short_label(self) -> str:
+        """The label in LONGEST_LABEL characters, as an editor shows it, cut between two shapes if possible. The tooltip has all of it."""
+        if len(self.label) <= LONGEST_LABEL:
+            return self.label
+        ends = [found + len(gap) for gap in ("], ", "] | ") if (found := self.label.rfind(gap, 0, LONGEST_LABEL - 1)) > 0]
+        end = max(ends, default=0)
+        return self.label[: end if end > LONGEST_LABEL // 3 else LONGEST_LABEL - 1] + "…"
+
 
 @dataclass
 class _Named:
@@ -38,6 +49,13 @@ class _Named:
     count: int
     kind: str
     inner: bool  # the target of a comprehension: bound inside of an expression
+    statement: FileSpan  # that keeps it
+    ints: bool  # whether int64 is written: other dtypes are around it
+    alone: bool = True  # whether nothing is left out beside it
+
+    def shapes(self, dims: str) -> list[str]:
+        """The different shapes that it held, as they are written."""
+        return distinct(self.values, dims, ints=self.ints)
 
     @property
     def is_number(self) -> bool:
@@ -47,17 +65,23 @@ class _Named:
 
 def hints(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
     """The hints of a file in the order of its text: at most one of a kind on a line, at the line's end, or after each name with
-    placement "afterName". Nothing for values that neither hold tensors nor follow from shapes, nor for layers that were never called."""
+    placement "afterName". Nothing for values that neither hold tensors nor follow from shapes, nor for layers that were never called.
+
+    Without `hints.unchanged` nothing for tensors without dims, nor for what is as the value above or reads its sizes. Parameters are
+    always shown.
+    """
     found = []
     trace, layers = _in_order(module, trace)
+    unchanged = None if settings.hints_unchanged else Unchanged(module, trace)
     if settings.hints_parameters:
         found += _of_names(module, _parameters(module, trace), "parameter", settings)
-    values = _values(module, trace)
     if settings.hints_values:
-        found += _of_names(module, values, "value", settings)
+        values = _values(module, trace)
+        found += _of_names(module, values if unchanged is None else _of_news(values, unchanged), "value", settings)
     if settings.hints_layers:
         shown = {(hint.position.line, hint.label) for hint in found}
-        found += [hint for hint in _of_layers(module, trace, layers, settings) if (hint.position.line, hint.label) not in shown]
+        of_layers = _of_layers(module, trace, layers, settings, unchanged)
+        found += [hint for hint in of_layers if (hint.position.line, hint.label.replace(GIVES, "→ ")) not in shown]
     order = ("parameter", "layer", "value")
     return sorted(found, key=lambda hint: (hint.position, order.index(hint.kind)))
 
@@ -101,6 +125,7 @@ def _merged(module: Module, trace: Trace, kinds: Sequence[str], *, first_line_of
     """The observations line by line; what several examples saw at one anchor is put together."""
     anchors: dict[Span, _Named] = {}
     lines: dict[Span, int] = {}
+    mixed = _functions_of_several_dtypes(trace)
     for seen in _own(trace, kinds):
         values = [value for value in seen.values if is_shown(value)]
         if not values:
@@ -109,7 +134,8 @@ def _merged(module: Module, trace: Trace, kinds: Sequence[str], *, first_line_of
         if _counts_turns(module, trace, seen, span):
             continue
         if span not in anchors:
-            anchors[span] = _Named(seen.name, span, [], 0, seen.kind, inner=seen.statement == seen.span)
+            is_inner, statement = seen.statement == seen.span, seen.statement or seen.span
+            anchors[span] = _Named(seen.name, span, [], 0, seen.kind, is_inner, statement, seen.function in mixed)
             lines[span] = seen.statement.line if first_line_of_statement and seen.statement is not None else span.line
         anchors[span].values = _known(anchors[span].values + values)
         anchors[span].count = max(anchors[span].count, seen.count)
@@ -117,6 +143,26 @@ def _merged(module: Module, trace: Trace, kinds: Sequence[str], *, first_line_of
     for span in sorted(anchors):
         by_line[lines[span]].append(anchors[span])
     return by_line
+
+
+def _functions_of_several_dtypes(trace: Trace) -> set[str]:
+    """The functions in which other tensors were seen than those of int64, which then are told apart."""
+    dtypes: dict[str, set[str]] = defaultdict(set)
+    for seen in _own(trace, ("assign", "return", "parameter")):
+        dtypes[seen.function].update(each.dtype for value in seen.values for each in tensors_in(value))
+    return {function for function, found in dtypes.items() if found - {"int64", ""}}
+
+
+def _of_news(by_line: Mapping[int, list[_Named]], unchanged: Unchanged) -> dict[int, list[_Named]]:
+    """Without the names that hold tensors without dims, and without the lines that hold what they read: a tensor as it is, or its sizes."""
+    found = {}
+    for line, names in by_line.items():
+        left = [seen for seen in names if not is_scalar(seen.values)]
+        if all(seen.is_number for seen in names) and unchanged.sizes(names[0].statement):
+            continue
+        if left and not (len(names) == 1 and not names[0].inner and unchanged.value(names[0].statement, names[0].values)):
+            found[line] = [replace(seen, alone=len(left) == len(names)) for seen in left]
+    return found
 
 
 def _known(values: list[Value]) -> list[Value]:
@@ -141,7 +187,7 @@ def _of_names(module: Module, by_line: dict[int, list[_Named]], kind: str, setti
         for seen in after_name:
             # The span of a parameter holds its annotation too.
             end = Position(seen.span.line, seen.span.column + len(seen.name)) if seen.kind == "parameter" else seen.span.end
-            found.append(Hint(end, ": " + joined(distinct(seen.values, settings.dims)), kind, _tooltip(seen, settings.dims)))
+            found.append(Hint(end, ": " + joined(seen.shapes(settings.dims)), kind, _tooltip(seen, settings.dims)))
         at_end = [seen for seen in names if seen not in after_name]
         if at_end:
             label = _parameters_label(at_end, settings.dims) if kind == "parameter" else _values_label(at_end, settings.dims)
@@ -150,37 +196,37 @@ def _of_names(module: Module, by_line: dict[int, list[_Named]], kind: str, setti
 
 
 def _parameters_label(names: list[_Named], dims: str) -> str:
-    label = _listed(names, dims, ", ")
+    label = _listed(names, dims)
     tensors = [seen for seen in names if not seen.is_number]
-    return label if len(label) <= LONGEST_LABEL or not tensors else _listed(tensors, dims, ", ")
+    return label if len(label) <= LONGEST_LABEL or not tensors else _listed(tensors, dims)
 
 
 def _values_label(names: list[_Named], dims: str) -> str:
-    """`→ [B, 4]`; `→ B, 3, 32` for numbers; `q: [B, 4] · k: [B, 5]` where the names of a line hold different shapes."""
+    """`→ [B, 4]`; `→ B, 3, 32` for numbers; `q: [B, 4], k: [B, 5]` where the names of a line hold different shapes."""
     outer = [seen for seen in names if not seen.inner]
     if not outer:
-        return _listed(names, dims, " · ")
-    shapes = [distinct(seen.values, dims) for seen in outer]
+        return _listed(names, dims)
+    shapes = [seen.shapes(dims) for seen in outer]
     tensors = [seen for seen in outer if not seen.is_number]
     if not tensors:
         return "→ " + ", ".join("|".join(texts[:3] + ["…"] * (len(texts) > 3)) for texts in shapes)
-    if all(shape == shapes[0] for shape in shapes):
+    if all(shape == shapes[0] for shape in shapes) and outer[0].alone:
         return "→ " + joined(shapes[0])
-    label = _listed(outer, dims, " · ")
-    return label if len(label) <= LONGEST_LABEL or len(tensors) < 2 else _listed(tensors, dims, " · ")
+    label = _listed(outer, dims)
+    return label if len(label) <= LONGEST_LABEL or len(tensors) < 2 else _listed(tensors, dims)
 
 
-def _listed(names: list[_Named], dims: str, separator: str) -> str:
-    return separator.join(f"{seen.name}: {joined(distinct(seen.values, dims))}" for seen in names)
+def _listed(names: list[_Named], dims: str) -> str:
+    return ", ".join(f"{seen.name}: {joined(seen.shapes(dims))}" for seen in names)
 
 
 def joined(shapes: list[str], longest: int = LONGEST_LABEL) -> str:
-    """`[B, 6, 14, 14] · [B, 16, 5, 5]`: as many shapes as fit into a hint (but one at least), then an ellipsis."""
+    """`[B, 6, 14, 14] | [B, 16, 5, 5]`: as many shapes as fit into a hint (but one at least), then an ellipsis."""
     text = shapes[0]
     for number, shape in enumerate(shapes[1:], start=2):
-        longer = f"{text} · {shape}"
+        longer = f"{text} | {shape}"
         if len(longer) + (0 if number == len(shapes) else 4) > longest - 2:
-            return text + " · …"
+            return text + " | …"
         text = longer
     return text
 
@@ -204,8 +250,10 @@ def _row(value: Value, dims: str) -> str:
 # --- layers ---
 
 
-def _of_layers(module: Module, trace: Trace, called: Sequence[LayerSeen], settings: Settings) -> list[Hint]:
-    """One hint a line: the outermost constructor call on it whose layers were called says what they gave."""
+def _of_layers(module: Module, trace: Trace, called: Sequence[LayerSeen], settings: Settings, unchanged: Unchanged | None) -> list[Hint]:
+    """One hint a line: the outermost constructor call on it whose layers were called says what they gave. unchanged: leaves out layers that
+    give what they get.
+    """
     constructed: dict[int, dict[Span, list[LayerSeen]]] = defaultdict(lambda: defaultdict(list))
     for layer in called:
         if layer.span is not None and layer.span.file == trace.file and _outputs(layer, settings.dims):
@@ -216,9 +264,17 @@ def _of_layers(module: Module, trace: Trace, called: Sequence[LayerSeen], settin
         outermost = [span for span in sorted(calls) if not any(_inside(span, other) for other in calls)]
         layers = [layer for span in outermost for layer in calls[span]]
         every = [layer for span in sorted(calls) for layer in calls[span]]
-        found.append(Hint(_end_of_line(module, line), _layers_label(layers, settings.dims), "layer", layers_tooltip(every, settings.dims)))
+        if unchanged is not None and (unchanged.layers(layers) or is_scalar([call.output for layer in layers for call in layer.calls])):
+            continue
+        label = _layers_label(layers, settings.dims, is_model=_builds_model(module, line, layers))
+        found.append(Hint(_end_of_line(module, line), label, "layer", layers_tooltip(every, settings.dims)))
     found += _of_containers(module, trace, settings, constructed)
-    return found + _of_assigned_layers(module, trace, settings, {hint.position.line for hint in found})
+    return found + _of_assigned_layers(module, trace, settings, {hint.position.line for hint in found} | set(constructed))
+
+
+def _builds_model(module: Module, line: int, layers: Sequence[LayerSeen]) -> bool:
+    """Whether a line builds models of a program rather than layers of a class: `model = Net().to(device)`."""
+    return not any(layer.path for layer in layers) and not module.lines.line(line).lstrip().startswith("self.")
 
 
 def _of_containers(module: Module, trace: Trace, settings: Settings, constructed: Mapping[int, Mapping[Span, object]]) -> list[Hint]:
@@ -284,14 +340,17 @@ def _is_attribute_assignment(module: Module, seen: Observation) -> bool:
 
 
 def _outputs(layer: LayerSeen, dims: str) -> list[str]:
-    return distinct((call.output for call in layer.calls), dims)
+    return distinct((call.output for call in layer.calls), dims, ints=True)
 
 
-def _layers_label(layers: list[LayerSeen], dims: str) -> str:
-    """`→ [B, 6, 14, 14] · [B, 16, 5, 5]`; `→ [B, 197, 768] ×12` where many calls gave one shape."""
+def _layers_label(layers: list[LayerSeen], dims: str, *, is_model: bool = False) -> str:
+    """`→ [B, 6, 14, 14] | [B, 16, 5, 5]`; `→ [B, 197, 768] ×12` where many calls gave one shape; `gives [B, 10]` where a program builds a
+    model (is_model): a model has no shape.
+    """
     shapes = list(dict.fromkeys(shape for layer in layers for shape in _outputs(layer, dims)))
     calls = max(_calls_by_example(layers).values())
-    return "→ " + joined(shapes) + (f" ×{calls}" if len(shapes) == 1 and calls > 1 else "")
+    arrow = GIVES if is_model else "→ "
+    return arrow + joined(shapes) + (f" ×{calls}" if len(shapes) == 1 and calls > 1 else "")
 
 
 def _calls_by_example(layers: list[LayerSeen]) -> dict[int, int]:

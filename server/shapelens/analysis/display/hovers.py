@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shapelens import protocol
 from shapelens.analysis.display.flops import flops, flops_text
-from shapelens.analysis.evidence import evidence_text
+from shapelens.analysis.evidence import evidence_of, evidence_text
 from shapelens.analysis.layer_arguments import parameter_meaning
 from shapelens.analysis.markdown import cell, code, plain
 from shapelens.analysis.places import layer_name
@@ -267,7 +267,7 @@ def _class_markdown(module: Module, trace: Trace, cls: ModuleClass, dims: str, m
 def _run_markdown(module: Module, trace: Trace, number: int, run: ExampleRun, name: str, dims: str) -> str:
     parts = [code(run.expression)] if run.expression else []
     if run.evidence:
-        parts.append(" · ".join([plain(evidence_text(run.evidence, run.where, module)), *(["may be wrong"] if run.doubtful else [])]))
+        parts.append(" · ".join([plain(evidence_of(run, module)), *(["may be wrong"] if run.doubtful else [])]))
     for model in trace.layers:
         if model.example == number and model.path == "" and model.class_name == name:
             for call in model.calls[:4]:
@@ -284,6 +284,7 @@ def _run_markdown(module: Module, trace: Trace, number: int, run: ExampleRun, na
     if run.error is not None:
         parts.append(f"failed: {plain(run.error)}")
     if run.others:
-        others = [f"- {code(other.expression)} ({plain(evidence_text(other.evidence, other.where, module))})" for other in run.others]
+        said = [(other.expression, evidence_text(other.evidence, other.where, module, run.target)) for other in run.others]
+        others = [f"- {code(expression)} ({plain(source)})" for expression, source in said]
         parts.append("These run as well:\n" + "\n".join(others))
     return "\n\n".join(parts)

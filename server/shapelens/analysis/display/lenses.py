@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from shapelens.analysis.evidence import evidence_text, fits_nothing
-from shapelens.analysis.shapes import has_tensor, memory_text, plural
+from shapelens.analysis.evidence import evidence_of, evidence_text, fits_nothing
+from shapelens.analysis.shapes import dtype_text, has_tensor, plural
 from shapelens.analysis.traces.shown import shown_for
 from shapelens.examples.choose import Example
 from shapelens.protocol import Alternative, ExampleRun, Trace
@@ -20,14 +21,17 @@ LONGEST_TITLE = 80  # in an editor
 SHORTEST_PART = 16  # of a title that is cut
 SEPARATOR = " · "
 NOTHING: Mapping[str, str] = {}
+_TENSOR = r"(?:f16|bf16|f32|f64|i8|i16|i32|i64|u8|bool|c64)\[[\w:, ]*\]"
 
 
 @dataclass(frozen=True)
 class Lens:
     """A line of text above a class. expression: "" where there is no example.
 
-    action: what a click does with the example of the class: "set" it by hand, "choose" one of the `others` that run, or "write" it down;
-    "show": the class is shown as a whole; "" where there is nothing to do.
+    title: the shapes that a class is shown for, rather than the expression that gives them: `Net · x f32[B, 3, 32, 32] · from line 57`.
+    action: what a click does: "set" an example by hand; "show": the class is shown as a whole; "" where there is nothing to do.
+    menu: all that can be done with the example of the class, the likeliest first: "choose" one of the `others` that run, "set", "write" it
+    down, "show".
     """
 
     span: Span
@@ -37,41 +41,106 @@ class Lens:
     evidence: str
     action: str = "set"
     others: tuple[Alternative, ...] = ()
+    menu: tuple[str, ...] = ()
+    shown_by: str = ""  # the example of another file that shows the class, where it has none of its own
 
     @property
     def short_title(self) -> str:
-        """The title in LONGEST_TITLE characters: its expression ends with an ellipsis, then its longest parts."""
+        """The title in LONGEST_TITLE characters: its longest parts end with an ellipsis."""
         parts = self.title.split(SEPARATOR)
         while (over := len(SEPARATOR.join(parts)) - LONGEST_TITLE) > 0:
-            longest = parts[0] if len(parts[0]) > SHORTEST_PART else max(parts, key=len)
+            longest = max(parts, key=len)
             if len(longest) <= SHORTEST_PART:
                 return SEPARATOR.join(parts)[: LONGEST_TITLE - 1] + "…"
             kept = max(len(longest) - over, SHORTEST_PART) - 1
             parts[parts.index(longest)] = longest[:kept].rstrip() + "…"
         return SEPARATOR.join(parts)
 
+    @property
+    def details(self) -> str:
+        """What the title leaves out: the whole expression, and the whole title where it is cut."""
+        rows = [self.expression or self.shown_by] if (self.expression or self.shown_by) and self.action != "show" else []
+        return "\n".join(rows + ([self.title] if self.short_title != self.title else []))
 
-def lenses(module: Module, examples: Sequence[Example], trace: Trace | None, memory: Mapping[str, str] = NOTHING) -> list[Lens]:
-    """The lenses of each class: one for each example that was given; else those of the example that was found; else one that offers to set
-    an example; and one that shows it as a whole, where something was seen of it. trace: None before the first run. memory: what is said of
-    the memory of a training step, by example."""
+    @property
+    def tells_all(self) -> bool:
+        """Whether the title says all of the expression but the sizes of named dims: `Net()(f32[B:2, 8])` as `Net · x f32[B, 8]`."""
+        name = re.escape(self.target.rpartition(".")[2])
+        return re.fullmatch(rf"(?:{name}\(\))?(?:{name})?\({_TENSOR}(?:, {_TENSOR})*\)", self.expression) is not None
+
+
+def lenses(
+    module: Module, examples: Sequence[Example], trace: Trace | None, memory: Mapping[str, str] = NOTHING, dims: str = "names"
+) -> list[Lens]:
+    """The lenses of each class: one for each example that was given; else that of the example that was found; else one that says of what
+    the class is a part, or offers to set an example; and one that shows it as a whole, where something was seen of it. trace: None before
+    the first run. memory: what is said of the memory of a training step, by example. dims: how named dims are shown.
+    """
     lines = []
     for cls in [*module.classes, *module.maybe_modules]:
         given = [example for example in examples if example.target in (cls.name, cls.qualname)]
         found = found_for(cls, trace)
+        shown = shown_for(trace, cls.qualname) if trace is not None else None
+        show = ("show",) if shown is not None else ()
         for example in given:
-            parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example), memory)]
-            lines.append(Lens(cls.name_span, SEPARATOR.join(parts), cls.qualname, example.expression, example.evidence))
+            number = _number(trace, example)
+            head = (_construction(example.expression) if len(given) > 1 else "") or cls.name
+            parts = [head, *_inputs(trace, cls, number, dims), evidence_text(example.evidence), *_of_run(trace, number, memory)]
+            lines.append(_lens(cls, parts, example, menu=("set", *show)))
         if found is not None and not given:
-            lines += _of_found(module, cls, found, memory)
+            lines.append(_of_found(module, cls, found, trace, memory, show, dims))
         elif not given and cls in module.classes:
-            title = SEPARATOR.join([*_used_by(trace, cls.name), "Set example input…"])
-            lines.append(Lens(cls.name_span, title, cls.qualname, "", ""))
-        if trace is not None and (shown := shown_for(trace, cls.qualname)) is not None:
+            used, by = _used_by(trace, cls.name)
+            parts = [cls.name, *_inputs(trace, cls, None, dims), used, *_size(trace, cls)] if used else ["Set example input…"]
+            lines.append(Lens(cls.name_span, SEPARATOR.join(parts), cls.qualname, "", "", menu=("set", *show), shown_by=by))
+        if shown is not None:
             lines.append(Lens(cls.name_span, "Show model", cls.qualname, shown.example.expression, shown.example.evidence, "show"))
-    lines += _of_functions(module, examples, trace)
+    lines += _of_functions(module, examples, trace, dims)
     lines += _of_program(module, trace)
     return sorted(lines, key=lambda lens: lens.span.start)
+
+
+def _lens(cls: ModuleClass, parts: Sequence[str], example: Example, menu: tuple[str, ...]) -> Lens:
+    return Lens(cls.name_span, SEPARATOR.join(parts), cls.qualname, example.expression, example.evidence, menu=menu)
+
+
+def _construction(expression: str) -> str:
+    """`Net(4)` of `Net(4)(f32[2])`: what tells one of several given examples from the others."""
+    depth = 0
+    for place in range(len(expression) - 1, -1, -1):
+        depth += {")": 1, "]": 1, "}": 1, "(": -1, "[": -1, "{": -1}.get(expression[place], 0)
+        if depth == 0 and place < len(expression) - 1:
+            return expression[:place] if expression[place] == "(" and "(" in expression[:place] else ""
+    return ""
+
+
+def _inputs(trace: Trace | None, cls: ModuleClass, number: int | None, dims: str) -> list[str]:
+    """What the class is called with in an example, or in the first one that shows it: [`x f32[B, 3, 32, 32], mask bool[B, T]`]."""
+    return _given(trace, f"{cls.qualname}.forward", number, dims) or _called_with(trace, cls.name, number, dims)
+
+
+def _given(trace: Trace | None, function: str, number: int | None, dims: str) -> list[str]:
+    """The tensors that the parameters of a function held first, as one text; [] where none was seen."""
+    seen = trace.observations if trace is not None else []
+    held = [each for each in seen if each.kind == "parameter" and each.function == function and (number is None or each.example == number)]
+    first = next((each.example for each in held), None)
+    shapes = [(each.name, each.values[0]) for each in held if each.example == first and each.values and has_tensor(each.values[0])]
+    return [", ".join(f"{name} {dtype_text(value, dims)}" for name, value in dict(shapes).items())] if shapes else []
+
+
+def _called_with(trace: Trace | None, name: str, number: int | None, dims: str) -> list[str]:
+    """The same of a class whose `forward` is another one's, by its first call."""
+    for layer in trace.layers if trace is not None else ():
+        if layer.class_name == name and layer.calls and (number is None or (layer.example == number and not layer.path)):
+            shapes = [dtype_text(value, dims) for value in layer.calls[0].inputs if has_tensor(value)]
+            return [", ".join(shapes)] if shapes else []
+    return []
+
+
+def _size(trace: Trace | None, cls: ModuleClass) -> list[str]:
+    """How many parameters a part has, where each of them that was seen has as many."""
+    counts = {layer.parameter_count for layer in (trace.layers if trace is not None else ()) if layer.class_name == cls.name}
+    return [plural(count, "parameter") for count in counts if count] if len(counts) == 1 else []
 
 
 def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
@@ -88,8 +157,12 @@ def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
     return [Lens(min(spans), SEPARATOR.join(parts), "", "", PROGRAM, action="")]
 
 
-def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | None) -> list[Lens]:
+def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | None, dims: str) -> list[Lens]:
     """What functions, and methods beside `forward`, were called with; nothing of those that were found and show nothing."""
+
+    def short(name: str) -> str:
+        return name.rpartition(".")[2]
+
     places = {function.name: function.name_span for function in module.functions}
     methods = {f"{cls.qualname}.{name}": span for cls in module.classes for name, span in cls.methods.items()}
     found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file} if trace is not None else {}
@@ -101,16 +174,18 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | No
     for name, span in {**places, **methods, **module.methods_of_others}.items():
         given = [example for example in examples if example.target == name]
         for example in given:
-            parts = [example.expression, evidence_text(example.evidence), *_of_run(_run(trace, example))]
-            lines.append(Lens(span, SEPARATOR.join(parts), name, example.expression, example.evidence))
+            number = _number(trace, example)
+            parts = [short(name), *_given(trace, name, number, dims), evidence_text(example.evidence), *_of_run(trace, number)]
+            lines.append(Lens(span, SEPARATOR.join(parts), name, example.expression, example.evidence, menu=("set",)))
         run = found.get(name)
+        action, menu = ("set", ("set", "write")) if name in places else ("", ())
         if run is not None and not given and (run.evidence != "inferred" or name in showing):
-            title = f"{run.expression} · {evidence_text(run.evidence, run.where)}"
-            lines.append(Lens(span, title, name, run.expression, run.evidence, "set" if name in places else ""))
-            if name in places:
-                lines.append(Lens(span, "Write as directive", name, run.expression, run.evidence, "write"))
+            number = next(each for each, other in enumerate(trace.examples if trace is not None else []) if other is run)
+            title = SEPARATOR.join([short(name), *_given(trace, name, number, dims), evidence_of(run, module)])
+            lines.append(Lens(span, title, name, run.expression, run.evidence, action, menu=menu))
         elif not given and name in users:
-            lines.append(Lens(span, f"as {users[name]} calls it", name, "", "", "set" if name in places else ""))
+            title = SEPARATOR.join([short(name), *_given(trace, name, None, dims), f"as {users[name]} calls it"])
+            lines.append(Lens(span, title, name, "", "", action, menu=menu[:1]))
     return lines
 
 
@@ -134,29 +209,31 @@ def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:
     return next((run for run in runs if run.evidence and not run.file and run.target in (cls.name, cls.qualname)), None)
 
 
-def _of_found(module: Module, cls: ModuleClass, run: ExampleRun, memory: Mapping[str, str]) -> list[Lens]:
-    def lens(title: str, action: str) -> Lens:
-        return Lens(cls.name_span, title, cls.qualname, run.expression, run.evidence, action, tuple(run.others))
-
+def _of_found(
+    module: Module, cls: ModuleClass, run: ExampleRun, trace: Trace | None, memory: Mapping[str, str], show: tuple[str, ...], dims: str
+) -> Lens:
     if fits_nothing(run):
-        return [lens("no example found · Set example input…", "set")]
-    more = [f"{len(run.others)} more"] if run.others else []
-    doubt = ["may be wrong"] if run.doubtful else []
-    title = SEPARATOR.join([run.expression, evidence_text(run.evidence, run.where, module), *doubt, *_of_run(run, memory), *more])
-    choose = [lens("Choose another…", "choose")] if run.others else []
-    return [lens(title, "set"), *choose, lens("Write as directive", "write")]
+        title, menu = "no example found · Set example input…", ("set", *show)
+    else:
+        number = next((each for each, other in enumerate(trace.examples if trace is not None else []) if other is run), None)
+        title = SEPARATOR.join([cls.name, *_inputs(trace, cls, number, dims), evidence_of(run, module), *_of_run(trace, number, memory)])
+        menu = (*(["choose"] if run.others else []), "set", "write", *show)
+    return Lens(cls.name_span, title, cls.qualname, run.expression, run.evidence, others=tuple(run.others), menu=menu)
 
 
-def _run(trace: Trace | None, example: Example) -> ExampleRun | None:
-    runs = [run for run in trace.examples if not run.file] if trace is not None else []
-    return next((run for run in runs if run.expression == example.expression and run.target == example.target), None)
+def _number(trace: Trace | None, example: Example) -> int | None:
+    """The run of a given example; None where it has not run."""
+    for number, run in enumerate(trace.examples if trace is not None else []):
+        if not run.file and run.expression == example.expression and run.target == example.target:
+            return number
+    return None
 
 
-def _of_run(run: ExampleRun | None, memory: Mapping[str, str] = NOTHING) -> list[str]:
+def _of_run(trace: Trace | None, number: int | None, memory: Mapping[str, str] = NOTHING) -> list[str]:
     parts = []
+    run = trace.examples[number] if trace is not None and number is not None else None
     if run is not None and run.parameter_count is not None:
         parts.append(plural(run.parameter_count, "parameter"))
-        parts += [memory_text(run.bytes)] if run.bytes else []
         parts += [memory[run.expression]] if run.expression in memory else []
     if run is not None and run.error is not None:
         error = run.error.splitlines()[0] if run.error else run.error_kind
@@ -164,24 +241,23 @@ def _of_run(run: ExampleRun | None, memory: Mapping[str, str] = NOTHING) -> list
     return parts
 
 
-def _used_by(trace: Trace | None, name: str) -> list[str]:
+def _used_by(trace: Trace | None, name: str) -> tuple[str, str]:
     """`part of Net`: a class that another class constructs is observed where it is used, and needs no example of its own.
 
-    Where that is in another file, its example is named: `part of Net in net.py: Net()(f32[B:2, 8])`. `as the program calls it`: what was
-    inferred for the class is not what the file itself does with it.
+    `as train.py calls it`: what was inferred for the class is not what a program, this file or another one, does with it. Behind that, the
+    example of another file: `net.py: Net()(f32[B:2, 8])`.
     """
     if trace is None:
-        return []
+        return "", ""
     models = [layer for layer in trace.layers if layer.path == ""]
     for layer in trace.layers:
         run = trace.examples[layer.example] if 0 <= layer.example < len(trace.examples) else None
-        if layer.class_name == name and (layer.path or (run is not None and run.file)):
+        if layer.class_name == name and layer.path:
             owners = [model.class_name for model in models if model.example == layer.example]  # What stands alone has no path either.
             target = run.target.rpartition(".")[2] if run is not None else ""
             owner = target if target in owners else next(iter(owners), "")
-            if run is not None and run.evidence == PROGRAM:
-                whose = PurePath(run.file).name if run.file not in ("", trace.file) else "the program"
-                return [f"as {whose} calls it" if not layer.path else f"part of {owner or 'another module'}, as {whose} calls it"]
-            part = ("part of " + (owner or "another module")) if layer.path else "seen"
-            return [f"{part} in {PurePath(run.file).name}: {run.expression}" if run is not None and run.file else part]
-    return []
+            elsewhere = f"{PurePath(run.file).name}: {run.expression}" if run is not None and run.file and run.expression else ""
+            return f"part of {owner or 'another class'}", elsewhere
+        if layer.class_name == name and run is not None and (run.file or run.evidence == PROGRAM):
+            return f"as {PurePath(run.file or trace.file).name} calls it", ""
+    return "", ""

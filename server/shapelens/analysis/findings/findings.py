@@ -89,7 +89,16 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
     found += _notes(places)
     found += [
-        Finding(each.code, each.severity, each.message, each.span, trace.file, each.related, each.fix, guessed=each.guessed)
+        Finding(
+            each.code,
+            each.severity,
+            each.message,
+            each.span,
+            trace.file,
+            distinct_places(each.related, each.span),
+            each.fix,
+            guessed=each.guessed,
+        )
         for each in lints(places, settings.lints)
     ]
     shown = [finding for each in found if (finding := _with_settings(module, each, settings)) is not None]

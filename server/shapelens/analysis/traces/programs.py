@@ -67,7 +67,7 @@ def with_found(shown: Sequence[Trace], found: Trace) -> list[Trace]:
     """What is shown of a file, then what examples that were found for its classes saw on lines of which that shows nothing: branches that
     a file which uses the classes does not come to. What is wrong with these examples does not count.
 
-    A method with such a line shows what it was given there as well: `x: [B, T, 8] · [B, 3, 64, 64]`. An example that runs past what is an
+    A method with such a line shows what it was given there as well: `x: [B, T, 8] | [B, 3, 64, 64]`. An example that runs past what is an
     error where the class is used shows nothing: its shapes below would say that nothing is wrong.
     """
     found = without_examples(found, _going_past_errors(found, shown))

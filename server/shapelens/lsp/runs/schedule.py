@@ -43,13 +43,16 @@ class Schedule:
         background_fixes: BackgroundFixes,
         model_views: ModelViews,
         memory_notes: MemoryNotes,
+        is_enabled: Callable[[Document], bool] = lambda document: True,
     ) -> None:
+        """is_enabled: whether a document is to be looked at at all; another one is never run."""
         self._take_turn = take_turn
         self._reopen = reopen
         self._end_turn = end_turn
         self._fix_search = background_fixes
         self._model_views = model_views
         self._memory_notes = memory_notes
+        self._is_enabled = is_enabled
         self._is_adding_note = False
         self._seeking_fixes_of: Document | None = None
         self._queue: list[Document] = []  # the last one is next
@@ -67,6 +70,8 @@ class Schedule:
         A run of the same document is cancelled at once. An urgent one also takes the place of another document's run, which is made up for.
         """
         self.forget(document)
+        if not self._is_enabled(document):
+            return
         if delay > 0:
             self._timers[document] = asyncio.get_running_loop().call_later(delay, self._enqueue, document, urgent)
         else:

@@ -35,7 +35,7 @@ def example_actions(text: TextDocument, lenses: Iterable[Lens], where: types.Ran
     document = text.document
     actions = []
     for lens in lenses:
-        if lens.action != "write" or not text.has(lens.span.line):
+        if "write" not in lens.menu or not text.has(lens.span.line):
             continue
         if not where.start.line <= lens.span.line - 1 - text.first <= where.end.line:
             continue
@@ -48,7 +48,7 @@ def example_actions(text: TextDocument, lenses: Iterable[Lens], where: types.Ran
         actions.append(types.CodeAction("Write the example down as a directive", types.CodeActionKind.RefactorRewrite, edit=change))
         for other in lens.others:
             use = types.Command("Use this example", "shapelens.useExample", arguments=[document.uri, lens.target, other.expression])
-            title = f"Use the example {other.expression} ({evidence_text(other.evidence, other.where, document.module)})"
+            title = f"Use the example {other.expression} ({evidence_text(other.evidence, other.where, document.module, lens.target)})"
             actions.append(types.CodeAction(title, types.CodeActionKind.RefactorRewrite, command=use))
     return actions
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
@@ -62,7 +63,7 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         uri, class_name = _strings(arguments, "uri", "class")
         found = session.found_examples(uri, class_name)
         module = session.documents[uri].module if found else None
-        return [{"expression": each.expression, "evidence": evidence_text(each.evidence, each.where, module)} for each in found]
+        return [{"expression": each.expression, "evidence": evidence_text(each.evidence, each.where, module, class_name)} for each in found]
 
     @command("shapelens.useExample")
     def use_example(*arguments: Any) -> str | None:
@@ -114,6 +115,14 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         if options.only_memory:
             return {"version": found.version, "memory": memory_document(found.view, editor.places.place), "largest": found.largest}
         return {"version": found.version, "model": PlainJson(model_document(found.view, editor.places.place))}
+
+    @command("shapelens.summary")
+    def summary(*arguments: Any) -> dict[str, int] | None:
+        """[uri]: {tensors, mistakes, guessed} of a document; for a cell, of its notebook. Null where nothing is shown of it."""
+        (uri,) = _strings(arguments, "uri")
+        document = editor.places.document(uri)
+        found = session.summary(document.uri) if document is not None else None
+        return asdict(found) if found is not None else None
 
     @command("shapelens.annotated")
     def annotated(*arguments: Any) -> dict[str, str] | None:

@@ -22,9 +22,9 @@ SOURCE = "ShapeLens"
 # By the action of a lens. Commands of the client, which asks its user; `applyExample` is the server's own.
 LENS_COMMANDS = {
     "set": "shapelens.setExample",
-    "choose": "shapelens.chooseExample",
     "write": "shapelens.applyExample",
     "show": "shapelens.showModel",
+    "menu": "shapelens.exampleActions",
     "": "",
 }
 
@@ -103,7 +103,7 @@ def inlay_hint(
     return types.InlayHint(
         text_edits=edits,
         position=text.position(place, encoding),
-        label=hint.label,
+        label=hint.short_label,
         kind=types.InlayHintKind.Parameter if hint.kind == "parameter" else types.InlayHintKind.Type,
         # A hint right behind a name reads as an annotation; behind a line it keeps its distance.
         padding_left=not hint.label.startswith(":"),
@@ -112,15 +112,23 @@ def inlay_hint(
 
 
 def code_lenses(text: TextDocument, lenses: Iterable[Lens], encoding: str, *, has_view: bool) -> list[types.CodeLens]:
-    """The lenses of a text document. has_view: whether the client shows models; another one gets no lens that would do nothing."""
-    return [_code_lens(text, each, encoding) for each in lenses if text.has(each.span.line) and (has_view or each.action != "show")]
+    """The lenses of a text document. has_view: whether the client is ours, which shows models and opens a menu of what a lens offers;
+    another one gets no lens that would do nothing, and one of its own for the example that is to be written down.
+    """
+    found = []
+    for each in lenses:
+        if text.has(each.span.line) and (has_view or each.action != "show"):
+            action = "menu" if has_view and len(each.menu) > 1 else each.action
+            found.append(_code_lens(text, each, encoding, action, each.short_title))
+            if not has_view and "write" in each.menu:
+                found.append(_code_lens(text, each, encoding, "write", "Write as directive"))
+    return found
 
 
-def _code_lens(text: TextDocument, lens: Lens, encoding: str) -> types.CodeLens:
-    arguments = [text.document.uri, lens.target, lens.expression]
-    short = lens.short_title
-    tooltip = lens.title if short != lens.title else None
-    command = types.Command(title=short, command=LENS_COMMANDS[lens.action], tooltip=tooltip, arguments=arguments)
+def _code_lens(text: TextDocument, lens: Lens, encoding: str, action: str, title: str) -> types.CodeLens:
+    arguments: list[Any] = [text.document.uri, lens.target, lens.expression]
+    arguments += [list(lens.menu)] if action == "menu" else []
+    command = types.Command(title=title, command=LENS_COMMANDS[action], tooltip=lens.details or None, arguments=arguments)
     return types.CodeLens(range=text.range_(lens.span, encoding), command=command)
 
 

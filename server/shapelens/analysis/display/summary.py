@@ -1,0 +1,28 @@
+"""A file in one line, for a status bar: how many tensors are shown, how many mistakes, how many examples rest on a guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapelens.analysis.evidence import GIVEN, fits_nothing
+from shapelens.analysis.shapes import has_tensor
+from shapelens.protocol import Trace
+
+
+@dataclass(frozen=True)
+class Summary:
+    """tensors: names and results of the file that were seen to hold one; mistakes: errors; guessed: examples of which something is."""
+
+    tensors: int
+    mistakes: int
+    guessed: int
+
+
+def summary(trace: Trace | None, mistakes: int) -> Summary:
+    """What is known of a file in which so many mistakes were found. trace: None before the first run."""
+    seen = trace.observations if trace is not None else []
+    own = (each for each in seen if trace is not None and each.span.file == trace.file and each.kind != "expression")
+    places = {each.span for each in own if any(map(has_tensor, each.values))}
+    runs = [run for run in (trace.examples if trace is not None else []) if not run.file and not fits_nothing(run)]
+    guessed = [run for run in runs if run.evidence == "inferred" or (run.doubtful and run.evidence not in GIVEN)]
+    return Summary(len(places), mistakes, len(guessed))
