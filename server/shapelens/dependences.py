@@ -14,6 +14,7 @@ DEEP_TIMES = 6  # as long as a run may take usually, a model takes that is run f
 MOST_PARAMETERS = 200_000_000  # of a model that is run for real
 MOST_BYTES = 1 << 30  # of its parameters and buffers
 
+INSIDE = "this result"  # as an output: what comes out is no number, and tells nothing
 FUTURE_LEAK, IGNORED_INPUT, BATCH_MIX = "future-leak", "ignored-input", "batch-mix"
 
 
@@ -29,7 +30,7 @@ class DeepRequest:
 class CausalClaim:
     """Something in the code that says that a model sees nothing that comes later."""
 
-    kind: str  # "mask" | "is_causal" | "name" | "shift"
+    kind: str  # "mask" | "is_causal" | "name" | "shift" | "generate"
     text: str  # "GPT.mask", "is_causal=True", "CausalSelfAttention", "x[:, :-1] and x[:, 1:]"
     span: Optional[FileSpan] = None
 

@@ -8,7 +8,7 @@ from shapelens.analysis.explanations.related_places import Related, distinct_pla
 from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Place, Places
-from shapelens.dependences import BATCH_MIX, FUTURE_LEAK, CausalClaim, DeepReport, Dependence
+from shapelens.dependences import BATCH_MIX, FUTURE_LEAK, INSIDE, CausalClaim, DeepReport, Dependence
 from shapelens.traces import FileSpan
 
 MOST_CALLERS = 2
@@ -52,7 +52,7 @@ def _told(places: Places, each: Dependence) -> Lint | None:
 def _leak(each: Dependence) -> str:
     assert each.claim is not None
     seen = f"{_output(each)} at {_range(each.changed)} {_change(each)} with {each.input} at {each.place}"
-    first = "; this is the first result that does" if each.trail else ""
+    first = "; this is the first result that does" if each.trail and each.output != INSIDE else ""
     return f"{each.model} says that it is causal ({_claim(each.claim)}), but {seen}{first}"
 
 
@@ -80,6 +80,8 @@ def _change(each: Dependence) -> str:
 def _claim(claim: CausalClaim) -> str:
     if claim.kind == "mask":
         return f"mask {claim.text}" if claim.text else "a mask that hides later steps"
+    if claim.kind == "generate":
+        return f"the next token comes from {claim.text}"
     return f"targets a step ahead, {claim.text}" if claim.kind == "shift" else claim.text
 
 

@@ -48,14 +48,16 @@ def draw(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 
 def draw_parameters(model: Any) -> None:
     """Parameters that are constant get values of their own; those of normalisations stay near one and zero. What is data stays."""
+    drawn = set()
     for part in parts_of(model):
         of_norm = any(word in type(part).__name__ for word in _NORMS)
         for name, tensor in part._parameters.items():
-            if tensor is None or torch.nn.parameter.is_lazy(tensor):
+            if tensor is None or torch.nn.parameter.is_lazy(tensor) or id(tensor) in drawn:
                 continue
             if tensor.is_meta:
                 filled = fill(torch.empty(tensor.shape, dtype=tensor.dtype))
                 part._parameters[name] = tensor = torch.nn.Parameter(filled, tensor.requires_grad)
+            drawn.add(id(tensor))
             data = tensor.detach()
             if not data.is_floating_point() or not tensor.requires_grad or not data.numel():
                 continue
@@ -70,10 +72,11 @@ def draw_parameters(model: Any) -> None:
 
 def shaken(model: Any) -> List[Tuple[Tensor, Tensor]]:
     """Give the parameters other values; returns each with those that it had. Zeros stay, as they may be a mask."""
-    before = []
+    before, seen = [], set()
     for part in parts_of(model):
         for tensor in part._parameters.values():
-            if tensor is not None and tensor.is_floating_point() and tensor.requires_grad:
+            if tensor is not None and tensor.is_floating_point() and tensor.requires_grad and id(tensor) not in seen:
+                seen.add(id(tensor))  # Two layers may share one.
                 data = tensor.detach()
                 before.append((data, data.clone()))
                 data.mul_(torch.empty_like(data).normal_(1.0, 0.5))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 
-from ...dependences import BATCH_MIX, FUTURE_LEAK, IGNORED_INPUT, CausalClaim, Dependence
+from ...dependences import BATCH_MIX, FUTURE_LEAK, IGNORED_INPUT, INSIDE, CausalClaim, Dependence
 from ..trace.module_memory import parts_of
 from . import drawing
 from .real_mode import RealMode, offset_of_mask
@@ -22,6 +22,9 @@ FEWEST_STEPS = 4
 LONGEST = 24  # samples or steps: of more than that, a few are taken
 SMALL = (11, 7, 13, 17)
 _MASKS = ("mask", "length", "lens", "pad")
+
+
+Said = Callable[[str], Optional[CausalClaim]]  # what the text says of a class, by its name
 
 
 class NoAnswer(Exception):
@@ -41,11 +44,12 @@ class Input:
 class Experiment:
     """The calls of one model with these arguments."""
 
-    def __init__(self, mode: RealMode, model: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], said: Optional[CausalClaim]) -> None:
+    def __init__(self, mode: RealMode, model: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], said: Said) -> None:
         self.mode, self.model, self.args, self.kwargs = mode, model, args, kwargs
-        self.said = said  # what the text says of a model's targets
+        self.said = said
         self.runs = 0
         self.found: List[Dependence] = []
+        self.kept: List[Tensor] = []  # by modules, at the end of the last call
         self.inputs = list(_inputs(model, args, kwargs))
 
     # --- calls ---
@@ -66,7 +70,9 @@ class Experiment:
     def _outputs(self, old: Optional[Tensor] = None, new: Optional[Tensor] = None) -> List[Tuple[str, Tensor]]:
         result = self._call(old, new)
         with _plainly():
-            return [(path, tensor.detach().clone()) for path, tensor in drawing.leaves(result)]
+            given = [(path, tensor.detach().clone()) for path, tensor in drawing.leaves(result)]
+            self.kept = [tensor.detach().clone() for tensor in _kept(self.model)]
+            return given
 
     # --- all of it ---
 
@@ -80,16 +86,22 @@ class Experiment:
             drawing.draw_parameters(self.model)
         self.mode.read, self.mode.shape_read = set(), set()
         base = self._outputs()
+        self.base_kept = self.kept
         read, shape_read = self._read_now()
         again = self._outputs()
         with _plainly():
             self._refuse(base, again)
             self.base = base
-        self._look_for_ignored(read, shape_read)
-        with _plainly():
             for each in self.inputs:
                 if each.tensor.dim() >= 2 and each.tensor.shape[-1] == each.tensor.shape[-2]:
                     self.mode.look_at_mask(each.tensor, each.name)
+            is_telling = any(_is_telling(tensor) for _, tensor in base)
+        if not is_telling:
+            self._look_inside()
+            if not self.found:
+                raise NoAnswer("its results are no numbers")
+            return
+        self._look_for_ignored(read, shape_read)
         self._look_for_leaks()
         self._look_for_mixes()
 
@@ -140,8 +152,6 @@ class Experiment:
             raise NoAnswer("it gives no tensor")
         if _shapes(base) != _shapes(again) or any(_changed(one, other).any() for (_, one), (_, other) in zip(base, again)):
             raise NoAnswer("its results differ from call to call")
-        if not any(_is_telling(tensor) for _, tensor in base):
-            raise NoAnswer("its results are no numbers, or all the same")
 
     def _read_now(self) -> Tuple[Set[str], Set[str]]:
         """The names of inputs that the last call has read, and of those whose shape it has asked for."""
@@ -157,12 +167,13 @@ class Experiment:
         if not ignored or (len(ignored) == len(self.inputs) and all(each.name in read for each in ignored)):
             return
         kept = drawing.shaken(self.model)
-        base, self.base = self.base, self._outputs()
+        self.base = self._outputs()
+        self.base_kept = self.kept
         ignored = [each for each in ignored if not self._matters(each)]
-        self.base = base
         with _plainly():
             for tensor, before in kept:
                 tensor.copy_(before)
+        self.base = self._outputs()
         for each in ignored:
             if each.name in read or each.name not in shape_read:
                 self.found.append(Dependence(IGNORED_INPUT, type(self.model).__name__, each.name, reads=each.name in read))
@@ -180,6 +191,8 @@ class Experiment:
             with _plainly():
                 if _shapes(outputs) != _shapes(self.base) or any(_changed(a, b).any() for (_, a), (_, b) in zip(self.base, outputs)):
                     return True
+                if len(self.kept) != len(self.base_kept) or any(map(_differ, self.base_kept, self.kept)):
+                    return True  # It is kept for later: `self.last_loss = loss`.
         return False
 
     # --- the future ---
@@ -192,13 +205,25 @@ class Experiment:
         for each in self.inputs:
             if each.is_mask:
                 continue
-            leaks = [self._leak(each, dim, claim) for dim in self._time_dims(each, sizes)]
-            if not leaks:
-                continue
-            if None in leaks:
-                return  # It is causal in one of them: the others may be what it is given besides.
-            found += [leak for leak in leaks if leak is not None][:1]
+            for dim in self._time_dims(each, sizes):
+                matters, leak = self._leak(each, dim, claim)
+                if matters and leak is None:
+                    return  # It is causal in one of them: the others may be what it is given besides.
+                found += [leak] if leak is not None else []
         self.found += found[:1]
+
+    def _look_inside(self) -> None:
+        """What is no number in the end may tell on the way: the first result in which earlier steps change with later ones."""
+        claim, sizes = self._claim()
+        for each in self.inputs if claim is not None else ():
+            shape = [int(size) for size in each.tensor.shape]
+            dims = [dim for dim, size in enumerate(shape) if size in sizes and shape.count(size) == 1]
+            if dims and not each.is_mask:
+                place = shape[dims[0]] // 2
+                found = Dependence(FUTURE_LEAK, type(self.model).__name__, each.name, INSIDE, place, shape[dims[0]], claim=claim)
+                found.trail = self._first(each, dims[0], place, shape[dims[0]], found=found)
+                self.found += [found] if found.trail else []
+                return
 
     def _claim(self) -> Tuple[Optional[CausalClaim], Set[int]]:
         """What says that the model is causal, and the sizes of its masks, where the model came to some."""
@@ -206,7 +231,8 @@ class Experiment:
         for size in sorted(mode.met):
             return mode.masks[size], set(mode.met)
         held = self._held_mask()
-        claim = next(iter(mode.claims), None) or held or said_by_modules(self.model) or self.said
+        claim = next(iter(mode.claims), None) or held or said_by_modules(self.model)
+        claim = claim or self.said(type(self.model).__name__)
         return claim, set()
 
     def _held_mask(self) -> Optional[CausalClaim]:
@@ -254,17 +280,17 @@ class Experiment:
                     found.append((name, _places(before, after, *seen)))
         return found
 
-    def _leak(self, each: Input, dim: int, claim: CausalClaim) -> Optional[Dependence]:
-        """How earlier steps depend on later ones; None where they do not, or nothing depends on that input."""
-        length = int(each.tensor.shape[dim])
+    def _leak(self, each: Input, dim: int, claim: CausalClaim) -> Tuple[bool, Optional[Dependence]]:
+        """Whether steps depend on those of an input, and how earlier ones depend on later ones; None where they do not."""
+        length, matters = int(each.tensor.shape[dim]), False
         for place in (length // 2, length - 1):
             for name, changed in self._changes(each, dim, place):
-                early = [step for step in changed if step < place]
+                early, matters = [step for step in changed if step < place], matters or bool(changed)
                 if early:
                     found = Dependence(FUTURE_LEAK, type(self.model).__name__, each.name, name, place, length, early, claim=claim)
                     found.trail = self._first(each, dim, place, length)
-                    return found
-        return None
+                    return True, found
+        return matters, None
 
     # --- samples that meet ---
 
@@ -290,7 +316,9 @@ class Experiment:
 
     # --- where ---
 
-    def _first(self, each: Input, dim: int, place: int, length: int, *, both: bool = False) -> List[Any]:
+    def _first(
+        self, each: Input, dim: int, place: int, length: int, *, both: bool = False, found: Optional[Dependence] = None
+    ) -> List[Any]:
         """The user's calls that lead to the first operation whose result changed where it ought not to."""
         with _plainly():
             drawing.seed(20 + place)
@@ -302,17 +330,22 @@ class Experiment:
         self._call(each.tensor, other)
         after = self.mode.recorded()
         with _plainly():
-            number = _first_leak(before, after, [int(size) for size in each.tensor.shape], dim, place, both=both)
-        if number is None:
+            told = _first_leak(before, after, [int(size) for size in each.tensor.shape], dim, place, both=both)
+        if told is None:
             return []
+        number, places = told
+        if found is not None:
+            found.changed = places
         self.mode.record(number)
         self._call()
         self.mode.recorded()
         return self.mode.trail
 
 
-def _first_leak(before: List[Any], after: List[Any], shape: List[int], dim: int, place: int, *, both: bool) -> Optional[int]:
-    """The number of the first result in which places changed that ought not to, of those that have the dim once."""
+def _first_leak(
+    before: List[Any], after: List[Any], shape: List[int], dim: int, place: int, *, both: bool
+) -> Optional[Tuple[int, List[int]]]:
+    """The number of the first result in which places changed that ought not to, and these; of results that have the dim once."""
     for number, (one, other) in enumerate(zip(before, after)):
         if one.name != other.name or len(one.tensors) != len(other.tensors):
             return None
@@ -320,12 +353,25 @@ def _first_leak(before: List[Any], after: List[Any], shape: List[int], dim: int,
             if a.shape != b.shape or list(a.shape).count(shape[dim]) != 1:
                 continue
             changed = _places(a, b, list(a.shape).index(shape[dim]), None)
-            if any(each < place or (both and each != place) for each in changed):
-                return number
+            wrong = [each for each in changed if each < place or (both and each != place)]
+            if wrong:
+                return number, wrong
     return None
 
 
 # --- comparing ---
+
+
+def _kept(model: Any) -> Iterator[Tensor]:
+    """What modules keep for later: tensors that are attributes of theirs, and no parameters."""
+    for part in parts_of(model):
+        for value in [*vars(part).values(), *part._buffers.values()]:
+            if isinstance(value, (Tensor, list, tuple)):
+                yield from (tensor for _, tensor in drawing.leaves(value))
+
+
+def _differ(one: Tensor, other: Tensor) -> bool:
+    return one.shape != other.shape or bool(_changed(one, other).any())
 
 
 def _outer(tensor: Tensor) -> Tuple[int, ...]:

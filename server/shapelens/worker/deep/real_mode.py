@@ -31,6 +31,7 @@ LARGEST_RESULT = 1 << 21
 _ATTENTION = "scaled_dot_product_attention"
 _EMPTY = {getattr(torch, name) for name in ("empty", "empty_like", "empty_strided") if hasattr(torch, name)}
 _EMPTY |= {Tensor.new_empty, Tensor.new_empty_strided} if hasattr(Tensor, "new_empty_strided") else {Tensor.new_empty}
+_CORNERS = {torch.tril_indices, torch.triu_indices}
 _LOOKS = DESCRIBES | ASKS | {Tensor.size, Tensor.numel, Tensor.__len__, Tensor.device.__get__, Tensor.type, Tensor.element_size}
 
 
@@ -112,7 +113,7 @@ class RealMode(TorchFunctionMode):
             if func in ASKS or not isinstance(result, (Tensor, tuple, list)):
                 return result
             if isinstance(result, Tensor):
-                self._look(func, result, given)
+                self._look(func, result, args, given)
                 if result.is_meta:
                     self.unsure = "an operation has no numbers"
             if not self._hidden and self.results is not None:
@@ -169,9 +170,11 @@ class RealMode(TorchFunctionMode):
             if id(tensor) in self.watched:
                 (self.shape_read if looks else self.read).add(id(tensor))
 
-    def _look(self, func: Callable[..., Any], result: Tensor, kwargs: Dict[str, Any]) -> None:
-        if getattr(func, "__name__", "") == _ATTENTION and kwargs.get("is_causal"):
+    def _look(self, func: Callable[..., Any], result: Tensor, args: Any, kwargs: Dict[str, Any]) -> None:
+        if getattr(func, "__name__", "") == _ATTENTION and (kwargs.get("is_causal") or (len(args) > 5 and args[5])):
             self._claim(CausalClaim("is_causal", "is_causal=True", self.frames.innermost()))
+        if func in _CORNERS and len(args) >= 2 and args[0] == args[1]:  # Places that are filled by their numbers.
+            self._met(int(args[0]), "")
         if result.dim() >= 2 and result.shape[-1] == result.shape[-2] and result.shape[-1] >= SMALLEST_MASK:
             self.look_at_mask(result, "")
 
@@ -180,6 +183,9 @@ class RealMode(TorchFunctionMode):
         size = int(tensor.shape[-1])
         if (size in self.masks and (size in self.met or not self.is_forward)) or offset_of_mask(tensor) is None:
             return
+        self._met(size, name)
+
+    def _met(self, size: int, name: str) -> None:
         if self.is_forward:
             self.met.add(size)
         if size not in self.masks:

@@ -11,6 +11,8 @@ from ...protocol import FileSpan
 from ..trace.module_memory import parts_of
 
 _CAUSAL = re.compile(r"(?<!non)(?<!non_)causal(?!ity|_?lang|_?lm\b)", re.IGNORECASE)
+_GENERATES = re.compile(r"generate|sample|decode|complete", re.IGNORECASE)
+_LAST = re.compile(r"\[\(?:, -1(, :)?\)?\]$")
 _LOSSES = re.compile(r"cross_entropy|criterion|nll_loss|loss", re.IGNORECASE)
 
 
@@ -25,15 +27,21 @@ def said_by_modules(model: Any) -> Optional[CausalClaim]:
     return None
 
 
-def said_by_text(file: str, text: str) -> Optional[CausalClaim]:
-    """Inputs and targets of one sequence, the latter a step ahead: `x[:, :-1]` and `x[:, 1:]`, `d[i:i+n]` and `d[i+1:i+1+n]`."""
+def said_by_text(file: str, text: str, model: str) -> Optional[CausalClaim]:
+    """Each next token comes from the last step, or the targets are a step ahead: `x[:, :-1]`, `x[:, 1:]`; `d[i:i+n]`, `d[i+1:i+1+n]`."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return None
+    scopes = list(_scopes(tree, model))
+    for scope in scopes:
+        last = _next_token(scope)
+        if last is not None:
+            span = FileSpan(file, last.lineno, last.col_offset, last.end_lineno or last.lineno, last.end_col_offset or 0)
+            return CausalClaim("generate", "%s in %s" % (ast.unparse(last), getattr(scope, "name", "")), span)
     if _LOSSES.search(text) is None:
         return None
-    for scope in _scopes(tree):
+    for scope in scopes:
         found = _shift(scope)
         if found is not None:
             one, other = found
@@ -42,9 +50,31 @@ def said_by_text(file: str, text: str) -> Optional[CausalClaim]:
     return None
 
 
-def _scopes(tree: ast.AST) -> Iterator[ast.AST]:
-    yield tree
-    yield from (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+def _next_token(scope: ast.AST) -> Optional[ast.Subscript]:
+    """`logits[:, -1]` in a loop of a function that generates, which joins what it takes from that to what it began with."""
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) or _GENERATES.search(scope.name) is None:
+        return None
+    for loop in _own(scope):
+        if isinstance(loop, (ast.For, ast.While)):
+            parts = list(ast.walk(loop))
+            joins = any(isinstance(part, ast.Call) and ast.unparse(part.func) in ("torch.cat", "torch.concat", "cat") for part in parts)
+            for part in parts if joins else ():
+                if isinstance(part, ast.Subscript) and _LAST.search(ast.unparse(part)):
+                    return part
+    return None
+
+
+def _scopes(tree: ast.Module, model: str) -> Iterator[ast.AST]:
+    """The functions whose sequences are a model's: its methods, and functions of no class where no other class has it for a part."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    yield from (part for each in classes if each.name == model for part in ast.walk(each) if isinstance(part, functions))
+    others = [part for each in classes if each.name != model for part in ast.walk(each)]
+    if not any(isinstance(part, ast.Name) and part.id == model for part in others):
+        yield tree
+        yield from (
+            part for each in tree.body if not isinstance(each, ast.ClassDef) for part in ast.walk(each) if isinstance(part, functions)
+        )
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:

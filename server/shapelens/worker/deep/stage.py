@@ -7,11 +7,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+from functools import partial
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
-from ...dependences import MOST_BYTES, MOST_PARAMETERS, CausalClaim, DeepReport, DeepRequest, Dependence
+from ...dependences import INSIDE, MOST_BYTES, MOST_PARAMETERS, DeepReport, DeepRequest, Dependence
 from ...protocol import FileSpan
 from ..calls.mismatches import one_line
 from ..evaluation.example_runner import ExampleRunner
@@ -20,7 +21,7 @@ from ..sandbox.originals import time
 from ..trace.module_memory import parts_of
 from ..unknown import stand_ins
 from . import drawing
-from .experiment import Experiment, NoAnswer
+from .experiment import Experiment, NoAnswer, Said
 from .output_names import name_of, output_names
 from .real_mode import RealMode
 from .said_causal import said_by_text
@@ -42,7 +43,7 @@ def examine(runner: ExampleRunner, request: DeepRequest) -> DeepReport:
         return report
     try:
         sizes = _small_sizes(runner, code)
-        _Real(runner, code, sizes, report, said_by_text(runner.run.file, runner.run.text)).run()
+        _Real(runner, code, sizes, report, partial(said_by_text, runner.run.file, runner.run.text)).run()
     except NoAnswer as why:
         report.skipped = str(why)
     report.seconds = time.perf_counter() - start
@@ -106,7 +107,7 @@ class _RealMaker(Maker):
 class _Real:
     """One evaluation of an example for real."""
 
-    def __init__(self, runner: ExampleRunner, code: Any, sizes: Dict[str, int], report: DeepReport, said: Optional[CausalClaim]) -> None:
+    def __init__(self, runner: ExampleRunner, code: Any, sizes: Dict[str, int], report: DeepReport, said: Said) -> None:
         self._runner, self._code, self._sizes, self._report, self._said = runner, code, sizes, report, said
         self._mode = RealMode(runner.frames)
         self._depth = 0
@@ -169,7 +170,7 @@ class _Real:
         names = output_names(type(module)) if experiment.found else {}
         for found in experiment.found:
             found.definition = _definition(type(module))
-            found.output = name_of(found.output, names)
+            found.output = name_of(found.output, names) if found.output != INSIDE else INSIDE
             self._report.dependences.append(found)
         if self._runner.run.examples[0].target.rpartition(".")[2] in ("", type(module).__name__):
             raise _Over
