@@ -312,7 +312,7 @@ class Batch:
         said = set[tuple[str, str]]()
         for number, run in enumerate(trace.examples):
             is_of_class = not run.evidence or analysed.module.class_named(run.target) is not None
-            if run.error is not None or run.doubtful or number in failed or not is_of_class or not run.parameter_count:
+            if run.error is not None or run.doubtful or number in failed or not is_of_class or run.parameter_count is None:
                 continue
             if (run.file, run.expression) in said:
                 continue
